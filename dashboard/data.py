@@ -138,7 +138,7 @@ def tables(
         # The same runs: read and held once for every page.
         generator = None
     own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
-    selection = queries.Chosen(samples=own, digest=matching[0].digest, language=language, generator=generator)
+    selection = queries.RunFilter(samples=own, digest=matching[0].digest, language=language, generator=generator)
     return list(_tables((database(), stamp()), matching[0].name, selection, profile, marked))
 
 
@@ -146,11 +146,11 @@ def tables(
 def _tables(
     key: tuple[str, str],  # noqa: ARG001 - the key is Streamlit's
     name: str,
-    selection: queries.Chosen,
+    selection: queries.RunFilter,
     profile: str,
     marked: Marked,
 ) -> tuple[RunTable, ...]:
-    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, chosen=selection))
+    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, selection=selection))
 
 
 def board(

@@ -63,20 +63,6 @@ HELP: Mapping[str, str] = {
     "origin": "run: made here; imported: recorded elsewhere, on the same samples; published: printed in a paper.",
     "control": "Made with the answer, or named a control by its author: shown, never ranked.",
     "remarks": "What a reader must know of these numbers.",
-    "em": "Exact match: the completion is the reference, in percent.",
-    "es": "Edit similarity of completion and reference, in percent.",
-    "id_em": "The identifiers of completion and reference are the same, in percent.",
-    "id_f1": "F1 of the identifiers of completion and reference, in percent.",
-    "id_precision": "Share of the completion's identifiers that the reference has, in percent.",
-    "id_recall": "Share of the reference's identifiers that the completion has, in percent.",
-    "pass@1": "Share of functions whose tests pass at the first try, in percent.",
-    "context_gain": "Bits by which the context makes the reference cheaper to write than the file alone does.",
-    "bits": "Bits that the reference costs, given the context; fewer are better.",
-    "block_gain": "Bits that one retrieved block saves, on the mean.",
-    "api_recall": "Share of the repository's names the reference needs that the context shows, in percent.",
-    "context_waste": "Share of the context that nothing in the reference uses, in percent; less is better.",
-    "hallucinated": "Share of completions that use a name which is nowhere, in percent; less is better.",
-    "made_up_names": "Names in a completion that are nowhere, on the mean; fewer are better.",
     "price of a run": "US dollars of all calls of a run, where the price of the model is known.",
 }
 """Term -> hover text."""
@@ -207,11 +193,11 @@ def empty(what: str, command: str) -> None:
 
 
 def no_scores() -> None:
-    """Say that no run over the chosen sample set has a score of the chosen metric profile."""
+    """Say that no run over the chosen sample set has a score of the chosen metric profile, and how to get them."""
     empty(
-        "No run over this sample set has a score of this metric profile yet. The page Runs has the command that "
-        "goes on with a run.",
-        "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
+        "No run over this sample set has a score of this metric profile yet. The first command scores completions "
+        "that are stored; the page Runs has the command that goes on with a run.",
+        "ctxbench rescore\nctxbench run --samples NAME --strategy SPEC --generator SPEC",
     )
 
 

@@ -36,7 +36,7 @@ from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.queries import counts
 from ctxbench.harness.store.records import StoredFault
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import Unjudged
+from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.harness.underway import UnderWay
 from ctxbench.strategies.controls import NAMES as CONTROLS
 
@@ -166,11 +166,13 @@ class Attempt:
             remark=self._machinery.summaries.spent.remark,
         )
 
-    def _lacking(self) -> list[Unjudged]:
+    def _lacking(self) -> list[UnjudgedCompletion]:
         """Return the stored completions of functions that have no verdict."""
         return verdicts.unjudged(self._store, self._run) if self._functions else []
 
-    def _try(self, missing: Sequence[Sample], lacking: Sequence[Unjudged], tally: _Tally, progress: Progress) -> None:
+    def _try(
+        self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], tally: _Tally, progress: Progress
+    ) -> None:
         machinery = self._machinery
         executor = machinery.executor() if self._functions else None
         asker = Asker(
@@ -210,7 +212,7 @@ class Attempt:
                 machinery.claims.release([attempt_key(self._attempt)])
 
     def _judge(
-        self, executor: Executor, lacking: Sequence[Unjudged], tally: _Tally, tick: Callable[[int], Any]
+        self, executor: Executor, lacking: Sequence[UnjudgedCompletion], tally: _Tally, tick: Callable[[int], Any]
     ) -> None:
         """Judge what an earlier attempt stored without a verdict."""
         for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):

@@ -19,7 +19,7 @@ from ctxbench.harness.imported.ctxbench import completions
 from ctxbench.harness.judging import judge_again, judge_stored
 from ctxbench.harness.store.records import StoredFault, StoredVerdict
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import Known, Unjudged
+from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
 
 T = TypeVar("T")
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
@@ -111,7 +111,7 @@ def judge_all_again(executor: Executor, file_completions: Sequence[FileCompletio
 
 
 def judge_run_again(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, judged: Sequence[Known]
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, judged: Sequence[JudgedCompletion]
 ) -> Generator[VerdictRow]:
     """Yield new verdicts of completions of a stored run that have verdicts; the old ones stay stored."""
     rows = (
@@ -129,7 +129,7 @@ def _row_again(labels: Mapping[str, Any], outcome: Rejudgement | MachineFault) -
 
 
 def judge_run(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[Unjudged]
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
 ) -> Generator[VerdictRow]:
     """Yield verdicts of completions of a stored run, which get their scores."""
     rows = (

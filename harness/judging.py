@@ -13,7 +13,7 @@ from ctxbench.harness.execution import Executor, Rejudgement
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.records import StoredVerdict
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import Known, Unjudged
+from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
 
 
 def judged(answered: AnsweredSample, executor: Executor | None) -> AnsweredSample:
@@ -36,8 +36,8 @@ def judged(answered: AnsweredSample, executor: Executor | None) -> AnsweredSampl
 
 
 def judge_stored(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[Unjudged]
-) -> Iterator[tuple[Unjudged, StoredVerdict | MachineFault]]:
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
+) -> Iterator[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]]:
     """Judge completions of a stored run, and store the score of each as soon as it is known; in their order.
 
     Args:
@@ -60,8 +60,8 @@ def judge_stored(
 
 
 def judge_again(
-    executor: Executor, sample_set: SampleSet, judged_completions: Sequence[Known]
-) -> Iterator[tuple[Known, Rejudgement | MachineFault]]:
+    executor: Executor, sample_set: SampleSet, judged_completions: Sequence[JudgedCompletion]
+) -> Iterator[tuple[JudgedCompletion, Rejudgement | MachineFault]]:
     """Judge completions of a stored run once more, equal ones once; in their order.
 
     Args:

@@ -87,7 +87,7 @@ class SampleScorer:
         """Return the metrics and diagnostics of a text against the answer."""
         if not has_answer(reference):
             return {}
-        scores = _text_scores(sample, reference, text)
+        scores = text_scores(sample, reference, text, metrics.PROFILES)
         if self._diagnostics is None:
             return scores
         target = behind_cursor(sample, reference)
@@ -117,10 +117,15 @@ def _completion(
     )
 
 
-def _text_scores(sample: Sample, reference: Reference, text: str) -> Scores:
-    """Return the scores of a text: for lines under every profile, for functions where it is defined."""
+def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
+    """Return which of some profiles are defined for a sample: all for lines, one for functions."""
+    return tuple(name for name in profiles if sample.kind is Kind.LINE or name == metrics.FUNCTIONS)
+
+
+def text_scores(sample: Sample, reference: Reference, text: str, profiles: Sequence[str]) -> Scores:
+    """Return the scores of a text under those of some profiles that are defined for its sample."""
     scores: Scores = {}
-    for profile in metrics.PROFILES if sample.kind is Kind.LINE else (metrics.FUNCTIONS,):
+    for profile in profiles_of(sample, profiles):
         if sample.kind is Kind.LINE:
             values = metrics.score(
                 profile, sample.language, prompt=sample.prefix, prediction=text, ground_truth=reference.target
@@ -131,7 +136,8 @@ def _text_scores(sample: Sample, reference: Reference, text: str) -> Scores:
         for metric, value in values.items():
             # An empty answer gets the metric's worst value, even where the metric is undefined or would call it right:
             # the answer `1)` has no identifiers either.
-            scores[profile, metric] = value if text.strip() else metrics.info(profile, metric).worst
+            worst = metrics.info(profile, metric).worst
+            scores[profile, metric] = value if text.strip() or worst is None else worst
     return scores
 
 

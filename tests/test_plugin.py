@@ -1,4 +1,4 @@
-"""A strategy in somebody else's package, the one of docs/writing-a-strategy.md: installed, checked, run, ranked."""
+"""A strategy and a metric in somebody else's packages, as the docs show them: installed, checked, run, ranked."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ from tests.helpers.sets import make_set
 
 PACKAGE, ALONE = ("nearest_functions.py", "pyproject.toml"), "guess_first.py"
 """What the page makes a package of, and the file that needs none."""
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "writing-a-strategy.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def files_of_the_page() -> dict[str, str]:
-    """Return name -> text of the files that the page shows."""
-    page = PAGE.read_text(encoding="utf-8")
+def files_of_the_page(name: str = "writing-a-strategy.md") -> dict[str, str]:
+    """Return name -> text of the files that a page shows."""
+    page = (DOCS / name).read_text(encoding="utf-8")
     return dict(re.findall(r"^```(?:python|toml)\n# ([\w.-]+)\n(.*?)^```", page, re.S | re.M))
 
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a fresh environment that sees ours, install the package into it with pip; return its folder of programs."""
+    """Make a fresh environment that sees ours, pip-install both packages into it; return its folder of programs."""
     folder = tmp_path_factory.mktemp("outside")
-    package, place = folder / "package", folder / "venv"
-    package.mkdir()
-    for name in PACKAGE:
-        (package / name).write_text(files_of_the_page()[name], encoding="utf-8")
+    place = folder / "venv"
+    strategy = {name: files_of_the_page()[name] for name in PACKAGE}
+    packages = {"strategy": strategy, "metric": files_of_the_page("metrics.md")}
+    for package, files in packages.items():
+        (folder / package).mkdir()
+        for name, content in files.items():
+            (folder / package / name).write_text(content, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, capture_output=True)
     python = place / "bin" / "python"
     # Ours comes in by a path file, so that only what builds the package is downloaded; addsitedir reads our own ones.
@@ -44,7 +47,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     theirs = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()
     ours = sysconfig.get_path("purelib")
     Path(theirs, "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n", encoding="utf-8")
-    command = [python, "-m", "pip", "install", "--no-deps", str(package)]
+    command = [python, "-m", "pip", "install", "--no-deps", *(str(folder / name) for name in packages)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return place / "bin"
@@ -104,3 +107,24 @@ def test_it_runs_and_is_ranked_beside_a_built_in(scripts: Path, tmp_path: Path) 
     assert set(ranks) == {"lc.infile", "demo.nearest(top=2)"} and all(all(rank) for rank in ranks.values())
     gains = {row["strategy"]: row["context_gain"]["mean"] for row in rows}
     assert gains["demo.nearest(top=2)"] > gains["lc.infile"]
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_metric_of_the_page_gets_a_stored_run_and_ranks_it_as_it_declares(scripts: Path, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    made = make_set(home, repos=2, per_repo=3)
+    for strategy, answer in (("right", "{}"), ("wrong", "{} + 100000")):
+        file = tmp_path / f"{strategy}.jsonl"
+        lines = [{"sample": id_, "text": answer.format(one.target)} for id_, one in made.references.items()]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        named = ["--samples", "demo", "--strategy", strategy, "--generator", "model", "--home", str(home.root)]
+        # Stored by the environment of this test, where the package is not installed.
+        assert run_cli("results", "import", "--format", "ctxbench", str(file), *named).code == 0
+    board = ["leaderboard", "--profile", "edits"]
+    assert "`ctxbench rescore --profile edits`" in ctxbench(scripts, *board, home=home.root)
+    assert ctxbench(scripts, "rescore", home=home.root).count("edits  scored 6\n") == 2
+    printed = ctxbench(scripts, *board, home=home.root)
+    assert "Ranked by edits (edits, lower is better;" in printed and "edits %" not in printed
+    rows = json.loads(ctxbench(scripts, *board, "--format", "json", home=home.root))
+    assert [(row["strategy"], row["edits"]["mean"]) for row in rows] == [("right", 0.0), ("wrong", 9.0)]

@@ -13,8 +13,8 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import benchmark as view
 from ctxbench.dashboard.views import benchmark_audit, benchmark_drops, benchmark_lengths
-from ctxbench.harness.store.contents import contents
 from ctxbench.harness.store.notes import marks_of
+from ctxbench.harness.store.sets import contents
 
 
 def page() -> None:

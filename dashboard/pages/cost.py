@@ -10,8 +10,8 @@ import streamlit as st
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views import cost_time as time
+from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
-from ctxbench.harness.leaderboard.unlike import load_of, unlike
 from ctxbench.harness.store import attempts
 
 HELP: Mapping[str, str] = {
@@ -98,7 +98,7 @@ def _against(group: Group, metric: str) -> None:
         f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
         "line is the Pareto front of the means; strategies whose intervals overlap may change places on it."
     )
-    show.notes(unlike(replace(group, metric=metric)))
+    show.notes(group_warnings(replace(group, metric=metric)))
     undrawn = view.undrawn(points)
     if undrawn:
         show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(undrawn)}.")

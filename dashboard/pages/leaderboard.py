@@ -109,9 +109,7 @@ def _choose() -> _Choice | None:
 
 def _help(group: Group) -> dict[str, str]:
     """Return heading -> hover text; a metric's heading has its unit behind it."""
-    own = {
-        f"{name} {scale.unit}": show.HELP.get(name, "Mean over the samples.") for name, scale in group.scales.items()
-    }
+    own = {scale.heading(name): scale.help for name, scale in group.scales.items()}
     return own | {
         f"to {group.baseline}": show.HELP["difference"],
         "to low": "Lower end of the difference's 95% interval.",

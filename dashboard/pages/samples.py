@@ -14,7 +14,7 @@ from ctxbench.dashboard.pages import samples_one
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.facets import Facets, RunChoice, facets, runs_over
-from ctxbench.harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
+from ctxbench.harness.store.searching import Order, SampleFilter, neighbours, place_in_plan, search
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
@@ -117,7 +117,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     )
 
 
-def _filters(choice: _Choice, differs: str, more: Any) -> tuple[Wanted, Order, str, Any]:
+def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Order, str, Any]:
     """Let the reader filter the samples; return the filters, the order, a typed id, and the column for the page."""
     with more:
         upper, middle, lower = st.columns(4), st.columns(4), st.columns(4)
@@ -125,7 +125,7 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[Wanted, Order, s
     words = url.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
     order = url.choose("Order", list(view.ORDERS), name="order", where=upper[1])
     typed = url.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
-    filters = Wanted(
+    filters = SampleFilter(
         run=choice.first.id,
         measure=choice.metric.measure,
         words=words.strip(),
@@ -211,7 +211,7 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     )
 
 
-def _steps(choice: _Choice, filters: Wanted, opened: str) -> None:
+def _steps(choice: _Choice, filters: SampleFilter, opened: str) -> None:
     """Show the ways to the sample before and after the open one, among those that fit the filters."""
     position = data.cached(place_in_plan, choice.first.id, opened)
     before, after = data.cached(neighbours, filters, position) if position is not None else (None, None)

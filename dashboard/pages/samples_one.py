@@ -16,8 +16,8 @@ from ctxbench.dashboard.views import samples as listing
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as view
 from ctxbench.harness.answers import AnsweredTask, Answers
-from ctxbench.harness.store.detail_records import CompletionFacts, Detail, Made
-from ctxbench.harness.store.details import asked, detail, made
+from ctxbench.harness.store.detail_records import CompletionFacts, CompletionTexts, Detail
+from ctxbench.harness.store.details import call_texts, completion_texts, detail
 from ctxbench.harness.store.facets import RunChoice
 
 BLOCKS = 60
@@ -32,7 +32,7 @@ class Side:
     run: RunChoice
     detail: Detail
     completion: CompletionFacts | None
-    texts: Made | None
+    texts: CompletionTexts | None
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -86,7 +86,7 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
                 help="Which of its completions is shown; scores are of this one.",
             )
         completion = sample_detail.completions[at] if sample_detail.completions else None
-        texts = data.cached(made, run.id, sample, completion.idx) if completion else None
+        texts = data.cached(completion_texts, run.id, sample, completion.idx) if completion else None
         sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion, texts=texts))
     return sides
 
@@ -163,7 +163,7 @@ def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
         show.note(f"Compared: the first {diff.LIMIT:,} characters.")
 
 
-def _completion(side: Side, texts: Made, completion: CompletionFacts, *, expanded: bool) -> None:
+def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, *, expanded: bool) -> None:
     language, key = side.detail.language, side.letter
     with st.expander("Completion", expanded=expanded, key=f"completion-{key}"):
         show.text(texts.text, language=language, key=f"text-{key}")
@@ -213,7 +213,7 @@ def _calls(side: Side) -> None:
     )
     if picked != listing.NONE:
         ordinal = calls[options.index(picked) - 1].ordinal
-        texts = data.cached(asked, side.run.id, side.detail.sample, ordinal)
+        texts = data.cached(call_texts, side.run.id, side.detail.sample, ordinal)
         if texts is not None:
             show.text(texts.prompt, key=f"asked-{side.letter}")
             show.text(texts.answer, key=f"answer-{side.letter}")

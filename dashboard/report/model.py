@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 
 from ctxbench.dashboard.report.bars import Axis, Bar, axis
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
-from ctxbench.harness.leaderboard.sections import Section, title
+from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.repeat import command
 from ctxbench.harness.store.work import RunWork
 
-_TEXT_COLUMNS = ("strategy", "tier", "generator", "origin")
 _METRIC = "[95%]"
 TERMS = {
     "rank": "The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
@@ -151,8 +150,9 @@ def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _section(section: Section, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
+def _section(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
     rows: tuple[Row | None, ...] = group.rows if group else ()
+    metrics = {scale.heading(name): scale.help for name, scale in group.scales.items()} if group else {}
     first = _first(group) if group else []
     tables = []
     for number, (headings, lines) in enumerate(section.tables):
@@ -161,7 +161,8 @@ def _section(section: Section, group: Group | None, works: Mapping[str, RunWork]
         table = ReportTable(
             caption=caption,
             headings=tuple(
-                Heading(text=heading, help=meaning(heading), is_text=heading in _TEXT_COLUMNS) for heading in headings
+                Heading(text=heading, help=meaning(heading, metrics), is_text=heading in TEXT_COLUMNS)
+                for heading in headings
             ),
             rows=tuple(_row(headings, cells, row, first) for cells, row in zip(lines, board_rows, strict=True)),
         )
@@ -175,7 +176,7 @@ def _section(section: Section, group: Group | None, works: Mapping[str, RunWork]
     )
 
 
-def _caption(section: Section, group: Group | None, number: int, headings: Sequence[str]) -> str:
+def _caption(section: BoardSection, group: Group | None, number: int, headings: Sequence[str]) -> str:
     if group is None:
         return f"{section.title}, as printed"
     if number == 0:
@@ -202,7 +203,7 @@ def _first(group: Group) -> list[Row]:
 def _row(headings: Sequence[str], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> ReportRow:
     return ReportRow(
         cells=tuple(
-            ReportCell(text=text, is_text=heading in _TEXT_COLUMNS, head=heading == "strategy")
+            ReportCell(text=text, is_text=heading in TEXT_COLUMNS, head=heading == "strategy")
             for heading, text in zip(headings, cells, strict=True)
         ),
         first=row in first,
@@ -254,11 +255,16 @@ def _origin(row: Row, work: RunWork | None) -> RowOrigin:
     return RowOrigin(strategy=run.strategy, run=run.id, facts=tuple(facts), command=command(work.choices, work.file))
 
 
-def meaning(heading: str) -> str:
-    """Return what a heading means, or nothing where it is a level's or a metric's own name."""
+def meaning(heading: str, metrics: Mapping[str, str]) -> str:
+    """Return what a heading means, or nothing where it is a level's own name.
+
+    Args:
+        heading: as it is shown.
+        metrics: heading of a metric, with its unit -> what its declaration says of it.
+    """
     if heading in TERMS:
         return TERMS[heading]
     if heading.endswith("[95%]"):
-        return TERMS["[95%]"]
+        return " ".join(filter(None, (metrics.get(heading.removesuffix(" [95%]")), TERMS["[95%]"])))
     first = heading.partition(" ")[0]
     return TERMS["to"] if first == "to" else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.bench.anatomy import Measured
-from ctxbench.harness.store.contents import Counted
+from ctxbench.harness.store.sets import SampleCount
 
 Cells = dict[str, object]
 Manifest = Mapping[str, Any]
@@ -150,7 +150,7 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
     ]
 
 
-def stored_repositories(stored: Sequence[Counted]) -> list[Cells]:
+def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
     """Return a line for each repository of a set that only the store knows."""
     counts: Counter[tuple[str, str]] = Counter()
     for group in stored:
@@ -177,7 +177,7 @@ def kinds(measured: Sequence[Measured]) -> list[Cells]:
     return _kinds(counted, {key: first[key] if key[1] == "line" else None for key in counted})
 
 
-def stored_kinds(stored: Sequence[Counted]) -> list[Cells]:
+def stored_kinds(stored: Sequence[SampleCount]) -> list[Cells]:
     """Return the same of a set that only the store knows; first uses are not stored."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for group in stored:

@@ -10,10 +10,10 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import completed
+from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.pairs import can_be_told_apart
-from ctxbench.harness.leaderboard.stats import Over
-from ctxbench.harness.leaderboard.unlike import bits_apart, unlike_runs
+from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable, Status
 
 Row = dict[str, object]
@@ -23,9 +23,9 @@ MOST_BARS = 40
 """Repositories that a chart shows; its table shows all."""
 _LABEL = 240
 _OVER = {
-    Over.REPOSITORIES: "over repositories",
-    Over.SAMPLES: "over samples of these repositories only",
-    Over.NONE: "no interval",
+    IntervalScope.REPOSITORIES: "over repositories",
+    IntervalScope.SAMPLES: "over samples of these repositories only",
+    IntervalScope.NONE: "no interval",
 }
 
 
@@ -57,7 +57,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
     """Return what a reader must know of these differences, a sentence each."""
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
-    sentences = [*unlike_runs(runs), *bits_apart(runs)]
+    sentences = [*run_warnings(runs), *bits_apart(runs)]
     tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested > 1:
         sentences.append(f"p-values are corrected (Holm) for the {tested} comparisons shown.")

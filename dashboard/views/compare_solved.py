@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from ctxbench.dashboard.theme import SERIES
-from ctxbench.harness.leaderboard.solved import Region, Solved
+from ctxbench.harness.leaderboard.solved import Solved, SolvedRegion
 
 Row = dict[str, object]
 
@@ -51,7 +51,7 @@ def letters(count: int) -> tuple[str, ...]:
     return tuple(string.ascii_uppercase[:count])
 
 
-def region_name(region: Region, count: int) -> str:
+def region_name(region: SolvedRegion, count: int) -> str:
     """Return which samples a region holds, in words: ``only A and B``."""
     if not region.runs:
         return "none of them"
@@ -60,7 +60,7 @@ def region_name(region: Region, count: int) -> str:
     return "only " + " and ".join(letters(count)[run] for run in region.runs)
 
 
-def region_key(region: Region) -> str:
+def region_key(region: SolvedRegion) -> str:
     """Return the letters of a region, as they stand in an address; ``none`` for the region outside."""
     return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
 

@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group
 
 if TYPE_CHECKING:
-    from ctxbench.harness.store.attempts import Built
+    from ctxbench.harness.store.attempts import ConstructionTime
 
 STAGES: Mapping[str, str] = {"strategy_seconds": "method", "generator_seconds": "model", "test_seconds": "tests"}
 """Where a sample's time goes, in the order in which it passes."""
@@ -62,7 +62,7 @@ class StageTime:
     attempts: int
 
 
-def construction(built: Iterable[Built]) -> list[StageTime]:
+def construction(built: Iterable[ConstructionTime]) -> list[StageTime]:
     """Return repository and stage -> seconds, sorted; an attempt's add up, attempts are averaged."""
     totals: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage_time in built:

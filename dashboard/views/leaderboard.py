@@ -15,12 +15,12 @@ import altair as alt
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
 from ctxbench.harness.leaderboard.levels import COMBINED, order
-from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.published_text import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.records import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS
 from ctxbench.harness.leaderboard.signflip import ALPHA
-from ctxbench.harness.leaderboard.ways import PAGE
+from ctxbench.harness.metrics.context import MADE_UP
 from ctxbench.harness.results import Origin, RunTable
 
 Line = dict[str, object]
@@ -104,8 +104,7 @@ def _main(group: Group) -> tuple[str, str, str]:
 
 def heading(group: Group, metric: str) -> str:
     """Return the heading of a metric's column: its name and its unit."""
-    unit = group.scales[metric].unit if metric in group.scales else metric
-    return metric if unit == metric else f"{metric} {unit}"
+    return group.scales[metric].heading(metric) if metric in group.scales else metric
 
 
 def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
@@ -143,8 +142,8 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
 
 def _others(group: Group, row: Row) -> Line:
     cells: Line = {}
-    for name, scale in group.scales.items():
-        if name != group.metric and scale.unit in ("%", "bits"):
+    for name in group.scales:
+        if name not in (group.metric, MADE_UP):
             value = row.metrics.get(name)
             half = numbers.half_width(value.low, value.high) if value else None
             cells[heading(group, name)] = _rounded(value.mean if value else None, half)
@@ -192,7 +191,7 @@ def published(board: Board, group: Group, *, every: bool = False) -> list[Publis
     """Return the papers' rows about the group's benchmark, the best of them or `every` one: never ranked with ours."""
     published_tables = []
     for listing in board.published:
-        whole = replace(listing, shown=listing.rows) if every else listing
+        whole = replace(listing, highlighted=listing.rows) if every else listing
         headings, cells = published_table(whole)
         published_tables.append(
             Published(
@@ -206,7 +205,7 @@ def published(board: Board, group: Group, *, every: bool = False) -> list[Publis
 
 def unshown(board: Board) -> bool:
     """Return whether the papers have more rows than are shown unasked."""
-    return any(len(listing.shown) < len(listing.rows) for listing in board.published)
+    return any(len(listing.highlighted) < len(listing.rows) for listing in board.published)
 
 
 def csv(board: Board, group: Group) -> str:

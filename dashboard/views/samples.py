@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import choices
-from ctxbench.harness.leaderboard.columns import CONTEXT_METRICS, DIAGNOSTICS, MADE_UP, Scale, scale_of
+from ctxbench.harness.leaderboard.columns import Scale, scale_of
+from ctxbench.harness.metrics import context
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.counted import PASS
 from ctxbench.harness.store.facets import Facets, RunChoice
@@ -67,8 +68,8 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 def belongs(kind: tuple[str, str], profile: str) -> bool:
     """Return whether a (profile, metric) is shown with a profile: its own, those of contexts, the tests' verdict."""
     stored_profile, metric = kind
-    of_context = metric in CONTEXT_METRICS or metric in DIAGNOSTICS or metric == MADE_UP
-    return metric == PASS or stored_profile == profile or (stored_profile == CONTEXT and of_context)
+    of_context = stored_profile == CONTEXT and context.find(metric) is not None
+    return metric == PASS or stored_profile == profile or of_context
 
 
 def named(kind: tuple[str, str]) -> str:
@@ -87,7 +88,8 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
     """Return the metric that ranks, as the leaderboard chooses it; None if there is none."""
     ranking = (PASSES, *(["context_gain"] if choices.measures_context(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
-    return next((named[name] for name in ranking if name in named), available[0] if available else None)
+    own = sorted(available, key=lambda metric: metric.measure.profile == CONTEXT)
+    return next((named[name] for name in ranking if name in named), own[0] if own else None)
 
 
 def spelled(run: RunChoice) -> str:

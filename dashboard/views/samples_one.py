@@ -10,7 +10,7 @@ from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import scale_of
-from ctxbench.harness.store.detail_records import CompletionFacts, Detail, Judged, StoredCall, StoredPiece
+from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
 """What is shown of the task before the cursor, at most."""
@@ -155,7 +155,7 @@ def calls_of(calls: Sequence[StoredCall]) -> list[str]:
     return [f"{call.ordinal + 1} {call.role}" for call in calls]
 
 
-def verdict(judged: Judged) -> str:
+def verdict(judged: CompletionVerdict) -> str:
     """Return what the tests said, and what it took them."""
     facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
@@ -167,15 +167,15 @@ def verdict(judged: Judged) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def doubted(judged: Judged) -> str:
+def doubted(judged: CompletionVerdict) -> str:
     """Return what else was said of the text; nothing where it was judged once."""
     sentences = [f"first {judged.earlier}; then once more with no other job beside it"] if judged.earlier else []
-    if len(judged.said) > 1:
-        sentences.append(f"in turn {', '.join(judged.said)}, of which {judged.verdict} counts")
+    if len(judged.verdicts) > 1:
+        sentences.append(f"in turn {', '.join(judged.verdicts)}, of which {judged.verdict} counts")
     return " · ".join(sentences)
 
 
-def flagged(judged: Judged) -> str:
+def flagged(judged: CompletionVerdict) -> str:
     """Return what the text reaches for, in words; nothing where it reaches for nothing."""
     return "; ".join(f"{flag}: {FLAGS.get(flag, 'flagged by another version')}" for flag in judged.flags)
 

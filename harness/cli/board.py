@@ -104,7 +104,8 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--metric",
         metavar="METRIC",
-        help="What ranks; default: pass@1 for functions; context_gain for incontext, es for others.",
+        help="What ranks; default: pass@1 for functions; context_gain for incontext; for others es, em "
+        "or what the profile declares first.",
     ),
     k_option,
     click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),

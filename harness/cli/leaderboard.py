@@ -31,7 +31,14 @@ def leaderboard(*, query: BoardQuery, diagnostics: bool, form: str) -> None:
 
     Rows that share a tier are not told apart. What each number means is in docs/statistics.md.
     """
-    click.echo(printed(query.board(), form, diagnostics=diagnostics, full=bool(query.by_level)), nl=False)
+    from ctxbench.harness.leaderboard.notes import missing_scores
+
+    board = query.board()
+    click.echo(printed(board, form, diagnostics=diagnostics, full=bool(query.by_level)), nl=False)
+    # The other forms have it among their notes.
+    for group in board.groups if form in ("json", "csv") else ():
+        for sentence in missing_scores(group):
+            click.echo(f"{group.samples}, {group.language}: {sentence}", err=True)
 
 
 def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = False) -> str:

@@ -52,7 +52,7 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
     --profile all, prints a table of what each profile says, in percent.
     """
     from ctxbench.bench.files import dump_line, write_atomic
-    from ctxbench.harness.metrics import PROFILES, load
+    from ctxbench.harness.metrics import PROFILES, load, metrics
 
     names = PROFILES if profile == _ALL else (load(profile).name,)
     records = _read(file)
@@ -69,7 +69,8 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
     if profile == _ALL:
         click.echo(table)
     else:
-        click.echo(f"means in percent, as the profile's own code prints them\n{table}", err=True)
+        unit = "in percent" if set(_COLUMNS) & set(metrics(profile)) else "in the unit of the heading"
+        click.echo(f"means {unit}, as the profile's own code prints them\n{table}", err=True)
     for note in _notes(scored):
         click.echo(note, err=True)
 
@@ -156,10 +157,11 @@ def _table(scored: Mapping[str, Sequence[Values]]) -> str:
     """Return a row a profile, in percent as its official aggregation prints it; ``-``: it has no such metric."""
     from ctxbench.harness.metrics import aggregate
 
-    rows: list[tuple[str, ...]] = [("profile", "n", *_COLUMNS)]
+    columns = _columns(scored)
+    rows: list[tuple[str, ...]] = [("profile", "n", *columns.values())]
     for name, values in scored.items():
         means = aggregate(name, values)
-        cells = (f"{means[metric]:.2f}" if metric in means else "-" for metric in _COLUMNS)
+        cells = (f"{means[metric]:.2f}" if metric in means else "-" for metric in columns)
         rows.append((name, str(len(values)), *cells))
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -170,9 +172,21 @@ def _table(scored: Mapping[str, Sequence[Values]]) -> str:
     )
 
 
+def _columns(scored: Mapping[str, Sequence[Values]]) -> dict[str, str]:
+    """Return metric -> heading, with a unit other than percent: the usual ones, and all of a profile without them."""
+    from ctxbench.harness.metrics import info
+
+    columns: dict[str, str] = {}
+    for profile, values in scored.items():
+        for metric in _COLUMNS if set(_COLUMNS) & values[0].keys() else values[0]:
+            unit = "%" if metric in _COLUMNS else info(profile, metric).unit
+            columns[metric] = metric if unit in ("%", metric) else f"{metric} {unit}"
+    return columns
+
+
 def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
     """Return notes on means that leave out completions."""
-    counts = {name: sum(1 for row in rows if row["es"] is None) for name, rows in scored.items()}
+    counts = {name: sum(1 for row in rows if row.get("es", 0.0) is None) for name, rows in scored.items()}
     return [
         f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "
         "undefined; the means of em and es leave them out, as the official code would stop there"

@@ -1,4 +1,4 @@
-"""What is shown and compared when the caller leaves it open, and faults for names that no run has. Pure."""
+"""Defaults of a board: its metric, baseline and runs; errors for names that no run has. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
+from ctxbench.harness.metrics import context
+from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
 RANKS_FUNCTIONS = "pass@1"
-_RANKING = ("es", RANKS_FUNCTIONS, "em", "context_gain")
+_RANKING = ("es", RANKS_FUNCTIONS, "em")
 
 
 def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) -> None:
@@ -20,7 +22,7 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
     if metric is not None and metric not in metrics:
         raise UnknownName("metric of these runs", metric, metrics)
     strategies = {table.run.strategy for table in tables}
-    if baseline is not None and not any(_named(baseline, one) for one in strategies):
+    if baseline is not None and not any(_named(baseline, strategy) for strategy in strategies):
         raise UnknownName("strategy of these runs", baseline, strategies)
 
 
@@ -29,12 +31,12 @@ def newest(tables: Sequence[RunTable]) -> list[RunTable]:
 
     Of several, the last one that is complete, else the last one.
     """
-    chosen: dict[tuple[str, str], RunTable] = {}
+    newest_tables: dict[tuple[str, str], RunTable] = {}
     for table in tables:
         key = (table.run.strategy, table.run.origin)
-        if key not in chosen or complete(table) or not complete(chosen[key]):
-            chosen[key] = table
-    return list(chosen.values())
+        if key not in newest_tables or complete(table) or not complete(newest_tables[key]):
+            newest_tables[key] = table
+    return list(newest_tables.values())
 
 
 def complete(table: RunTable) -> bool:
@@ -45,17 +47,34 @@ def complete(table: RunTable) -> bool:
 def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
     """Return what ranks: ``pass@1`` for functions, whether it is there or not; for lines what follows.
 
-    That is ``context_gain`` for the generator that measures contexts, ``es`` for others, else what there is.
+    That is ``context_gain`` for the generator that measures contexts, ``es`` or ``em`` for others, else the profile's
+    first metric, whether it is there or not.
     """
     if run.functions:
         return RANKS_FUNCTIONS
-    wanted = ("context_gain", *_RANKING) if measures_context(run.generator) else _RANKING
-    return next((one for one in (*wanted, *metrics) if one in metrics), wanted[0])
+    first = ("context_gain", *_RANKING) if measures_context(run.generator) else _RANKING
+    own = own_metrics(run.profile, metrics)
+    # Without a score of the profile nothing is ranked: any other metric would stand under the profile's name.
+    return next((name for name in (*first, *own) if name in metrics), None) or _ranking_metric(run.profile)
+
+
+def own_metrics(profile: str, metrics: Collection[str]) -> list[str]:
+    """Return which of `metrics` belong to the profile, in its order; not those that every board has."""
+    candidates = [name for name in metrics if context.find(name) is None]
+    if len(candidates) < 2:
+        return candidates
+    declared = declared_metrics(profile)
+    return sorted(candidates, key=lambda name: declared.index(name) if name in declared else len(declared))
+
+
+def _ranking_metric(profile: str) -> str:
+    declared = declared_metrics(profile)
+    return next((name for name in _RANKING if name in declared), declared[0])
 
 
 def passes(metrics: Collection[str]) -> list[str]:
     """Return the pass@k among metrics, by k."""
-    return sorted((one for one in metrics if one.startswith("pass@")), key=lambda one: int(one.partition("@")[2]))
+    return sorted((name for name in metrics if name.startswith("pass@")), key=lambda name: int(name.partition("@")[2]))
 
 
 def measures_context(generator: str) -> bool:
@@ -63,23 +82,23 @@ def measures_context(generator: str) -> bool:
     return generator.partition("(")[0] == CONTEXT_MODEL
 
 
-def baseline(tables: Sequence[RunTable], ranked: Sequence[int], wanted: str | None) -> int | None:
+def baseline(tables: Sequence[RunTable], ranked: Sequence[int], requested: str | None) -> int | None:
     """Return the position of the baseline: what was asked for if it is there, else ``lc.infile``, else the first.
 
     Only ranked rows are taken unasked: never a control.
     """
-    for name, among in ((wanted, range(len(tables))), (BASELINE, ranked)):
+    for name, among in ((requested, range(len(tables))), (BASELINE, ranked)):
         if name is not None:
-            found = [index for index in among if _named(name, tables[index].run.strategy)]
-            exact = [index for index in found if tables[index].run.strategy == _canonical(name)]
-            if exact or found:
-                return (exact or found)[0]
+            matches = [index for index in among if _named(name, tables[index].run.strategy)]
+            exact = [index for index in matches if tables[index].run.strategy == _canonical(name)]
+            if exact or matches:
+                return (exact or matches)[0]
     return ranked[0] if ranked else None
 
 
-def _named(wanted: str, strategy: str) -> bool:
+def _named(requested: str, strategy: str) -> bool:
     """Return whether a canonical spec is the one asked for: the same, or of that bare name."""
-    return _canonical(wanted) == strategy or wanted.strip() == strategy.partition("(")[0]
+    return _canonical(requested) == strategy or requested.strip() == strategy.partition("(")[0]
 
 
 def _canonical(text: str) -> str:

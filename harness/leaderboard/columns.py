@@ -1,4 +1,4 @@
-"""One metric of one run as numbers to average: scales, and what each status counts as. Pure.
+"""The scale of a metric, and the values of a run in it: what each status counts as. Pure.
 
 Every sample is exactly one of scored, model-failed (the worst value), infra-failed (missing, counted apart)
 or excluded (by a certificate, counted apart).
@@ -6,60 +6,62 @@ or excluded (by a certificate, counted apart).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from ctxbench.harness import metrics
 from ctxbench.harness.results import RunTable, Status
 
-BLOCK_GAIN = "block_gain"
-CONTEXT_METRICS = ("context_gain", "bits", BLOCK_GAIN)
-DIAGNOSTICS = {"api_recall": False, "context_waste": True, "hallucinated": True}
-"""Shares measured of contexts and completions -> whether lower is better."""
-MADE_UP = "made_up_names"
 _COMPLETED = (Status.SCORED, Status.MODEL_FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How to show and compare one metric."""
+    """How to show and compare one metric, in the unit shown: what its declaration says, in that unit."""
 
     factor: float
     """From the profile's own scale to the unit shown."""
     worst: float | None
-    """What a model-failed sample counts as, in the unit shown; None: its own value, where it has one."""
+    """What a model-failed sample counts as; None: its own value, where it has one."""
     bounds: tuple[float, float] | None
-    """The range in the unit shown, or None."""
+    """Lowest and highest value, infinite on an open side; None if both are open."""
     unit: str
-    """``%``, ``bits`` or ``names``."""
     lower_is_better: bool = False
+    help: str = ""
+    """A sentence or two for whoever reads a number: what it is, its unit, its direction."""
 
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Both bounds, None if a side is open."""
+        return self.bounds if self.bounds is not None and all(map(math.isfinite, self.bounds)) else None
 
-PERCENT = Scale(factor=100.0, worst=0.0, bounds=(0.0, 100.0), unit="%")
-BITS = Scale(factor=1.0, worst=None, bounds=None, unit="bits")
+    def heading(self, metric: str) -> str:
+        """Return the heading of a column: the metric and its unit, once where they are the same word."""
+        return metric if metric == self.unit else f"{metric} {self.unit}"
+
 
 ScaleOf = Callable[[str, str], Scale]
 """(profile, metric) -> scale."""
 
 
 def scale_of(profile: str, metric: str) -> Scale:
-    """Return the scale of a metric: percent, bits for what measures the context, or a count of names.
+    """Return the scale of a metric as its declaration has it.
 
     Raises:
         UnknownName: if the profile has no such metric.
     """
-    if metric in CONTEXT_METRICS:
-        return replace(BITS, lower_is_better=metric == "bits")
-    if metric in DIAGNOSTICS:
-        # An empty completion makes nothing up, and a context is what it is whatever the model made of it.
-        return replace(PERCENT, worst=None, lower_is_better=DIAGNOSTICS[metric])
-    if metric == MADE_UP:
-        return Scale(factor=1.0, worst=None, bounds=None, unit="names", lower_is_better=True)
-    if metric.startswith("pass@"):
-        return PERCENT
-    from ctxbench.harness import metrics  # noqa: PLC0415 - scorers and their grammars are not needed for the two above
-
     info = metrics.info(profile, metric)
-    return replace(PERCENT, factor=info.factor_to_percent, worst=info.worst * info.factor_to_percent)
+    low, high = (None if bound is None else bound * info.factor for bound in info.bounds)
+    is_open = low is None and high is None
+    return Scale(
+        factor=info.factor,
+        worst=None if info.worst is None else info.worst * info.factor,
+        bounds=None if is_open else (-math.inf if low is None else low, math.inf if high is None else high),
+        unit=info.unit,
+        lower_is_better=info.lower_is_better,
+        help=info.description,
+    )
 
 
 def completed(table: RunTable) -> list[int]:
@@ -70,14 +72,14 @@ def completed(table: RunTable) -> list[int]:
 def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
     """Return sample -> value in the unit shown, of completed samples at which the metric is defined."""
     column = table.metrics.get(metric, ())
-    found: dict[str, float] = {}
+    by_sample: dict[str, float] = {}
     for index in completed(table) if column else ():
         value = column[index]
         if table.status[index] is Status.MODEL_FAILED and scale.worst is not None:
-            found[table.sample[index]] = scale.worst
+            by_sample[table.sample[index]] = scale.worst
         elif value is not None:
-            found[table.sample[index]] = value * scale.factor
-    return found
+            by_sample[table.sample[index]] = value * scale.factor
+    return by_sample
 
 
 def repositories(table: RunTable) -> Mapping[str, str]:
@@ -92,7 +94,7 @@ def at_level(table: RunTable, level: str) -> RunTable:
 
 def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
     """Return the samples of some levels only."""
-    keep = [index for index, one in enumerate(table.level) if one in levels]
+    keep = [index for index, level in enumerate(table.level) if level in levels]
     return replace(
         table,
         sample=tuple(table.sample[i] for i in keep),

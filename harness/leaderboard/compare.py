@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.harness.leaderboard import pairs, stats, unlike
+from ctxbench.harness.leaderboard import comparability, pairs, stats
 from ctxbench.harness.leaderboard.choices import default_metric
-from ctxbench.harness.leaderboard.columns import CONTEXT_METRICS, Scale, ScaleOf, repositories, scale_of, values
+from ctxbench.harness.leaderboard.columns import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.stats import IntervalScope
+from ctxbench.harness.metrics.context import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
 
 
@@ -28,7 +29,7 @@ class InRepository:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtLevel:
+class LevelDifference:
     """The two means at one level, over the samples that both completed, and their difference, in the unit shown.
 
     Description only: a level has no p-value, so that looking at levels adds no comparison to the family.
@@ -43,7 +44,7 @@ class AtLevel:
     low: float | None
     """95% interval of the difference, None where it cannot be given; so is the next."""
     high: float | None
-    over: Over
+    over: IntervalScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Compared:
     unit: str
     difference: Difference
     repositories: tuple[InRepository, ...]
-    levels: tuple[AtLevel, ...] = ()
+    levels: tuple[LevelDifference, ...] = ()
     """Sorted by name; one only where the samples have one level."""
 
 
@@ -83,44 +84,44 @@ def compare(
     shared = sorted(set.intersection(*(set(table.metrics) for table in tables)))
     if metric is not None and metric not in shared:
         raise UnknownName("metric that these runs share", metric, shared)
-    if len(coders := unlike.coders([table.run for table in tables])) > 1:
-        if metric in CONTEXT_METRICS:
+    if len(coders := comparability.coders([table.run for table in tables])) > 1:
+        if metric in BIT_METRICS:
             raise InputFault(
                 f"{metric} of these runs was measured by different models ({', '.join(map(repr, coders))}), "
                 "and bits of two models are two units",
                 cure="compare them by another metric, or make the runs with one model that measures contexts",
             )
-        shared = [name for name in shared if name not in CONTEXT_METRICS]
+        shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(shared, key=lambda name: (name != ranking, name))
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))
 
 
 def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int, scale: ScaleOf) -> list[Compared]:
-    one = scale(first.run.profile, metric)
-    base = values(first, metric, one)
+    metric_scale = scale(first.run.profile, metric)
+    base = values(first, metric, metric_scale)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
     aligned = [
-        pairs.paired(values(other, metric, one), base, {**repositories(first), **repositories(other)})
+        pairs.paired(values(other, metric, metric_scale), base, {**repositories(first), **repositories(other)})
         for other in others
     ]
-    plain = [pairs.difference(pair, one, seed=text) for pair in aligned]
+    plain = [pairs.difference(pair, metric_scale, seed=text) for pair in aligned]
     controls = [first.run.control or other.run.control for other in others]
     # Description only, and no part of the family: what was made with the answer is no competitor.
     tested = iter(pairs.corrected([d for d, control in zip(plain, controls, strict=True) if not control]))
-    found = [pairs.untested(d) if control else next(tested) for d, control in zip(plain, controls, strict=True)]
+    differences = [pairs.untested(d) if control else next(tested) for d, control in zip(plain, controls, strict=True)]
     return [
         Compared(
             this=other.run,
             other=first.run,
             metric=metric,
-            unit=one.unit,
+            unit=metric_scale.unit,
             difference=difference,
             repositories=_by_repository(pair),
-            levels=_by_level(pair, levels, one, seed=text),
+            levels=_by_level(pair, levels, metric_scale, seed=text),
         )
-        for other, pair, difference in zip(others, aligned, found, strict=True)
+        for other, pair, difference in zip(others, aligned, differences, strict=True)
     ]
 
 
@@ -140,24 +141,24 @@ def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
     return tuple(rows)
 
 
-def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[AtLevel, ...]:
+def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[LevelDifference, ...]:
     at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
     gap = pairs.gap(pair.this, pair.other)
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level
-        repos = [repo for repo, one in zip(pair.repos, mine.tolist(), strict=True) if one]
-        found = stats.estimate(gap[mine].tolist(), repos, seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale))
+        repos = [repo for repo, is_at_level in zip(pair.repos, mine.tolist(), strict=True) if is_at_level]
+        estimate = stats.estimate(gap[mine].tolist(), repos, seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale))
         rows.append(
-            AtLevel(
+            LevelDifference(
                 level=level,
-                n=found.n,
+                n=estimate.n,
                 this=stats.mean(pair.this[mine]),
                 other=stats.mean(pair.other[mine]),
                 mean=stats.mean(gap[mine]),
-                low=found.low,
-                high=found.high,
-                over=found.over,
+                low=estimate.low,
+                high=estimate.high,
+                over=estimate.over,
             )
         )
     return tuple(rows)

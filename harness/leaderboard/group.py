@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard.levels import BENCHMARK, mean_of_levels
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.rows import Group, Row, Sensitivity
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.leaderboard.vectors import Column, Samples, Table, align
+from ctxbench.harness.leaderboard.vectors import Column, RunArrays, Samples, align
 from ctxbench.harness.results import PRICE, RunTable, Status
 
 Values = Mapping[str, Column]
@@ -55,9 +55,10 @@ class GroupMaker:
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
-        ready = [Table(table, samples) for table in self.tables]
+        group_tables = [RunArrays(table, samples) for table in self.tables]
         self.values: list[Values] = [
-            {name: one.column(name, scale) for name, scale in self.scales.items()} for one in ready
+            {name: group_table.column(name, scale) for name, scale in self.scales.items()}
+            for group_table in group_tables
         ]
         self.ranked = [
             index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
@@ -70,12 +71,16 @@ class GroupMaker:
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
         family = self._family(order)
-        apart = [pair for pair, one in family.items() if one.p_holm is not None and one.p_holm <= signflip.ALPHA]
+        apart = [
+            pair
+            for pair, difference in family.items()
+            if difference.p_holm is not None and difference.p_holm <= signflip.ALPHA
+        ]
         beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
         order = tiers.standing(order, beats)
         place = {row: position for position, row in enumerate(order)}
-        told = [(place[a], place[b]) for a, b in apart]
-        marks = tiers.letters(len(order), told)
+        apart_places = [(place[a], place[b]) for a, b in apart]
+        marks = tiers.letters(len(order), apart_places)
         ranges = tiers.rank_ranges(len(order), {(place[a], place[b]) for a, b in beats})
         differences = self._differences(family)
         estimates = self._estimates()
@@ -85,10 +90,10 @@ class GroupMaker:
             for row, mark, (low, high) in zip(rows, marks, ranges, strict=True)
         ]
         rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in place]
-        counted = [one.repositories for one in family.values() if one.n_common]
+        counted = [difference.repositories for difference in family.values() if difference.n_common]
         counted = counted or [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
         fewest = min(counted, default=0)
-        seen = [one.visible for one in family.values() if one.visible is not None]
+        visible_differences = [difference.visible for difference in family.values() if difference.visible is not None]
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
@@ -104,20 +109,22 @@ class GroupMaker:
             pairs=len(family),
             repositories=fewest,
             smallest_p=signflip.smallest_p(fewest),
-            decidable=any(pairs.can_be_told_apart(one.repositories, len(family)) for one in family.values()),
-            visible=statistics.median(seen) if seen else None,
+            decidable=any(
+                pairs.can_be_told_apart(difference.repositories, len(family)) for difference in family.values()
+            ),
+            visible=statistics.median(visible_differences) if visible_differences else None,
             superseded=superseded,
         )
 
-    def _compared(self, found: Sequence[tuple[int, int]], metric: str) -> list[Difference]:
-        aligned = [align(self.values[this][metric], self.values[other][metric]) for this, other in found]
+    def _compared(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Difference]:
+        aligned = [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
         return pairs.differences(aligned, self.scales[metric], seed=f"{self.seed}/{metric}")
 
     def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
         """Return all pairs of ranked rows under the ranking metric, better mean first, corrected together."""
         keys = list(itertools.combinations(order, 2))
-        found = pairs.corrected(self._compared(keys, self.metric)) if keys else ()
-        return dict(zip(keys, found, strict=True))
+        family = pairs.corrected(self._compared(keys, self.metric)) if keys else ()
+        return dict(zip(keys, family, strict=True))
 
     def _differences(self, family: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
         """Return row -> metric -> difference to the baseline."""
@@ -127,21 +134,23 @@ class GroupMaker:
         others = [i for i in range(len(self.tables)) if i != base]
         result: dict[int, dict[str, Difference]] = {i: {} for i in others}
         for metric in self.scales:
-            shown = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
-            found = dict(zip(shown, self._compared([(i, base) for i in shown], metric), strict=True))
+            shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
+            differences = dict(zip(shared, self._compared([(i, base) for i in shared], metric), strict=True))
             if self.tables[base].run.control:
-                found = {i: pairs.untested(one) for i, one in found.items()}
-            found |= {i: pairs.untested(one) for i, one in found.items() if self.tables[i].run.control}
+                differences = {i: pairs.untested(difference) for i, difference in differences.items()}
+            differences |= {
+                i: pairs.untested(difference) for i, difference in differences.items() if self.tables[i].run.control
+            }
             if metric == self.metric:
-                for i in shown:
+                for i in shared:
                     member = family.get((i, base)) or family.get((base, i))
                     if member:
-                        found[i] = replace(found[i], p_holm=member.p_holm, pairs=member.pairs)
+                        differences[i] = replace(differences[i], p_holm=member.p_holm, pairs=member.pairs)
             elif base in self.ranked:
-                members = [i for i in shown if i in self.ranked]
-                found.update(zip(members, pairs.corrected([found[i] for i in members]), strict=True))
-            for i in shown:
-                result[i][metric] = found[i]
+                members = [i for i in shared if i in self.ranked]
+                differences.update(zip(members, pairs.corrected([differences[i] for i in members]), strict=True))
+            for i in shared:
+                result[i][metric] = differences[i]
         return result
 
     def _row(self, index: int, metrics: Mapping[str, Estimate], difference: Mapping[str, Difference]) -> Row:
@@ -171,15 +180,17 @@ class GroupMaker:
 
     def _estimates(self) -> list[dict[str, Estimate]]:
         """Return for each row metric -> estimate; all rows of one metric together."""
-        made: list[dict[str, Estimate]] = [{} for _ in self.tables]
+        by_row: list[dict[str, Estimate]] = [{} for _ in self.tables]
         for name, scale in self.scales.items():
-            shown = [i for i in range(len(self.tables)) if self.values[i][name].with_marked is not None]
-            columns = [self.values[i][name] for i in shown]
-            found = stats.estimates([one.clustered for one in columns], seed=f"{self.seed}/{name}", bounds=scale.bounds)
-            for i, column, one in zip(shown, columns, found, strict=True):
+            present = [i for i in range(len(self.tables)) if self.values[i][name].with_marked is not None]
+            columns = [self.values[i][name] for i in present]
+            estimates = stats.estimates(
+                [column.clustered for column in columns], seed=f"{self.seed}/{name}", bounds=scale.bounds
+            )
+            for i, column, estimate in zip(present, columns, estimates, strict=True):
                 of_levels = self._mean_of_levels(self.tables[i], column)
-                made[i][name] = replace(one, mean_of_levels=of_levels, mean_with_marked=column.with_marked)
-        return made
+                by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_marked=column.with_marked)
+        return by_row
 
     def _mean_of_levels(self, table: RunTable, column: Column) -> float | None:
         if table.run.benchmark != BENCHMARK:
@@ -189,10 +200,10 @@ class GroupMaker:
 
     def _sensitivity(self, mine: Values, unscored: int) -> dict[str, Sensitivity]:
         result: dict[str, Sensitivity] = {}
-        for name, found in mine.items():
-            bounds = self.scales[name].bounds
-            if unscored and bounds and found:
-                total, count = sum(found.values.tolist()), len(found.values) + unscored
+        for name, column in mine.items():
+            bounds = self.scales[name].range
+            if unscored and bounds and column:
+                total, count = sum(column.values.tolist()), len(column.values) + unscored
                 right = pairs.best(self.scales[name], bounds)
                 worst, best = ((total + unscored * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)
@@ -209,5 +220,5 @@ def _of(column: Sequence[float | None], keep: Sequence[int]) -> Sequence[float |
 
 
 def _mean(numbers: Sequence[float | None]) -> float | None:
-    known = [one for one in numbers if one is not None]
-    return statistics.fmean(known) if known else None
+    present = [number for number in numbers if number is not None]
+    return statistics.fmean(present) if present else None

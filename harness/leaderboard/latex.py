@@ -11,21 +11,20 @@ import unicodedata
 from collections.abc import Iterator
 
 from ctxbench.harness.leaderboard.rows import Board, Group
-from ctxbench.harness.leaderboard.sections import Section, TextTable, sections, title
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, TextTable, sections, title
+from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
 """What the preamble of the paper has to say."""
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """Opens what is set as it is where it fits, and shrunk to the line's width where it does not."""
-_LEFT = ("strategy", "tier", "generator", "origin")
 _FIRST = "a"
 """The letter of the best tier."""
 # Braces keep a bracket or a star from being read as an argument of the line before, a dash or a quote from joining the
 # next one.
 _SPECIAL = {
-    **{one: rf"\{one}" for one in "&%$#_{}"},
-    **{one: f"{{{one}}}" for one in "[]*-'`"},
+    **{character: rf"\{character}" for character in "&%$#_{}"},
+    **{character: f"{{{character}}}" for character in "[]*-'`"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -92,22 +91,22 @@ def escaped(text: str) -> str:
     return "".join(map(_character, unicodedata.normalize("NFC", text))).replace(",,", ",{},")
 
 
-def _character(one: str) -> str:
-    if one in _SPECIAL:
-        return _SPECIAL[one]
-    if one.isspace():
+def _character(character: str) -> str:
+    if character in _SPECIAL:
+        return _SPECIAL[character]
+    if character.isspace():
         return " "
-    if one.isascii() and one.isprintable():
-        return one
-    letter, *marks = tuple(unicodedata.normalize("NFD", one))
+    if character.isascii() and character.isprintable():
+        return character
+    letter, *marks = tuple(unicodedata.normalize("NFD", character))
     if len(marks) == 1 and marks[0] in _ACCENTS and letter.isascii():
         # Over an i or a j its dot has to go.
         base = f"\\{letter}{{}}" if letter in "ij" and marks[0] != "\u0327" else letter
         return f"\\{_ACCENTS[marks[0]]}{{{base}}}"
-    return f"{{[}}U+{ord(one):04X}{{]}}"
+    return f"{{[}}U+{ord(character):04X}{{]}}"
 
 
-def _float(section: Section, group: Group | None, label: str) -> str:
+def _float(section: BoardSection, group: Group | None, label: str) -> str:
     first = _first_tier(group) if group else set()
     lines = [
         r"\begin{table}[htbp]",
@@ -116,9 +115,9 @@ def _float(section: Section, group: Group | None, label: str) -> str:
         f"  \\caption[{{{escaped(section.title)}}}]{{{_caption(section, group)}}}",
         f"  \\label{{{label}}}",
     ]
-    for number, made in enumerate(section.tables):
+    for number, text_table in enumerate(section.tables):
         lines += [r"  \par\medskip"] if number else []
-        lines += [f"  {line}" for line in (_FITTED, *_tabular(made, first))]
+        lines += [f"  {line}" for line in (_FITTED, *_tabular(text_table, first))]
     if section.notes:
         lines += [r"  \par\medskip", r"  \begin{minipage}{\linewidth}\raggedright"]
         lines += [f"    {escaped(note)}\\par" for note in section.notes]
@@ -126,21 +125,23 @@ def _float(section: Section, group: Group | None, label: str) -> str:
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _caption(section: Section, group: Group | None) -> str:
+def _caption(section: BoardSection, group: Group | None) -> str:
     """Say what the rows have in common, what ranks them, how many samples count, and what the brackets mean."""
-    said = [f"{section.title}."]
+    sentences = [f"{section.title}."]
     if group is not None:
         sizes = sorted({row.n for row in group.rows})
         n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
-        said.append(f"Ranked by {group.metric}, {n}{_brackets(group)}.")
+        sentences.append(f"Ranked by {group.metric}, {n}{_brackets(group)}.")
         bold = "Bold: first tier; rows" if _first_tier(group) else "Rows"
-        said.append(f"{bold} that share a letter are not told apart.")
-    return escaped(" ".join(said))
+        sentences.append(f"{bold} that share a letter are not told apart.")
+    return escaped(" ".join(sentences))
 
 
 def _brackets(group: Group) -> str:
     over = {
-        found.over for row in group.rows if (found := row.metrics.get(group.metric)) and found.over is not Over.NONE
+        estimate.over
+        for row in group.rows
+        if (estimate := row.metrics.get(group.metric)) and estimate.over is not IntervalScope.NONE
     }
     return f"; in brackets 95% intervals over {' or '.join(sorted(over))}" if over else ""
 
@@ -152,15 +153,15 @@ def _first_tier(group: Group) -> set[int]:
     return first if len(first) < len(ranked) else set()
 
 
-def _tabular(made: TextTable, first: set[int]) -> Iterator[str]:
-    headings, lines = made
-    yield f"\\begin{{tabular}}{{{''.join('l' if heading in _LEFT else 'r' for heading in headings)}}}"
+def _tabular(text_table: TextTable, first: set[int]) -> Iterator[str]:
+    headings, lines = text_table
+    yield f"\\begin{{tabular}}{{{''.join('l' if heading in TEXT_COLUMNS else 'r' for heading in headings)}}}"
     yield r"\toprule"
     yield f"{' & '.join(map(escaped, headings))} \\\\"
     yield r"\midrule"
     for index, line in enumerate(lines):
         cells = [
-            _number(cell) if heading not in _LEFT else escaped(cell)
+            _number(cell) if heading not in TEXT_COLUMNS else escaped(cell)
             for heading, cell in zip(headings, line, strict=True)
         ]
         if index in first:
@@ -177,11 +178,11 @@ def _number(cell: str) -> str:
     return re.sub(r"\{-\}(?=\d)", "$-$", text)
 
 
-def _label(text: str, taken: set[str]) -> str:
+def _label(text: str, labels: set[str]) -> str:
     """Return a label that no other float of this text has."""
     stem = "tab:" + "-".join(re.findall(r"[a-z0-9]+", text.lower()))
     label, number = stem, 2
-    while label in taken:
+    while label in labels:
         label, number = f"{stem}-{number}", number + 1
-    taken.add(label)
+    labels.add(label)
     return label

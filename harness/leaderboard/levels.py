@@ -31,13 +31,13 @@ def parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTable]]:
         table: one run in one language.
         by_level: whether each level has a part of its own; None: only for CoderEval.
     """
-    found = [(ALL_LEVELS, table)]
+    level_parts = [(ALL_LEVELS, table)]
     ours = table.run.benchmark == BENCHMARK
     if not (ours if by_level is None else by_level):
-        return found
+        return level_parts
     if ours and set(COMBINED_LEVELS) & set(table.level):
-        found.append((COMBINED, at_levels(table, COMBINED_LEVELS)))
-    return [*found, *((level, at_level(table, level)) for level in sorted(set(table.level)))]
+        level_parts.append((COMBINED, at_levels(table, COMBINED_LEVELS)))
+    return [*level_parts, *((level, at_level(table, level)) for level in sorted(set(table.level)))]
 
 
 def order(level: str) -> tuple[bool, bool, str]:
@@ -45,28 +45,28 @@ def order(level: str) -> tuple[bool, bool, str]:
     return level != ALL_LEVELS, level != COMBINED, level
 
 
-def mean_of_levels(table: RunTable, level: str, found: Mapping[str, float]) -> float | None:
+def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> float | None:
     """Return the unweighted mean of the levels' means.
 
     Args:
         table: the samples of the group.
         level: which group it is; only all samples and the paper's three levels have such a mean, of CoderEval only.
-        found: sample -> value.
+        values: sample -> value.
 
     Returns:
         None if a level has no value: a mean over fewer levels would be another number under the same name.
     """
     if table.run.benchmark != BENCHMARK or level not in (ALL_LEVELS, COMBINED):
         return None
-    held = {one for one, status in zip(table.level, table.status, strict=True) if status is not Status.EXCLUDED}
+    counted = {name for name, status in zip(table.level, table.status, strict=True) if status is not Status.EXCLUDED}
     by_level: dict[str, list[float]] = defaultdict(list)
-    for sample, one in zip(table.sample, table.level, strict=True):
-        if sample in found:
-            by_level[one].append(found[sample])
-    wanted = held if level == ALL_LEVELS else set(COMBINED_LEVELS)
-    if not wanted or wanted - by_level.keys():
+    for sample, name in zip(table.sample, table.level, strict=True):
+        if sample in values:
+            by_level[name].append(values[sample])
+    names = counted if level == ALL_LEVELS else set(COMBINED_LEVELS)
+    if not names or names - by_level.keys():
         return None
-    return statistics.fmean(statistics.fmean(by_level[one]) for one in sorted(wanted))
+    return statistics.fmean(statistics.fmean(by_level[name]) for name in sorted(names))
 
 
 def overall(groups: Sequence[Group]) -> tuple[Overall, ...]:
@@ -74,30 +74,30 @@ def overall(groups: Sequence[Group]) -> tuple[Overall, ...]:
 
     Sets of one benchmark whose names differ in the language only (``codereval-python``, ``codereval-java``) are one.
     """
-    found: dict[tuple[str, ...], list[tuple[Group, Row]]] = defaultdict(list)
+    pairs_by_key: dict[tuple[str, ...], list[tuple[Group, Row]]] = defaultdict(list)
     for group in groups:
         if group.benchmark == BENCHMARK and group.level == COMBINED:
             name = group.samples.replace(group.language, "")
             for row in group.rows:
                 key = (name, row.run.strategy, row.run.generator, row.run.profile, str(row.run.origin))
-                found[key].append((group, row))
-    made = []
-    for members in found.values():
+                pairs_by_key[key].append((group, row))
+    means = []
+    for members in pairs_by_key.values():
         # Two sets of one name in a language (imported twice, differently) are two results: none is their mean.
         if sorted(group.language for group, _ in members) == sorted(LANGUAGES):
-            made += _overall([row for _, row in members])
-    return tuple(made)
+            means += _overall([row for _, row in members])
+    return tuple(means)
 
 
 def _overall(rows: Sequence[Row]) -> list[Overall]:
     shared = [name for name in rows[0].metrics if name in rows[1].metrics]
     metrics = {}
     for name in shared:
-        found = [row.metrics[name] for row in rows]
-        means = [one.mean_of_levels for one in found if one.mean_of_levels is not None]
+        estimates = [row.metrics[name] for row in rows]
+        means = [estimate.mean_of_levels for estimate in estimates if estimate.mean_of_levels is not None]
         if len(means) == len(rows):
-            total = math.fsum((one.mean or 0.0) * one.n for one in found)
-            n = sum(one.n for one in found)
+            total = math.fsum((estimate.mean or 0.0) * estimate.n for estimate in estimates)
+            n = sum(estimate.n for estimate in estimates)
             metrics[name] = OverallMean(mean=total / n, mean_of_levels=statistics.fmean(means), n=n)
     if not metrics:
         return []
@@ -108,7 +108,9 @@ def _overall(rows: Sequence[Row]) -> list[Overall]:
 
 def by_level(groups: Sequence[Group], group: Group) -> dict[str, Group]:
     """Return level -> the group of the same runs at that level only, in the order of the groups."""
-    return {one.level: one for one in groups if one.level != ALL_LEVELS and _identity(one) == _identity(group)}
+    return {
+        other.level: other for other in groups if other.level != ALL_LEVELS and _identity(other) == _identity(group)
+    }
 
 
 def _identity(group: Group) -> tuple[str, ...]:

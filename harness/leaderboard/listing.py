@@ -25,7 +25,7 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtLevel:
+class PublishedLevel:
     """What a row of a paper says of one level."""
 
     level: str
@@ -46,7 +46,7 @@ class Listing:
     language: str
     rows: tuple[PaperRow, ...]
     """All of them, in the papers' order."""
-    shown: tuple[PaperRow, ...]
+    highlighted: tuple[PaperRow, ...]
     """Those that a person sees unasked, best first."""
     contradicted: tuple[str, ...] = ()
     """Sentences: what recorded predictions stored here say against a number as printed."""
@@ -72,15 +72,15 @@ def printed(row: PaperRow, language: str, column: str) -> Printed | None:
     return None if status is None else Printed(value=None, status=status)
 
 
-def levels(row: PaperRow, language: str) -> Iterator[AtLevel]:
+def levels(row: PaperRow, language: str) -> Iterator[PublishedLevel]:
     """Yield what a row says of each level, under the names of metrics and levels that our own runs have."""
-    known = {
+    all_cells = {
         name: printed(row, language, name) for name in (*row.printed.get(language, {}), *row.missing.get(language, {}))
     }
-    cells = {name: cell for name, cell in known.items() if cell is not None}
+    cells = {name: cell for name, cell in all_cells.items() if cell is not None}
     if row.benchmark != "CoderEval":
         names = {"inference": "seconds", "construction": "construction_seconds"}
-        yield AtLevel(
+        yield PublishedLevel(
             level="all",
             metrics={name: cell for name, cell in cells.items() if name not in names},
             costs={names[name]: cell for name, cell in cells.items() if name in names},
@@ -89,7 +89,9 @@ def levels(row: PaperRow, language: str) -> Iterator[AtLevel]:
     average = cells.get("overall" if language == BOTH else "avg")
     costs = {"context_tokens": cells["tokens"]} if "tokens" in cells else {}
     if average or costs:
-        yield AtLevel(level=_COMBINED, of_levels=True, metrics={_METRIC: average} if average else {}, costs=costs)
+        yield PublishedLevel(
+            level=_COMBINED, of_levels=True, metrics={_METRIC: average} if average else {}, costs=costs
+        )
     for level in LEVELS:
         if level in cells:
-            yield AtLevel(level=f"{level}_runnable", metrics={_METRIC: cells[level]})
+            yield PublishedLevel(level=f"{level}_runnable", metrics={_METRIC: cells[level]})

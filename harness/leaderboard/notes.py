@@ -1,25 +1,54 @@
-"""What has to be said below a table so that its numbers are not misread. Pure text, one sentence a line."""
+"""Notes below a leaderboard, without which its numbers would be misread. Pure text, one sentence a line."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ctxbench.harness.leaderboard import choices, levels, numbers
+from ctxbench.harness.leaderboard.comparability import group_warnings
 from ctxbench.harness.leaderboard.rows import Group, Overall, Row
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
-from ctxbench.harness.leaderboard.stats import FEWEST, Over
-from ctxbench.harness.leaderboard.unlike import unlike
-from ctxbench.harness.leaderboard.ways import COMMAND, Ways
+from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
+from ctxbench.harness.metrics.context import find
 from ctxbench.harness.papers.tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
 
-def notes(group: Group, ways: Ways = COMMAND) -> tuple[str, ...]:
-    """Return the sentences of one group, the most needed first; `ways` says in whose words."""
-    lines = [*_ranking(group), *_intervals(group), *_unscored(group, ways), *_marked(group, ways)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """What a reader does to see or to do more; each completes a sentence of `notes` or `published_notes`."""
+
+    rows: str
+    """To see all rows of the papers: after "... are shown"."""
+    profile: str
+    """To rank by the metric profile of the papers: after a colon."""
+    marked: str
+    """To count marked samples: in brackets."""
+    again: str
+    """To do what is unscored: after "Cure:"."""
+
+
+COMMAND = Instructions(
+    rows="by --published all, and by --format json and csv",
+    profile="see --profile infercom",
+    marked="--marked include",
+    again="run the same command again",
+)
+PAGE = Instructions(
+    rows="where Published rows says all",
+    profile="choose infercom as Metric profile, below More choices",
+    marked="Marked samples, below More choices",
+    again="run it again; the page Runs has the command",
+)
+
+
+def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
+    """Return the sentences of one group, the most needed first, worded for the command line or the pages."""
+    lines = [*_ranking(group), *_intervals(group), *_unscored(group, instructions), *_marked(group, instructions)]
     failed = [f"{row.run.strategy} {row.model_failed}" for row in group.rows if row.model_failed]
     if failed:
         lines.append(f"Nothing usable came from the model, counted as the worst value: {', '.join(failed)}.")
@@ -37,7 +66,7 @@ def notes(group: Group, ways: Ways = COMMAND) -> tuple[str, ...]:
         )
     if priced(group):
         lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
-    lines += unlike(group)
+    lines += group_warnings(group)
     lines += _remarks(group)
     if group.superseded:
         runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
@@ -69,20 +98,21 @@ def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]
     return tuple(lines)
 
 
-def notes_of_overall(found: Sequence[Overall]) -> tuple[str, ...]:
+def notes_of_overall(overall: Sequence[Overall]) -> tuple[str, ...]:
     """Return a sentence for each strategy that ran in both languages."""
     lines = []
-    for one in found:
-        name = next(iter(choices.passes(one.metrics)), min(one.metrics))
-        mean = one.metrics[name]
+    for strategy_means in overall:
+        name = next(iter(choices.passes(strategy_means.metrics)), min(strategy_means.metrics))
+        mean = strategy_means.metrics[name]
         lines.append(
-            f"{one.run.strategy} by {one.run.generator}: {name} {mean.mean_of_levels:.2f}, the mean of the two "
-            f"languages' means of the levels {one.level} (over all {mean.n} tasks: {mean.mean:.2f})."
+            f"{strategy_means.run.strategy} by {strategy_means.run.generator}: {name} {mean.mean_of_levels:.2f}, "
+            f"the mean of the two languages' means of the levels {strategy_means.level} "
+            f"(over all {mean.n} tasks: {mean.mean:.2f})."
         )
     return tuple(lines)
 
 
-def _marked(group: Group, ways: Ways) -> list[str]:
+def _marked(group: Group, instructions: Instructions) -> list[str]:
     """Say how many samples no score is to rest on, and what they would change."""
     marks: Counter[str] = Counter()
     for row in group.rows:
@@ -90,36 +120,39 @@ def _marked(group: Group, ways: Ways) -> list[str]:
     if not marks:
         return []
     why = "; ".join(f"{count} {mark}: {_MARKS.get(mark, mark)}" for mark, count in sorted(marks.items()))
-    left = any(row.excluded for row in group.rows)
-    lines = [f"Marked samples are {'left out' if left else 'counted'}: {marks.total()} ({why})."]
+    excludes_marked = any(row.excluded for row in group.rows)
+    lines = [f"Marked samples are {'left out' if excludes_marked else 'counted'}: {marks.total()} ({why})."]
     changed = [
-        f"{row.run.strategy} {found.mean_with_marked:.2f}"
+        f"{row.run.strategy} {estimate.mean_with_marked:.2f}"
         for row in group.rows
-        if (found := row.metrics.get(group.metric)) and found.mean_with_marked is not None
+        if (estimate := row.metrics.get(group.metric)) and estimate.mean_with_marked is not None
     ]
-    if left and changed:
-        lines.append(f"With them {group.metric} would be: {', '.join(changed)} ({ways.marked}).")
+    if excludes_marked and changed:
+        lines.append(f"With them {group.metric} would be: {', '.join(changed)} ({instructions.marked}).")
     return lines
 
 
 def _remarks(group: Group) -> list[str]:
     """Return the remarks of the runs, each once; with the strategies it is about unless it is about all."""
-    said: dict[str, list[str]] = {}
+    strategies_by_text: dict[str, list[str]] = {}
     for row in group.rows:
         for text in row.run.remarks:
-            said.setdefault(text, []).append(row.run.strategy)
-    return [text if len(of) == len(group.rows) else f"{', '.join(of)}: {text}" for text, of in said.items()]
+            strategies_by_text.setdefault(text, []).append(row.run.strategy)
+    return [
+        text if len(of) == len(group.rows) else f"{', '.join(of)}: {text}" for text, of in strategies_by_text.items()
+    ]
 
 
 def _ranking(group: Group) -> list[str]:
     scale = group.scales.get(group.metric)
     if scale is None:
-        return [f"No run here has {group.metric}: not ranked."]
+        return missing_scores(group)
     better = ", lower is better" if scale.lower_is_better else ""
     lines = [
         f"Ranked by {group.metric} ({scale.unit}{better}; mean over samples; by repo: mean of repository means), "
         f"profile {group.profile}."
     ]
+    lines += missing_scores(group)
     if not group.pairs:
         return lines
     how = "exact" if group.repositories <= EXACT_UP_TO else f"{DRAWS} draws"
@@ -142,15 +175,44 @@ def _ranking(group: Group) -> list[str]:
     return lines
 
 
+def missing_scores(group: Group) -> list[str]:
+    """Say which rows lack the metric that ranks, or all of the profile's, and how they get them."""
+    counting = [row for row in group.rows if row.n]
+    unranked = [row for row in counting if group.metric not in row.metrics]
+    lines = []
+    if group.metric not in group.scales:
+        lines.append(f"No run here has {group.metric}: not ranked.")
+    elif unranked:
+        lines.append(f"Without {group.metric}, and not ranked: {_strategies(unranked)}.")
+    names = () if find(group.metric) is not None else (group.metric,)
+    # Functions are scored under one profile only.
+    lacking = [row for row in counting if not row.run.functions and not _has_scores(row, names)]
+    if lacking:
+        lines.append(
+            f"Without scores of profile {group.profile}: {_strategies(lacking)}. "
+            f"`ctxbench rescore --profile {group.profile}` scores stored completions; no model is asked."
+        )
+    return lines
+
+
+def _has_scores(row: Row, names: Sequence[str]) -> bool:
+    """Return whether a row has these metrics; without any, whether it has one of its profile's own."""
+    return all(name in row.metrics for name in names) if names else any(find(name) is None for name in row.metrics)
+
+
+def _strategies(rows: Sequence[Row]) -> str:
+    return ", ".join(row.run.strategy for row in rows)
+
+
 def _intervals(group: Group) -> list[str]:
-    found = [one for row in group.rows if (one := row.metrics.get(group.metric)) and one.n]
-    shown = {one.over for one in found}
-    if shown == {Over.REPOSITORIES}:
+    estimates = [estimate for row in group.rows if (estimate := row.metrics.get(group.metric)) and estimate.n]
+    kinds = {estimate.over for estimate in estimates}
+    if kinds == {IntervalScope.REPOSITORIES}:
         return ["Intervals: 95%, over repositories (cluster-robust, Student t)."]
-    if Over.SAMPLES not in shown:
-        return ["Intervals: none can be given for a single sample."] if shown else []
-    if all(one.repositories < FEWEST for one in found):
-        most = max(one.repositories for one in found)
+    if IntervalScope.SAMPLES not in kinds:
+        return ["Intervals: none can be given for a single sample."] if kinds else []
+    if all(estimate.repositories < FEWEST for estimate in estimates):
+        most = max(estimate.repositories for estimate in estimates)
         of = "this one repository" if most == 1 else f"these {most} repositories"
         return [f"Intervals: 95%, over samples of {of} only; an interval over repositories needs {FEWEST}."]
     few = ", ".join(row.run.strategy for row in group.rows if 0 < _repositories_of(row, group.metric) < FEWEST)
@@ -162,28 +224,30 @@ def _repositories_of(row: Row, metric: str) -> int:
     return row.metrics[metric].repositories if metric in row.metrics else 0
 
 
-def _unscored(group: Group, ways: Ways) -> list[str]:
+def _unscored(group: Group, instructions: Instructions) -> list[str]:
     missing = [row for row in group.rows if row.unscored]
     if not missing:
         return []
     counts = ", ".join(f"{row.run.strategy} {row.unscored}" for row in missing)
     functions = " (not with --sandbox none)" if any(row.run.functions for row in missing) else ""
-    lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: {ways.again}{functions}."]
+    lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: {instructions.again}{functions}."]
     return lines + [line for row in missing if (line := _sensitivity(group, row))]
 
 
 def _sensitivity(group: Group, row: Row) -> str:
     names = (
-        [group.metric] if group.metric in row.sensitivity else [one for one in ("es", "em") if one in row.sensitivity]
+        [group.metric]
+        if group.metric in row.sensitivity
+        else [metric for metric in ("es", "em") if metric in row.sensitivity]
     )
     if not names:
         return ""
     name = names[0]
-    found, estimate = row.sensitivity[name], row.metrics[name]
+    bounds, estimate = row.sensitivity[name], row.metrics[name]
     half = numbers.half_width(estimate.low, estimate.high)
     return (
-        f"If all unscored of {row.run.strategy} were wrong, its {name} would be {numbers.value(found.worst, half)}; "
-        f"if all were right, {numbers.value(found.best, half)}."
+        f"If all unscored of {row.run.strategy} were wrong, its {name} would be {numbers.value(bounds.worst, half)}; "
+        f"if all were right, {numbers.value(bounds.best, half)}."
     )
 
 

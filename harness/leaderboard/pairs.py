@@ -10,14 +10,14 @@ import numpy as np
 
 from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.columns import Scale
-from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, Over
+from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, IntervalScope
 
 _NOISE = 1e-9
 """Below this a difference, or a standard error, is what rounding left of none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class OutcomeCounts:
     """How often both, one or none of the two was right, for metrics that are right or wrong. Description, no test."""
 
     both: int
@@ -35,7 +35,7 @@ class Difference:
     mean: float | None
     low: float | None
     high: float | None
-    over: Over
+    over: IntervalScope
     p: float | None
     """Two-sided, repository-level sign-flip test; None where there is nothing to test (controls)."""
     p_holm: float | None
@@ -48,7 +48,7 @@ class Difference:
     """Samples at which this run is better."""
     ties: int
     losses: int
-    counts: Counts | None
+    counts: OutcomeCounts | None
     """Only for metrics whose values are all on one of two bounds."""
 
 
@@ -66,9 +66,9 @@ def paired(this: Mapping[str, float], other: Mapping[str, float], repos: Mapping
     """Align two runs' values (sample -> value) on the samples that both have."""
     common = sorted(this.keys() & other.keys())
     return Paired(
-        this=np.array([this[one] for one in common], dtype=np.float64),
-        other=np.array([other[one] for one in common], dtype=np.float64),
-        repos=tuple(repos[one] for one in common),
+        this=np.array([this[sample] for sample in common], dtype=np.float64),
+        other=np.array([other[sample] for sample in common], dtype=np.float64),
+        repos=tuple(repos[sample] for sample in common),
         samples=tuple(common),
     )
 
@@ -93,9 +93,9 @@ def gap(this: Array, other: Array) -> Array:
     What rounding leaves is none: the mean of three equal completions is not always, to the last bit, that of one, and
     must not count as better.
     """
-    found = this - other
-    found[np.abs(found) < _NOISE] = 0.0
-    return found
+    gaps = this - other
+    gaps[np.abs(gaps) < _NOISE] = 0.0
+    return gaps
 
 
 def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:
@@ -103,12 +103,16 @@ def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:
     return differences([aligned(pair.this, pair.other, stats.coded(pair.repos))], scale, seed=seed)[0]
 
 
-def differences(found: Sequence[Aligned], scale: Scale, *, seed: str) -> list[Difference]:
+def differences(aligned_pairs: Sequence[Aligned], scale: Scale, *, seed: str) -> list[Difference]:
     """Compare many pairs at once, each as `difference` does."""
-    shown = stats.estimates([one.gap for one in found], seed=seed, bounds=gap_bounds(scale), resampled=False)
+    estimates = stats.estimates(
+        [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
+    )
     return [
-        _difference(one, estimate, p, scale)
-        for one, estimate, p in zip(found, shown, _p_values([one.gap.sums for one in found], seed), strict=True)
+        _difference(pair, estimate, p, scale)
+        for pair, estimate, p in zip(
+            aligned_pairs, estimates, _p_values([pair.gap.sums for pair in aligned_pairs], seed), strict=True
+        )
     ]
 
 
@@ -116,30 +120,30 @@ def _p_values(sums: Sequence[Array], seed: str) -> list[float | None]:
     """Test every pair, those with equally many repositories together; None for pairs without a common sample."""
     result: list[float | None] = [None] * len(sums)
     by_count: dict[int, list[int]] = defaultdict(list)
-    for place, one in enumerate(sums):
-        by_count[len(one)].append(place)
+    for place, pair_sums in enumerate(sums):
+        by_count[len(pair_sums)].append(place)
     for count, places in by_count.items():
         if count:
             p = signflip.p_values(np.stack([sums[place] for place in places]), seed=seed)
-            for place, one in zip(places, p.tolist(), strict=True):
-                result[place] = one
+            for place, p_value in zip(places, p.tolist(), strict=True):
+                result[place] = p_value
     return result
 
 
-def _difference(one: Aligned, found: Estimate, p: float | None, scale: Scale) -> Difference:
-    gap = one.gap.values
+def _difference(pair: Aligned, estimate: Estimate, p: float | None, scale: Scale) -> Difference:
+    gap = pair.gap.values
     better = -gap if scale.lower_is_better else gap
     visible = None
     # Where nothing varied nothing tells how much would be noticed: not that everything would.
-    if len(gap) and can_be_told_apart(found.repositories, 1) and one.gap.error > _NOISE:
-        visible = stats.smallest_visible(one.gap.error, found.repositories)
+    if len(gap) and can_be_told_apart(estimate.repositories, 1) and pair.gap.error > _NOISE:
+        visible = stats.smallest_visible(pair.gap.error, estimate.repositories)
     return Difference(
         n_common=len(gap),
-        repositories=found.repositories,
-        mean=found.mean,
-        low=found.low,
-        high=found.high,
-        over=found.over,
+        repositories=estimate.repositories,
+        mean=estimate.mean,
+        low=estimate.low,
+        high=estimate.high,
+        over=estimate.over,
         p=p,
         p_holm=None,
         pairs=1,
@@ -147,20 +151,23 @@ def _difference(one: Aligned, found: Estimate, p: float | None, scale: Scale) ->
         wins=int(np.count_nonzero(better > 0)),
         ties=int(np.count_nonzero(better == 0)),
         losses=int(np.count_nonzero(better < 0)),
-        counts=_counts(one.this, one.other, scale),
+        counts=_counts(pair.this, pair.other, scale),
     )
 
 
 def corrected(family: Sequence[Difference]) -> tuple[Difference, ...]:
     """Fill in Holm's correction over a family of comparisons that are shown together."""
-    tested = [one.p for one in family if one.p is not None]
+    tested = [difference.p for difference in family if difference.p is not None]
     adjusted = iter(signflip.holm(tested))
-    return tuple(replace(one, p_holm=None if one.p is None else next(adjusted), pairs=len(tested)) for one in family)
+    return tuple(
+        replace(difference, p_holm=None if difference.p is None else next(adjusted), pairs=len(tested))
+        for difference in family
+    )
 
 
-def untested(one: Difference) -> Difference:
+def untested(description: Difference) -> Difference:
     """Return a difference as description only: of a row that was made with the answer nothing is to be tested."""
-    return replace(one, p=None, p_holm=None, pairs=0, visible=None)
+    return replace(description, p=None, p_holm=None, pairs=0, visible=None)
 
 
 def can_be_told_apart(repositories: int, pairs: int) -> bool:
@@ -170,7 +177,7 @@ def can_be_told_apart(repositories: int, pairs: int) -> bool:
 
 def gap_bounds(scale: Scale) -> tuple[float, float] | None:
     """Return the range of a difference of two values, None if they have none."""
-    return None if scale.bounds is None else (scale.bounds[0] - scale.bounds[1], scale.bounds[1] - scale.bounds[0])
+    return None if scale.range is None else (scale.range[0] - scale.range[1], scale.range[1] - scale.range[0])
 
 
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
@@ -178,16 +185,16 @@ def best(scale: Scale, bounds: tuple[float, float]) -> float:
     return bounds[0] if scale.lower_is_better else bounds[1]
 
 
-def _counts(this: Array, other: Array, scale: Scale) -> Counts | None:
-    if scale.bounds is None or not len(this):
+def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
+    if scale.range is None or not len(this):
         return None
-    low, high = scale.bounds
-    if not all(((one == low) | (one == high)).all() for one in (this, other)):
+    low, high = scale.range
+    if not all(((values == low) | (values == high)).all() for values in (this, other)):
         return None
-    right = best(scale, scale.bounds)
+    right = best(scale, scale.range)
     this_right, other_right = this == right, other == right
     both, only_this = int(np.count_nonzero(this_right & other_right)), int(np.count_nonzero(this_right & ~other_right))
     only_other = int(np.count_nonzero(~this_right & other_right))
-    return Counts(
+    return OutcomeCounts(
         both=both, only_this=only_this, only_other=only_other, neither=len(this) - both - only_this - only_other
     )

@@ -1,4 +1,4 @@
-"""Which published numbers stand below which groups, and where recorded predictions contradict them. Pure."""
+"""Select the published numbers that stand below each group, and recorded predictions that contradict them. Pure."""
 
 from __future__ import annotations
 
@@ -31,41 +31,51 @@ def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
     """
     if mode == "none":
         return ()
-    here = {(group.benchmark, group.language) for group in groups}
-    found = []
+    languages_present = {(group.benchmark, group.language) for group in groups}
+    selected = []
     for benchmark in REPORTED:
         of_benchmark = [row for row in tables.rows() if row.benchmark == benchmark]
-        spoken = [one for one in LANGUAGES if mode == "all" or (benchmark.lower(), one) in here]
+        spoken = [name for name in LANGUAGES if mode == "all" or (benchmark.lower(), name) in languages_present]
         for language in (*spoken, *([BOTH] if len(spoken) == len(LANGUAGES) else [])):
             rows = tuple(row for row in of_benchmark if language in row.printed or language in row.missing)
             if not rows:
                 continue
-            beside = [one for one in groups if one.benchmark == benchmark.lower() and language in (BOTH, one.language)]
-            shown = rows if mode == "all" else _chosen(rows, language, {one.generator for one in beside})
-            said = () if language == BOTH else tuple(_contradictions(rows, language, beside))
-            found.append(Listing(benchmark=benchmark, language=language, rows=rows, shown=shown, contradicted=said))
-    return tuple(found)
+            beside = [
+                group for group in groups if group.benchmark == benchmark.lower() and language in (BOTH, group.language)
+            ]
+            highlighted = rows if mode == "all" else _highlighted(rows, language, {group.generator for group in beside})
+            contradictions = () if language == BOTH else tuple(_contradictions(rows, language, beside))
+            selected.append(
+                Listing(
+                    benchmark=benchmark,
+                    language=language,
+                    rows=rows,
+                    highlighted=highlighted,
+                    contradicted=contradictions,
+                )
+            )
+    return tuple(selected)
 
 
 def same_model(model: str, generator: str) -> bool:
     """Return whether a generator's spec names a paper's model: the one's name is a part of the other's."""
-    wanted = _letters(model)
-    names = [_letters(one) for one in re.split(r"[(),=/\s]+", generator)]
-    return any(len(one) >= _SHORTEST_NAME and (one in wanted or wanted in one) for one in names)
+    model_letters = _letters(model)
+    names = [_letters(name) for name in re.split(r"[(),=/\s]+", generator)]
+    return any(len(name) >= _SHORTEST_NAME and (name in model_letters or model_letters in name) for name in names)
 
 
 def _letters(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def _chosen(rows: Sequence[PaperRow], language: str, generators: set[str]) -> tuple[PaperRow, ...]:
+def _highlighted(rows: Sequence[PaperRow], language: str, generators: set[str]) -> tuple[PaperRow, ...]:
     """Return the rows of the groups' own models, and the best of all; what is printed in two tables once."""
     once: dict[tuple[str, ...], PaperRow] = {}
     for row in rows:
         once.setdefault((row.model, row.strategy, str(_numbers(row, language))), row)
     ordered = sorted(once.values(), key=lambda row: _key(row, language))
     filled = [row for row in ordered if any(cell is not None for cell in _numbers(row, language))]
-    ours = [row for row in filled if any(same_model(row.model, one) for one in generators)][:_OF_OUR_MODELS]
+    ours = [row for row in filled if any(same_model(row.model, generator) for generator in generators)][:_OF_OUR_MODELS]
     best = [row for row in filled if _key(row, language) < 0][:_BEST]
     return tuple(row for row in filled if row in ours or row in best)
 
@@ -95,8 +105,8 @@ def _contradictions(rows: Sequence[PaperRow], language: str, groups: Sequence[Gr
 
 def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: Group) -> Iterator[str]:
     for ours in group.rows:
-        found = ours.metrics.get(metric)
-        mean = None if found is None else found.mean_of_levels if of_levels else found.mean
+        estimate = ours.metrics.get(metric)
+        mean = None if estimate is None else estimate.mean_of_levels if of_levels else estimate.mean
         # A row that nothing here computes is the recorded predictions' own; any other must be the same strategy.
         comparable = ours.run.origin is Origin.IMPORTED and row.strategy in ("", ours.run.strategy)
         if comparable and mean is not None and f"{mean:.2f}" != f"{value:.2f}":

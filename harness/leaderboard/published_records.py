@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ctxbench.harness.leaderboard.listing import AtLevel, Listing, Printed, levels
+from ctxbench.harness.leaderboard.listing import Listing, Printed, PublishedLevel, levels
 from ctxbench.harness.leaderboard.published_text import PROFILE
 from ctxbench.harness.papers.tables import STATUSES, PaperRow, paper_of
 from ctxbench.harness.results import Origin
@@ -23,7 +23,7 @@ def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
                 yield _record(listing, row, at)
 
 
-def _record(listing: Listing, row: PaperRow, at: AtLevel) -> dict[str, Any]:
+def _record(listing: Listing, row: PaperRow, at: PublishedLevel) -> dict[str, Any]:
     costs = {name: cell.value for name, cell in at.costs.items()}
     lines = row.benchmark != "CoderEval"
     return {
@@ -58,8 +58,8 @@ def _record(listing: Listing, row: PaperRow, at: AtLevel) -> dict[str, Any]:
     }
 
 
-def _metric(cell: Printed, at: AtLevel) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _metric(cell: Printed, at: PublishedLevel) -> dict[str, Any]:
+    record: dict[str, Any] = {
         "mean": None if at.of_levels else cell.value,
         "low": None,
         "high": None,
@@ -67,7 +67,7 @@ def _metric(cell: Printed, at: AtLevel) -> dict[str, Any]:
         "status": cell.status,
     }
     if cell.value is None:
-        found["why"] = STATUSES[cell.status]
+        record["why"] = STATUSES[cell.status]
     if cell.flag:
-        found["flag"] = cell.flag
-    return found
+        record["flag"] = cell.flag
+    return record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ctxbench.harness.leaderboard.listing import BOTH, Listing, columns, printed
-from ctxbench.harness.leaderboard.ways import COMMAND, Ways
+from ctxbench.harness.leaderboard.notes import COMMAND, Instructions
 from ctxbench.harness.papers.tables import ORIGINS, STATUSES, PaperRow, paper_of
 
 PROFILE = "infercom"
@@ -32,18 +32,18 @@ def published_table(listing: Listing) -> tuple[list[str], list[list[str]]]:
             *(_cell(row, listing.language, name) for name in names),
             ORIGINS[row.origin],
         ]
-        for row in listing.shown
+        for row in listing.highlighted
     ]
-    return ["strategy", "generator", *(_HEADS.get(one, _TIMES.get(one, one)) for one in names), "origin"], lines
+    return ["strategy", "generator", *({**_TIMES, **_HEADS}.get(name, name) for name in names), "origin"], lines
 
 
-def published_notes(listing: Listing, profile: str, ways: Ways = COMMAND) -> tuple[str, ...]:
+def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
     """Return the sentences below the table.
 
     Args:
         listing: the rows.
         profile: the metric profile of the groups above; empty if there are none.
-        ways: in whose words it says how to see more.
+        instructions: how a reader sees more, on the command line or on the pages.
     """
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     lines = [
@@ -53,22 +53,22 @@ def published_notes(listing: Listing, profile: str, ways: Ways = COMMAND) -> tup
     if listing.benchmark == "CoderEval":
         lines.append("pass@1; the mean of levels is that of class, file and project, each weighing alike.")
     elif profile not in ("", PROFILE):
-        lines.append(f"They are of the metric profile {PROFILE}, the rows above of {profile}: {ways.profile}.")
+        lines.append(f"They are of the metric profile {PROFILE}, the rows above of {profile}: {instructions.profile}.")
     lines += listing.contradicted
     lines += [f"?: {text}" for text in _flags(listing)]
-    if any(status == "missing_in_available_copy" for row in listing.shown for status in _statuses(row, listing)):
+    if any(status == "missing_in_available_copy" for row in listing.highlighted for status in _statuses(row, listing)):
         lines.append("no copy: our copy of the paper lacks that number.")
-    lines += _grouped((row.preset, remark) for row in listing.shown for remark in row.remarks)
-    more = len(listing.rows) - len(listing.shown)
+    lines += _grouped((row.preset, remark) for row in listing.highlighted for remark in row.remarks)
+    more = len(listing.rows) - len(listing.highlighted)
     if more:
         rows = "1 row more is" if more == 1 else f"{more} rows more are"
-        lines.append(f"{rows} shown {ways.rows}.")
+        lines.append(f"{rows} shown {instructions.rows}.")
     return tuple(lines)
 
 
 def _columns(listing: Listing) -> list[str]:
-    names = [name for row in listing.shown[:1] for name in columns(row, listing.language)]
-    times = [name for name in _TIMES if any(printed(row, listing.language, name) for row in listing.shown)]
+    names = [name for row in listing.highlighted[:1] for name in columns(row, listing.language)]
+    times = [name for name in _TIMES if any(printed(row, listing.language, name) for row in listing.highlighted)]
     return names + times
 
 
@@ -87,18 +87,18 @@ def _statuses(row: PaperRow, listing: Listing) -> Iterator[str]:
 
 def _flags(listing: Listing) -> list[str]:
     """Return what is doubtful of the numbers in the table, in words."""
-    shown = set(_columns(listing))
+    column_names = set(_columns(listing))
     return _grouped(
         (f"{row.preset} {key.partition('.')[2]}", text)
-        for row in listing.shown
+        for row in listing.highlighted
         for key, text in row.flags.items()
-        if key.partition(".")[0] == listing.language and key.partition(".")[2] in shown
+        if key.partition(".")[0] == listing.language and key.partition(".")[2] in column_names
     )
 
 
-def _grouped(said: Iterable[tuple[str, str]]) -> list[str]:
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return a sentence a text, after all the names it is said of."""
-    found: dict[str, list[str]] = {}
-    for name, text in said:
-        found.setdefault(text, []).append(name)
-    return [f"{', '.join(names)}: {text}." for text, names in found.items()]
+    names_by_text: dict[str, list[str]] = {}
+    for name, text in pairs:
+        names_by_text.setdefault(text, []).append(name)
+    return [f"{', '.join(names)}: {text}." for text, names in names_by_text.items()]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ctxbench.harness.leaderboard.compare import AtLevel, Compared
+from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.listing import BOTH
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published_records import published_records
@@ -54,20 +54,20 @@ def comparison_json(compared: Sequence[Compared]) -> str:
     """Return a JSON list with one record a metric and pair of runs."""
     rows = [
         {
-            "run": one.this.id,
-            "baseline": one.other.id,
-            "strategy": one.this.strategy,
-            "baseline_strategy": one.other.strategy,
-            "language": one.this.language,
-            "metric": one.metric,
-            "difference": _difference(one.difference),
+            "run": pair.this.id,
+            "baseline": pair.other.id,
+            "strategy": pair.this.strategy,
+            "baseline_strategy": pair.other.strategy,
+            "language": pair.this.language,
+            "metric": pair.metric,
+            "difference": _difference(pair.difference),
             "repositories": [
                 {"repo": part.repo, "n": part.n, "this": _number(part.this), "baseline": _number(part.other)}
-                for part in one.repositories
+                for part in pair.repositories
             ],
-            "levels": [_level(part) for part in one.levels],
+            "levels": [_level(part) for part in pair.levels],
         }
-        for one in compared
+        for pair in compared
     ]
     return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -83,7 +83,7 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "origin": str(run.origin),
         "n": row.n,
         "unscored": row.unscored,
-        **{name: _estimate(found) for name, found in row.metrics.items()},
+        **{name: _estimate(estimate) for name, estimate in row.metrics.items()},
         "context_tokens": _number(row.context_tokens),
         "calls": _number(row.calls),
         "seconds": _number(row.seconds),
@@ -105,30 +105,31 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "excluded": row.excluded,
         "marks": dict(row.marks),
         "sensitivity": {
-            name: {"worst": _number(one.worst), "best": _number(one.best)} for name, one in row.sensitivity.items()
+            name: {"worst": _number(bounds.worst), "best": _number(bounds.best)}
+            for name, bounds in row.sensitivity.items()
         },
         "baseline": row.baseline,
-        "difference": {name: _difference(one) for name, one in row.difference.items()},
+        "difference": {name: _difference(difference) for name, difference in row.difference.items()},
         "smallest_visible_difference": _number(group.visible),
         "smallest_p": _number(group.smallest_p),
     }
 
 
-def _overall(found: Overall) -> dict[str, Any]:
+def _overall(overall: Overall) -> dict[str, Any]:
     """Return a record with the keys of a row's contract, and nothing that cannot be said over two languages."""
-    run = found.run
+    run = overall.run
     return {
-        "samples": " + ".join(found.samples),
+        "samples": " + ".join(overall.samples),
         "language": BOTH,
-        "level": found.level,
+        "level": overall.level,
         "strategy": run.strategy,
         "generator": run.generator,
         "origin": str(run.origin),
-        "n": max(one.n for one in found.metrics.values()),
-        "unscored": found.unscored,
+        "n": max(mean.n for mean in overall.metrics.values()),
+        "unscored": overall.unscored,
         **{
-            name: {"mean": _number(one.mean), "mean_of_levels": _number(one.mean_of_levels), "n": one.n}
-            for name, one in found.metrics.items()
+            name: {"mean": _number(mean.mean), "mean_of_levels": _number(mean.mean_of_levels), "n": mean.n}
+            for name, mean in overall.metrics.items()
         },
         **dict.fromkeys(("context_tokens", "calls", "seconds", "rank_low", "rank_high")),
         "tier": "",
@@ -139,7 +140,7 @@ def _overall(found: Overall) -> dict[str, Any]:
     }
 
 
-def _level(part: AtLevel) -> dict[str, Any]:
+def _level(part: LevelDifference) -> dict[str, Any]:
     return {
         "level": part.level,
         "n": part.n,
@@ -154,38 +155,38 @@ def _level(part: AtLevel) -> dict[str, Any]:
     }
 
 
-def _estimate(found: Estimate) -> dict[str, Any]:
+def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {
-        "mean": _number(found.mean),
-        "low": _number(found.low),
-        "high": _number(found.high),
-        "interval": str(found.over),
-        "n": found.n,
-        "repositories": found.repositories,
-        "mean_of_repositories": _number(found.mean_of_repositories),
-        "mean_of_levels": _number(found.mean_of_levels),
-        "mean_with_marked": _number(found.mean_with_marked),
-        "bootstrap_low": _number(found.bootstrap_low),
-        "bootstrap_high": _number(found.bootstrap_high),
+        "mean": _number(estimate.mean),
+        "low": _number(estimate.low),
+        "high": _number(estimate.high),
+        "interval": str(estimate.over),
+        "n": estimate.n,
+        "repositories": estimate.repositories,
+        "mean_of_repositories": _number(estimate.mean_of_repositories),
+        "mean_of_levels": _number(estimate.mean_of_levels),
+        "mean_with_marked": _number(estimate.mean_with_marked),
+        "bootstrap_low": _number(estimate.bootstrap_low),
+        "bootstrap_high": _number(estimate.bootstrap_high),
     }
 
 
-def _difference(found: Difference) -> dict[str, Any]:
+def _difference(difference: Difference) -> dict[str, Any]:
     return {
-        "mean": _number(found.mean),
-        "low": _number(found.low),
-        "high": _number(found.high),
-        "interval": str(found.over),
-        "p": _number(found.p),
-        "p_holm": _number(found.p_holm),
-        "pairs": found.pairs,
-        "n_common": found.n_common,
-        "repositories": found.repositories,
-        "smallest_visible": _number(found.visible),
-        "wins": found.wins,
-        "ties": found.ties,
-        "losses": found.losses,
-        "counts": asdict(found.counts) if found.counts else None,
+        "mean": _number(difference.mean),
+        "low": _number(difference.low),
+        "high": _number(difference.high),
+        "interval": str(difference.over),
+        "p": _number(difference.p),
+        "p_holm": _number(difference.p_holm),
+        "pairs": difference.pairs,
+        "n_common": difference.n_common,
+        "repositories": difference.repositories,
+        "smallest_visible": _number(difference.visible),
+        "wins": difference.wins,
+        "ties": difference.ties,
+        "losses": difference.losses,
+        "counts": asdict(difference.counts) if difference.counts else None,
     }
 
 
@@ -206,7 +207,7 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, dict):
             inner = _flat(value, f"{prefix}{key}_")
             # A metric's column is its mean: es, es_low, es_high.
-            flat.update({name.removesuffix("_mean"): one for name, one in inner.items()})
+            flat.update({name.removesuffix("_mean"): cell for name, cell in inner.items()})
         else:
             flat[f"{prefix}{key}"] = "; ".join(value) if isinstance(value, list) else value
     return flat

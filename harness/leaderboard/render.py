@@ -12,16 +12,15 @@ from rich.text import Text
 
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.pairs import can_be_told_apart
 from ctxbench.harness.leaderboard.rows import Board
-from ctxbench.harness.leaderboard.sections import TextTable, sections
-from ctxbench.harness.leaderboard.unlike import bits_apart, unlike_runs
+from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, TextTable, sections
 
 WIDTH = 120
 _BLANK = "    \n"
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
-_LEFT = ("strategy", "tier", "generator", "origin")
 
 
 def table(
@@ -44,8 +43,8 @@ def table(
         if index:
             console.print()
         console.print(Text(section.title, style="bold"))
-        for made in section.tables:
-            console.print(_rich(made))
+        for text_table in section.tables:
+            console.print(_rich(text_table))
             console.print()
         for line in section.notes:
             console.print(Text(f"- {line}"))
@@ -66,53 +65,55 @@ def comparison(compared: Sequence[Compared]) -> str:
     """Return paired differences as text, the repositories and levels of each pair's first metric above them."""
     lines: list[str] = []
     previous: tuple[str, str] | None = None
-    apart = bits_apart([run for one in compared for run in (one.other, one.this)])
-    for one in sorted(compared, key=lambda one: (one.this.language, one.this.id)):
-        if (one.this.language, one.this.id) != previous:
-            previous = (one.this.language, one.this.id)
+    apart = bits_apart([run for pair in compared for run in (pair.other, pair.this)])
+    for pair in sorted(compared, key=lambda pair: (pair.this.language, pair.this.id)):
+        if (pair.this.language, pair.this.id) != previous:
+            previous = (pair.this.language, pair.this.id)
             lines += [""] * bool(lines)
-            lines.append(f"{one.this.strategy} ({one.this.id}) minus {one.other.strategy} ({one.other.id})")
-            generators = dict.fromkeys((one.this.generator, one.other.generator))
-            lines.append(f"  {one.this.samples}, {one.this.language}, generator {' minus '.join(generators)}")
-            lines += [f"  {line}" for line in (*unlike_runs((one.other, one.this)), *apart)]
-            lines += _where(one)
-        found = one.difference
-        shown = numbers.interval(found.mean, found.low, found.high, sign=True)
-        over = f"interval over {found.over}" if found.low is not None else "no interval"
-        control = one.this.control or one.other.control
-        test = f"p {numbers.p_value(found.p_holm)} (sign flips of {found.repositories} repositories)"
+            lines.append(f"{pair.this.strategy} ({pair.this.id}) minus {pair.other.strategy} ({pair.other.id})")
+            generators = dict.fromkeys((pair.this.generator, pair.other.generator))
+            lines.append(f"  {pair.this.samples}, {pair.this.language}, generator {' minus '.join(generators)}")
+            lines += [f"  {line}" for line in (*run_warnings((pair.other, pair.this)), *apart)]
+            lines += _where(pair)
+        difference = pair.difference
+        interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
+        over = f"interval over {difference.over}" if difference.low is not None else "no interval"
+        control = pair.this.control or pair.other.control
+        test = f"p {numbers.p_value(difference.p_holm)} (sign flips of {difference.repositories} repositories)"
         lines.append(
-            f"  {one.metric}: {shown} {one.unit} ({over}), {'a control: not tested' if control else test}, "
-            f"better {found.wins}, equal {found.ties}, worse {found.losses} of {found.n_common}"
+            f"  {pair.metric}: {interval} {pair.unit} ({over}), {'a control: not tested' if control else test}, "
+            f"better {difference.wins}, equal {difference.ties}, worse {difference.losses} of {difference.n_common}"
         )
-        if not control and found.n_common and not can_be_told_apart(found.repositories, found.pairs):
-            lines.append(f"    no difference of {found.repositories} repositories can be significant at 5%")
+        if not control and difference.n_common and not can_be_told_apart(difference.repositories, difference.pairs):
+            lines.append(f"    no difference of {difference.repositories} repositories can be significant at 5%")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _where(one: Compared) -> list[str]:
+def _where(pair: Compared) -> list[str]:
     # Of a single level there is nothing to say that the whole does not say.
-    levels = one.levels if len(one.levels) > 1 else ()
-    parts = [(part.repo, part.n, part.this, part.other) for part in one.repositories]
+    levels = pair.levels if len(pair.levels) > 1 else ()
+    parts = [(part.repo, part.n, part.this, part.other) for part in pair.repositories]
     parts += [(f"level {part.level}", part.n, part.this, part.other) for part in levels]
     width = max((len(name) for name, *_ in parts), default=0)
-    return [f"  {name:{width}}  n {n:4}  {one.metric} {other:.1f} -> {this:.1f}" for name, n, this, other in parts]
+    return [f"  {name:{width}}  n {n:4}  {pair.metric} {other:.1f} -> {this:.1f}" for name, n, this, other in parts]
 
 
-def _rich(made: TextTable) -> Table:
-    headings, lines = made
-    shown = Table(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+def _rich(text_table: TextTable) -> Table:
+    headings, lines = text_table
+    rich_table = Table(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for heading in headings:
-        left = heading in _LEFT
-        shown.add_column(Text(heading), justify="left" if left else "right", overflow="fold", no_wrap=not left)
+        is_text = heading in TEXT_COLUMNS
+        rich_table.add_column(
+            Text(heading), justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text
+        )
     for line in lines:
-        shown.add_row(*map(Text, line))
-    return shown
+        rich_table.add_row(*map(Text, line))
+    return rich_table
 
 
-def _markdown(made: TextTable) -> str:
-    headings, lines = made
+def _markdown(text_table: TextTable) -> str:
+    headings, lines = text_table
     head = [plain_markdown(heading) for heading in headings]
-    rule = ["---" if heading in _LEFT else "---:" for heading in headings]
+    rule = ["---" if heading in TEXT_COLUMNS else "---:" for heading in headings]
     rows = [head, rule, *([plain_markdown(cell) for cell in line] for line in lines)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Are two strategies told apart? The repository-level sign-flip permutation test, and Holm's correction. Pure.
+"""The repository-level sign-flip permutation test, and Holm's correction. Pure.
 
 Under the null hypothesis a repository favours either strategy alike, so the sign of its summed difference is a coin.
 All samples of a repository flip together: tests over samples (McNemar, paired t) find differences that are not there
@@ -94,6 +94,6 @@ def holm(p: Sequence[float]) -> tuple[float, ...]:
 def _exact(sums: Array, bar: float) -> float:
     # A flip and its mirror image have the same absolute sum: the first repository need not flip.
     totals = sums[:1]
-    for one in sums[1:]:
-        totals = np.concatenate((totals + one, totals - one))
+    for repository_sum in sums[1:]:
+        totals = np.concatenate((totals + repository_sum, totals - repository_sum))
     return float((np.abs(totals) >= bar).mean())

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
-class Over(StrEnum):
+class IntervalScope(StrEnum):
     """What an interval generalises to."""
 
     REPOSITORIES = "repositories"
@@ -48,7 +48,7 @@ class Estimate:
     mean: float | None
     low: float | None
     high: float | None
-    over: Over
+    over: IntervalScope
     mean_of_repositories: float | None
     """Every repository weighs the same, whatever its number of samples."""
     bootstrap_low: float | None
@@ -104,9 +104,13 @@ def coded(repos: Sequence[str]) -> Codes:
 
 def clustered(values: Array, codes: Codes) -> Clustered:
     """Add aligned values up by repository."""
-    sums, sizes = (np.bincount(codes, weights=one).astype(np.float64) for one in (values, None))
-    held = sizes > 0
-    return Clustered(values, sums, sizes) if held.all() else Clustered(values, sums[held], sizes[held])
+    sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
+    has_samples = sizes > 0
+    return (
+        Clustered(values, sums, sizes)
+        if has_samples.all()
+        else Clustered(values, sums[has_samples], sizes[has_samples])
+    )
 
 
 def estimates(
@@ -120,19 +124,24 @@ def estimates(
         bounds: the range of the values, if they have one.
         resampled: whether the bootstrap's interval is asked for; it takes most of the time.
     """
-    wanted = [one if resampled and len(one.sums) >= FEWEST else None for one in columns]
-    return [_estimate(one, bounds, drawn) for one, drawn in zip(columns, _bootstraps(wanted, seed), strict=True)]
+    resampled_columns = [column if resampled and len(column.sums) >= FEWEST else None for column in columns]
+    return [
+        _estimate(column, bounds, drawn)
+        for column, drawn in zip(columns, _bootstraps(resampled_columns, seed), strict=True)
+    ]
 
 
-def _estimate(one: Clustered, bounds: tuple[float, float] | None, drawn: tuple[float | None, float | None]) -> Estimate:
-    x, sums = one.values, one.sums
+def _estimate(
+    column: Clustered, bounds: tuple[float, float] | None, drawn: tuple[float | None, float | None]
+) -> Estimate:
+    x, sums = column.values, column.sums
     if not len(x):
         return Estimate(
-            n=0, repositories=0, mean=None, low=None, high=None, over=Over.NONE,
+            n=0, repositories=0, mean=None, low=None, high=None, over=IntervalScope.NONE,
             mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None,
         )  # fmt: skip
     centre = mean(x)
-    low, high, over = _interval(one, centre, bounds)
+    low, high, over = _interval(column, centre, bounds)
     return Estimate(
         n=len(x),
         repositories=len(sums),
@@ -140,7 +149,7 @@ def _estimate(one: Clustered, bounds: tuple[float, float] | None, drawn: tuple[f
         low=low,
         high=high,
         over=over,
-        mean_of_repositories=mean(sums / one.sizes),
+        mean_of_repositories=mean(sums / column.sizes),
         bootstrap_low=drawn[0],
         bootstrap_high=drawn[1],
     )
@@ -168,18 +177,18 @@ def generator(seed: str) -> np.random.Generator:
 
 
 def _interval(
-    one: Clustered, centre: float, bounds: tuple[float, float] | None
-) -> tuple[float | None, float | None, Over]:
-    x, count = one.values, len(one.sums)
-    if bounds and (x == x[0]).all() and x[0] in (*bounds, 0.0):
-        return (*_score(len(x), float(x[0]), bounds), Over.SAMPLES)
+    column: Clustered, centre: float, bounds: tuple[float, float] | None
+) -> tuple[float | None, float | None, IntervalScope]:
+    x, count = column.values, len(column.sums)
+    if bounds and all(map(math.isfinite, bounds)) and (x == x[0]).all() and x[0] in (*bounds, 0.0):
+        return (*_score(len(x), float(x[0]), bounds), IntervalScope.SAMPLES)
     if count >= FEWEST:
-        error, df, over = one.error, count - 1, Over.REPOSITORIES
+        error, df, over = column.error, count - 1, IntervalScope.REPOSITORIES
     elif len(x) > 1:
         variance = math.fsum(np.square(x - centre).tolist()) / (len(x) - 1)
-        error, df, over = math.sqrt(variance / len(x)), len(x) - 1, Over.SAMPLES
+        error, df, over = math.sqrt(variance / len(x)), len(x) - 1, IntervalScope.SAMPLES
     else:
-        return None, None, Over.NONE
+        return None, None, IntervalScope.NONE
     half = student.quantile(1 - (1 - CONFIDENCE) / 2, df) * error
     least, most = bounds or (-math.inf, math.inf)
     return max(least, centre - half), min(most, centre + half), over
@@ -201,29 +210,29 @@ def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, fl
 
 def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[float | None, float | None]]:
     """Draw whole repositories with replacement; return the percentile intervals of the means over samples."""
-    found: list[tuple[float | None, float | None]] = [(None, None)] * len(columns)
-    places = [place for place, one in enumerate(columns) if one is not None]
-    means = [_resampled(one, seed) for one in columns if one is not None]
+    intervals: list[tuple[float | None, float | None]] = [(None, None)] * len(columns)
+    places = [place for place, column in enumerate(columns) if column is not None]
+    means = [_resampled(column, seed) for column in columns if column is not None]
     if means:
         ends = np.quantile(np.stack(means), [(1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2], axis=1)
         for place, low, high in zip(places, *ends.tolist(), strict=True):
-            found[place] = low, high
-    return found
+            intervals[place] = low, high
+    return intervals
 
 
-def _resampled(one: Clustered, seed: str) -> Array:
+def _resampled(column: Clustered, seed: str) -> Array:
     """Return the means of all draws, shape (draws,)."""
-    count = len(one.sums)
-    sums = rounded(one.sums, 0, term_bits(count))
+    count = len(column.sums)
+    sums = rounded(column.sums, 0, term_bits(count))
     totals = [sums.take(drawn).sum(axis=1) for drawn in _draws(seed, count)]
-    return np.concatenate(totals) / _drawn_sizes(seed, one.sizes.tobytes())
+    return np.concatenate(totals) / _drawn_sizes(seed, column.sizes.tobytes())
 
 
 @lru_cache(maxsize=8)
 def _drawn_sizes(seed: str, sizes: bytes) -> Array:
     """Return how many samples each draw has; kept, since most rows have the same samples."""
-    held = np.frombuffer(sizes, dtype=np.float64)
-    return np.concatenate([held[drawn].sum(axis=1) for drawn in _draws(seed, len(held))])
+    repository_sizes = np.frombuffer(sizes, dtype=np.float64)
+    return np.concatenate([repository_sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(repository_sizes))])
 
 
 @lru_cache(maxsize=2)

@@ -49,15 +49,16 @@ def board(
         run = table.run
         alike[run.samples, run.language, run.profile, run.generator, run.samples_digest].append(table)
     # Chosen before they are cut into levels: all levels of a strategy are of one run.
-    shown = {key: choices.newest(members) for key, members in alike.items()}
-    found: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
-    for key, members in shown.items():
-        for level, part in (one for table in members for one in levels.parts(table, by_level)):
-            found[*key, level].append(part)
-    ordered = sorted(found.items(), key=lambda item: (*item[0][:-1], levels.order(item[0][-1])))
+    newest_tables = {key: choices.newest(members) for key, members in alike.items()}
+    parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
+    for key, members in newest_tables.items():
+        for table in members:
+            for level, part in levels.parts(table, by_level):
+                parts_by_group[*key, level].append(part)
+    ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], levels.order(item[0][-1])))
     groups = tuple(
         GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale).group(
-            superseded=len(alike[tuple(key)]) - len(shown[tuple(key)])
+            superseded=len(alike[tuple(key)]) - len(newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
     )

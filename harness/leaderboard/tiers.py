@@ -1,4 +1,4 @@
-"""From pairwise verdicts to tiers: letters and rank ranges instead of strict ranks. Pure."""
+"""Tiers and rank ranges from pairwise comparisons, instead of strict ranks. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
         order: rows, the best mean first.
         beats: pairs (winner, loser) that are told apart.
     """
-    left, found = list(order), []
-    while left:
-        unbeaten = (row for row in left if not any((other, row) in beats for other in left))
-        found.append(next(unbeaten, left[0]))
-        left.remove(found[-1])
-    return found
+    remaining, standings = list(order), []
+    while remaining:
+        unbeaten = (row for row in remaining if not any((other, row) in beats for other in remaining))
+        standings.append(next(unbeaten, remaining[0]))
+        remaining.remove(standings[-1])
+    return standings
 
 
 def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -48,9 +48,9 @@ def letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     for pair in apart:
         split: list[frozenset[int]] = []
         for column in columns:
-            split += [column - {one} for one in pair] if set(pair) <= column else [column]
+            split += [column - {row_index} for row_index in pair] if set(pair) <= column else [column]
         unique = list(dict.fromkeys(split))
-        columns = [one for one in unique if not any(one < other for other in unique)]
+        columns = [column for column in unique if not any(column < other for other in unique)]
     columns.sort(key=sorted)
     marks = [_mark(index) for index in range(len(columns))]
     return tuple("".join(m for m, column in zip(marks, columns, strict=True) if row in column) for row in range(count))

@@ -29,9 +29,9 @@ class Samples:
         distinct = dict.fromkeys((table.sample, table.repo) for table in tables)
         repos = {sample: repo for ids, of in distinct for sample, repo in zip(ids, of, strict=True)}
         self.ids = sorted(repos)
-        self.codes: Codes = stats.coded([repos[one] for one in self.ids])
-        place = {one: index for index, one in enumerate(self.ids)}
-        self._places = {ids: np.array([place[one] for one in ids], dtype=np.intp) for ids, _ in distinct}
+        self.codes: Codes = stats.coded([repos[id_] for id_ in self.ids])
+        place = {id_: index for index, id_ in enumerate(self.ids)}
+        self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, _ in distinct}
 
     def places(self, table: RunTable) -> Places:
         """Return where the samples of a run stand among all, in the run's own order."""
@@ -73,7 +73,7 @@ class Column:
         return whole
 
 
-class Table:
+class RunArrays:
     """One run of a group, ready to be read by metric."""
 
     def __init__(self, table: RunTable, samples: Samples) -> None:
@@ -90,15 +90,15 @@ class Table:
         stored = self.table.metrics.get(metric)
         if stored is None:
             return self._column(np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0))
-        shown = np.array(stored, dtype=np.float64) * scale.factor
-        left = shown[self._excluded & ~np.isnan(shown)] if self._excluded is not None else np.zeros(0)
+        scaled = np.array(stored, dtype=np.float64) * scale.factor
+        excluded = scaled[self._excluded & ~np.isnan(scaled)] if self._excluded is not None else np.zeros(0)
         if self._failed is not None and scale.worst is not None:
-            shown[self._failed] = scale.worst
-        rows = np.flatnonzero(self._counts & ~np.isnan(shown))
-        return self._column(shown[rows], rows, left)
+            scaled[self._failed] = scale.worst
+        rows = np.flatnonzero(self._counts & ~np.isnan(scaled))
+        return self._column(scaled[rows], rows, excluded)
 
-    def _column(self, values: Array, rows: Places, left: Array) -> Column:
-        every = [*values.tolist(), *left.tolist()]
+    def _column(self, values: Array, rows: Places, excluded: Array) -> Column:
+        every = [*values.tolist(), *excluded.tolist()]
         return Column(
             values=values,
             rows=rows,
@@ -112,13 +112,13 @@ def _are(table: RunTable, status: Status) -> NDArray[np.bool_] | None:
     """Return which samples have a status, None if none has."""
     if status not in table.status:
         return None
-    return np.fromiter((one is status for one in table.status), dtype=np.bool_, count=len(table.status))
+    return np.fromiter((actual is status for actual in table.status), dtype=np.bool_, count=len(table.status))
 
 
 def align(this: Column, other: Column) -> Aligned:
     """Return two runs' values of the samples that both have, sorted by sample."""
-    one, two, codes = this.spread, other.spread, this.samples.codes
+    this_values, other_values, codes = this.spread, other.spread, this.samples.codes
     if not (this.whole and other.whole):
-        both = ~(np.isnan(one) | np.isnan(two))
-        one, two, codes = one[both], two[both], codes[both]
-    return pairs.aligned(one, two, codes)
+        both = ~(np.isnan(this_values) | np.isnan(other_values))
+        this_values, other_values, codes = this_values[both], other_values[both], codes[both]
+    return pairs.aligned(this_values, other_values, codes)

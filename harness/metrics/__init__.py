@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Language
+from ctxbench.harness.metrics import context
 from ctxbench.harness.metrics.aggregate import aggregate
 from ctxbench.harness.metrics.passk import mean_pass_at_k, pass_at_k
 from ctxbench.harness.metrics.pool import score_many
@@ -46,7 +47,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
         ground_truth: what stands there.
 
     Returns:
-        Metric -> value in the profile's own scale (`info` tells it), None where the profile leaves it undefined.
+        Metric -> value in the profile's own scale (`info` declares it), None where the profile leaves it undefined.
 
     Raises:
         UnknownName: if there is no such profile or language.
@@ -72,16 +73,19 @@ def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
 
 def metrics(profile: str) -> tuple[str, ...]:
     """Return the names of a profile's metrics, in the order in which they are shown."""
-    return tuple(load(profile).metrics)
+    return tuple(metric.name for metric in load(profile).metrics)
 
 
 def info(profile: str, metric: str) -> MetricInfo:
-    """Return how to read one metric of a profile.
+    """Return the declaration of a metric: of the profile, or of those that every board has.
 
     Raises:
         UnknownName: if there is no such profile or metric.
     """
-    infos = load(profile).metrics
-    if metric not in infos:
-        raise UnknownName(f"metric of profile {profile}", metric, infos)
-    return infos[metric]
+    # Looked up first: importing a profile's scorer and its grammars takes time.
+    if common := context.find(metric):
+        return common
+    declared = {declaration.name: declaration for declaration in load(profile).metrics}
+    if metric not in declared:
+        raise UnknownName(f"metric of profile {profile}", metric, declared)
+    return declared[metric]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.harness.metrics.profiles import load
 
 Row = Mapping[str, float | None]
 
@@ -25,7 +26,7 @@ class RepositoryMean:
 
 
 def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
-    """Return metric -> one number in percent, rounded as the official code does (``ctxbench``: not rounded).
+    """Return metric -> one number in the unit shown, rounded as the official code does (``ctxbench``: not rounded).
 
     Args:
         profile: a name of `harness.metrics.PROFILES`.
@@ -43,11 +44,11 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
     if profile in ("repocoder", "rlcoder_repoeval"):
         return _over_repositories(rows, repos)
     percent: dict[str, float] = {}
+    factors = {metric.name: metric.factor for metric in load(profile).metrics}
     for metric in rows[0]:
         values = _defined(rows, metric)
         if values:
-            points = profile == "crosscodeeval" and metric in ("es", "es_difflib")
-            percent[metric] = _mean(values) if points else _mean(values) * 100
+            percent[metric] = _mean(values) * factors[metric]
     if profile == "ctxbench":
         return percent
     return {metric: round(value, 2) for metric, value in percent.items()}
@@ -79,7 +80,7 @@ def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, f
 
 def _defined(rows: Sequence[Row], metric: str) -> list[float]:
     """Return the values that count for a mean."""
-    by_line = metric in ("em", "es")
+    by_line = metric in ("em", "es") and "es" in rows[0]
     return [value for row in rows if (value := row[metric]) is not None and not (by_line and row["es"] is None)]
 
 

@@ -17,6 +17,7 @@ from ctxbench.harness.metrics.profile import Profile, Values, points, share
 from ctxbench.harness.metrics.profiles import profile
 from ctxbench.harness.metrics.statement import cut
 
+_SOURCE = "CrossCodeEval's released scorer"
 _HASH = re.compile(r"#[^\n]*")
 _SLASHES = re.compile(r"//[^\n]*")
 
@@ -74,17 +75,29 @@ profile(
     Profile(
         name="crosscodeeval",
         summary="CrossCodeEval's scorer: first statement, comments removed by pattern",
-        metrics={
-            "em": share("1 if the first statement of the prediction has the target's lines, comments removed"),
-            "es": points(
-                "indel similarity of the first statement and the target, rounded (python-Levenshtein present)"
+        metrics=(
+            share(
+                "em",
+                "Exact match of the first statement and the reference, comments removed.",
+                source=_SOURCE,
             ),
-            "es_difflib": points("the same with difflib, which the official code uses without python-Levenshtein"),
-            "id_em": share("1 if the identifiers are equal in order"),
-            "id_precision": share("share of the predicted identifiers that the target has, as sets"),
-            "id_recall": share("share of the target's identifiers that were predicted, as sets"),
-            "id_f1": share("harmonic mean of identifier precision and recall; 0 if neither text has any"),
-        },
+            points(
+                "es",
+                "Edit similarity of the first statement and the reference, in whole points (with python-Levenshtein).",
+                source=_SOURCE,
+            ),
+            points(
+                "es_difflib",
+                "Edit similarity by difflib, which the released code uses where python-Levenshtein is missing.",
+                source=_SOURCE,
+            ),
+            share("id_em", "The identifiers are those of the reference, in the same order.", source=_SOURCE),
+            share("id_precision", "Share of the predicted identifiers that the reference has.", source=_SOURCE),
+            share("id_recall", "Share of the reference's identifiers that were predicted.", source=_SOURCE),
+            share(
+                "id_f1", "Harmonic mean of identifier precision and recall; 0 if neither text has any.", source=_SOURCE
+            ),
+        ),
         score=score,
     )
 )

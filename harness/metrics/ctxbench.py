@@ -19,6 +19,7 @@ from ctxbench.harness.metrics import identifiers, lexing
 from ctxbench.harness.metrics.profile import Profile, Values, share
 from ctxbench.harness.metrics.profiles import profile
 
+_SOURCE = "ctxbench"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -74,14 +75,24 @@ profile(
     Profile(
         name="ctxbench",
         summary="first line, comments and identifiers by syntax, indel similarity; the default",
-        metrics={
-            "em": share("1 if the first line of the prediction equals the target, both without comments"),
-            "es": share("indel similarity of that line and the target: 1 - (insertions + deletions) / sum of lengths"),
-            "id_em": share("1 if the identifiers are equal in order"),
-            "id_precision": share("share of the predicted identifiers that the target has, as sets"),
-            "id_recall": share("share of the target's identifiers that were predicted, as sets"),
-            "id_f1": share("harmonic mean of identifier precision and recall; 1 if neither text has any"),
-        },
+        metrics=(
+            share(
+                "em",
+                "Exact match of the line, or of a function's body, comments removed.",
+                source=_SOURCE,
+            ),
+            share(
+                "es",
+                "Edit similarity of the same texts: 1 - (insertions + deletions) / sum of lengths.",
+                source=_SOURCE,
+            ),
+            share("id_em", "The identifiers are those of the reference, in the same order.", source=_SOURCE),
+            share("id_precision", "Share of the predicted identifiers that the reference has.", source=_SOURCE),
+            share("id_recall", "Share of the reference's identifiers that were predicted.", source=_SOURCE),
+            share(
+                "id_f1", "Harmonic mean of identifier precision and recall; 1 if neither text has any.", source=_SOURCE
+            ),
+        ),
         score=score,
     )
 )

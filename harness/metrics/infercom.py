@@ -10,6 +10,7 @@ from ctxbench.harness.metrics import identifiers, repocoder
 from ctxbench.harness.metrics.profile import Profile, Values, share
 from ctxbench.harness.metrics.profiles import profile
 
+_SOURCE = "InferCom's released scorer"
 _COMMENT_SIGN = {"python": "#", "java": "//"}
 
 
@@ -33,11 +34,11 @@ profile(
     Profile(
         name="infercom",
         summary="InferCom's scorer: RepoCoder's lines, identifiers without comment lines",
-        metrics={
-            **repocoder.METRICS,
-            "id_em": share("1 if the identifiers are equal in order"),
-            "id_f1": share("F1 of the identifier sets; 0 if neither text has any"),
-        },
+        metrics=(
+            *repocoder.METRICS,
+            share("id_em", "The identifiers are those of the reference, in the same order.", source=_SOURCE),
+            share("id_f1", "F1 of the identifiers, as sets; 0 if neither text has any.", source=_SOURCE),
+        ),
         score=score,
     )
 )

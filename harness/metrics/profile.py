@@ -1,10 +1,12 @@
-"""Metric profiles: a name, the metrics, and a pure function from texts to values."""
+"""A metric profile: its name, its metrics, and a pure function from texts to values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from ctxbench.bench.errors import InputFault
 
 Values = dict[str, float | None]
 """Metric -> value in the profile's own scale; None where the profile leaves it undefined."""
@@ -12,16 +14,47 @@ Values = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """The scale and the meaning of one metric of one profile."""
+    """A metric as its author declares it: tables, pages, charts, reports and help texts take all of this from here.
 
-    factor_to_percent: float
-    """Multiply a value by this to get percent."""
-    worst: float
-    """The value of a completion that is certainly wrong; counted for samples at which the model failed."""
+    Raises:
+        InputFault: if a text is empty, or the bounds are not in order.
+    """
+
+    name: str
+    help: str
+    """One sentence that ends with a full stop; unit and direction are added where it is shown."""
+    source: str
+    """Whose definition it is: a paper, released code, or this project."""
     unit: str
-    """``share`` (0..1) or ``points`` (0..100)."""
-    definition: str
-    """One sentence for tables and documentation."""
+    """As shown: ``%``, ``bits``, ``edits``."""
+    lower_is_better: bool = False
+    bounds: tuple[float | None, float | None] = (None, None)
+    """Lowest and highest value in the profile's own scale; None where there is none. Intervals are cut to them."""
+    factor: float = 1.0
+    """From the profile's own scale to the unit shown."""
+    failure_is_worst: bool = True
+    """Whether a sample at which the model failed counts as the worst value; False where it counts as its own value,
+    because the metric says something of the context."""
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        low, high = self.bounds
+        empty = [name for name in ("name", "help", "source", "unit") if not getattr(self, name).strip()]
+        if empty:
+            raise InputFault(f"the metric {self.name!r} declares no {empty[0]}", cure=f"give {empty[0]}=…")
+        if low is not None and high is not None and low >= high:
+            raise InputFault(f"the metric {self.name!r} has the bounds {low}, {high}", cure="give the lower one first")
+
+    @property
+    def worst(self) -> float | None:
+        """The value of a completion that is certainly wrong; None: its own value, also where no bound is the worst."""
+        return self.bounds[self.lower_is_better] if self.failure_is_worst else None
+
+    @property
+    def description(self) -> str:
+        """The help with the unit and, where less is better, the direction."""
+        unit = "percent" if self.unit == "%" else self.unit
+        return f"{self.help} In {unit}{'; lower is better' if self.lower_is_better else ''}."
 
 
 class ScoreFunction(Protocol):
@@ -38,7 +71,8 @@ class Profile:
 
     name: str
     summary: str
-    metrics: Mapping[str, MetricInfo]
+    metrics: Sequence[MetricInfo]
+    """In the order in which they are shown; the first one ranks, unless there is ``es`` or ``em``."""
     score: ScoreFunction
 
 
@@ -54,11 +88,11 @@ class Case:
     ground_truth: str
 
 
-def share(definition: str) -> MetricInfo:
-    """Describe a metric that runs from 0 (worst) to 1."""
-    return MetricInfo(factor_to_percent=100.0, worst=0.0, unit="share", definition=definition)
+def share(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
+    """Declare a metric that runs from 0 (worst) to 1 and is shown in percent."""
+    return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 1.0), factor=100.0)
 
 
-def points(definition: str) -> MetricInfo:
-    """Describe a metric that runs from 0 (worst) to 100."""
-    return MetricInfo(factor_to_percent=1.0, worst=0.0, unit="points", definition=definition)
+def points(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
+    """Declare a metric that runs from 0 (worst) to 100 and is shown in percent."""
+    return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 100.0))

@@ -5,7 +5,9 @@ A plugin's module calls `profile` when it is imported; it is imported when its n
 
 from __future__ import annotations
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.registry import Registry
+from ctxbench.harness.metrics.context import PASS, find
 from ctxbench.harness.metrics.profile import Profile
 
 _REGISTRY: Registry[Profile] = Registry("metric profile", group="ctxbench.metrics", command="ctxbench score --help")
@@ -16,8 +18,14 @@ def profile(definition: Profile) -> Profile:
     """Register a profile under its own name.
 
     Raises:
-        InputFault: if another profile has the name.
+        InputFault: if another profile has the name, or one of its metrics the name of one that every board has.
     """
+    for metric in definition.metrics:
+        if metric.name == PASS or find(metric.name) is not None:
+            raise InputFault(
+                f"the metric {metric.name!r} of profile {definition.name!r} has the name of one that every board has",
+                cure="give it another name",
+            )
     return _REGISTRY.add(definition.name, definition, origin=f"{definition.score.__module__}")
 
 

@@ -13,6 +13,8 @@ from rapidfuzz.distance import Levenshtein
 from ctxbench.harness.metrics.profile import Profile, Values, share
 from ctxbench.harness.metrics.profiles import profile
 
+_SOURCE = "RepoCoder's released scorer"
+
 
 def score(_language: str, _prompt: str, prediction: str, ground_truth: str) -> Values:
     """Return ``em`` and ``es`` in 0..1."""
@@ -56,10 +58,10 @@ def lines(text: str) -> list[str]:
     return [stripped for line in text.splitlines() if (stripped := line.strip())]
 
 
-METRICS = {
-    "em": share("1 if the first N non-blank lines of the prediction equal the target's N"),
-    "es": share("1 - Levenshtein distance / greater length of those lines; undefined for a blank target"),
-}
+METRICS = (
+    share("em", "Exact match of as many non-blank lines as the reference has.", source=_SOURCE),
+    share("es", "Edit similarity of those lines: 1 - Levenshtein distance / greater length.", source=_SOURCE),
+)
 
 profile(
     Profile(

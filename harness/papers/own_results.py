@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.types import Kind
-from ctxbench.harness.leaderboard.columns import PERCENT, Scale, at_level, completed, repositories, scale_of, values
+from ctxbench.harness.leaderboard.columns import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.papers.tables import LEVELS, PaperTable
 from ctxbench.harness.results import RunTable, Status
@@ -73,7 +73,7 @@ def overall(results: Sequence[OwnResult]) -> float | None:
 def _functions(run: RunTable) -> dict[str, OwnNumber]:
     cells: dict[str, OwnNumber] = {}
     for level, name in _LEVEL.items():
-        cell = _estimated(at_level(run, name), "pass@1", PERCENT)
+        cell = _estimated(at_level(run, name), "pass@1", scale_of(run.run.profile, "pass@1"))
         cells |= {level: cell} if cell else {}
     levels = [cells[level] for level in LEVELS if level in cells]
     if len(levels) == len(LEVELS):

@@ -24,10 +24,10 @@ def append(connection: Connection, table: Table, content: Sequence[Mapping[str, 
 
 def append_new(connection: Connection, table: Table, key: str, content: Mapping[str, Mapping[str, Any]]) -> None:
     """Append the rows whose key is not there yet."""
-    known: set[str] = set()
+    stored_keys: set[str] = set()
     for part in parts(sorted(content)):
-        known.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
-    append(connection, table, [row for found, row in content.items() if found not in known])
+        stored_keys.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
+    append(connection, table, [row for row_key, row in content.items() if row_key not in stored_keys])
 
 
 def append_finished(connection: Connection, run: str, coder: str, finished: Sequence[Finished]) -> int:
@@ -36,17 +36,17 @@ def append_finished(connection: Connection, run: str, coder: str, finished: Sequ
     Many are appended with as many statements as one.
     """
     r = t.RESULT.c
-    known: set[str] = set()
-    for part in parts([one.sample_id for one in finished]):
-        known.update(connection.scalars(select(r.sample_id).where(r.run_id == run, r.sample_id.in_(part))))
-    new = [one for one in finished if one.sample_id not in known]
-    prompts = {one.prompt_digest: one.prompt for one in new}
-    prompts |= {bits.prompt_digest: bits.prompt for one in new for bits in one.bits}
+    stored_ids: set[str] = set()
+    for part in parts([sample.sample_id for sample in finished]):
+        stored_ids.update(connection.scalars(select(r.sample_id).where(r.run_id == run, r.sample_id.in_(part))))
+    new = [sample for sample in finished if sample.sample_id not in stored_ids]
+    prompts = {sample.prompt_digest: sample.prompt for sample in new}
+    prompts |= {bits.prompt_digest: bits.prompt for sample in new for bits in sample.bits}
     append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
     content: dict[Table, list[rows.Row]] = defaultdict(list)
-    for one in new:
-        for table, found in rows.finished(run, one).items():
-            content[table] += found
+    for sample in new:
+        for table, table_rows in rows.finished(run, sample).items():
+            content[table] += table_rows
     for table, together in content.items():
         append(connection, table, together)
     _append_bits(connection, coder, new)
@@ -55,16 +55,20 @@ def append_finished(connection: Connection, run: str, coder: str, finished: Sequ
 
 def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished]) -> None:
     b = t.BITS.c
-    costs = {(one.language, one.prompt_digest, one.target_digest): one.bits for every in finished for one in every.bits}
-    known: set[tuple[str, str, str]] = set()
+    costs = {
+        (cost.language, cost.prompt_digest, cost.target_digest): cost.bits
+        for sample in finished
+        for cost in sample.bits
+    }
+    stored_keys: set[tuple[str, str, str]] = set()
     for part in parts(sorted({prompt for _, prompt, _ in costs})):
         query = select(b.language, b.prompt_digest, b.target_digest).where(b.coder == coder, b.prompt_digest.in_(part))
-        known.update(map(tuple, connection.execute(query)))
+        stored_keys.update(map(tuple, connection.execute(query)))
     names = ("language", "prompt_digest", "target_digest")
     new = [
         {"coder": coder, **dict(zip(names, key, strict=True)), "bits": bits}
         for key, bits in costs.items()
-        if key not in known
+        if key not in stored_keys
     ]
     append(connection, t.BITS, new)
 

@@ -1,4 +1,4 @@
-"""What attempts at runs account for: when they were, how they ended, what went wrong, what took long. Reads only.
+"""Attempts at runs: when they were made, how they ended, what went wrong and what took long. Reads only.
 
 A result tells no time, so that a stored run is the same whenever it is made; only attempts do. Whether a process
 still works on an attempt without an end is in no row: it holds a claim on it (`harness.store.claims`).
@@ -17,11 +17,11 @@ from ctxbench.harness.store import tables as t
 from ctxbench.harness.store.store import Store
 
 _JUDGING = "tests "
-"""What the account of an attempt's isolation begins with that ran tests and nothing else."""
+"""How the isolation of an attempt begins that ran tests and nothing else."""
 _TESTS = ", tests in "
-"""What stands before the back end's name in an attempt's account of its isolation."""
-_SHOWN = 20
-"""Sample ids told of a group of faults."""
+"""Stands before the name of the back end in the isolation of an attempt."""
+_SAMPLES_LISTED = 20
+"""Samples listed with a group of faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class FaultGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class ConstructionTime:
     """How long a stage of making one repository searchable took, in one attempt."""
 
     run: str
@@ -98,7 +98,7 @@ def faults(store: Store, run: str) -> list[FaultGroup]:
             key = kind, message
             count[key] += 1
             last[key] = attempt, ordinal, started
-            if len(samples[key]) < _SHOWN:
+            if len(samples[key]) < _SAMPLES_LISTED:
                 samples[key][sample] = None
         details = {key: _detail(connection, attempt, ordinal) for key, (attempt, ordinal, _) in last.items()}
     groups = [
@@ -113,7 +113,7 @@ def faults(store: Store, run: str) -> list[FaultGroup]:
         )
         for (kind, message), number in count.items()
     ]
-    return sorted(groups, key=lambda one: (-one.attempt, -one.count, one.kind, one.message))
+    return sorted(groups, key=lambda group: (-group.attempt, -group.count, group.kind, group.message))
 
 
 def failed_on(store: Store, run: str) -> frozenset[str]:
@@ -128,7 +128,7 @@ def failed_on(store: Store, run: str) -> frozenset[str]:
         return frozenset(connection.scalars(rows))
 
 
-def construction(store: Store, runs: Iterable[str]) -> list[Built]:
+def construction(store: Store, runs: Iterable[str]) -> list[ConstructionTime]:
     """Return how long runs took to make repositories searchable, in the order in which it happened."""
     c, a = t.CONSTRUCTION.c, t.ATTEMPT.c
     query = (
@@ -139,7 +139,7 @@ def construction(store: Store, runs: Iterable[str]) -> list[Built]:
     )
     with store.reading() as connection:
         return [
-            Built(run=run, attempt=attempt, repo=repo, stage=stage, seconds=seconds)
+            ConstructionTime(run=run, attempt=attempt, repo=repo, stage=stage, seconds=seconds)
             for run, attempt, repo, stage, seconds in connection.execute(query)
         ]
 
@@ -169,11 +169,11 @@ def attempts(connection: Connection, runs: Iterable[str]) -> dict[str, list[Atte
         .where(a.run_id.in_(list(runs)))
         .order_by(a.id)
     )
-    found: dict[str, list[Attempted]] = defaultdict(list)
+    attempts_by_run: dict[str, list[Attempted]] = defaultdict(list)
     for run, id_, started, isolation, ended, reason, finished, missing, count, claimed, *load in connection.execute(
         query
     ):
-        found[run].append(
+        attempts_by_run[run].append(
             Attempted(
                 id=id_,
                 started=started,
@@ -187,16 +187,20 @@ def attempts(connection: Connection, runs: Iterable[str]) -> dict[str, list[Atte
                 load=None if None in load else Load(workers=load[0], requests=load[1], cores=load[2]),
             )
         )
-    return found
+    return attempts_by_run
 
 
 def loads(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Load | None, ...]]:
     """Return run -> the loads under which its stored samples were made, each once; see `RunInfo.loads`."""
     return {
         run: tuple(
-            dict.fromkeys(one.load for one in found if one.finished != 0 and not one.isolation.startswith(_JUDGING))
+            dict.fromkeys(
+                attempt.load
+                for attempt in run_attempts
+                if attempt.finished != 0 and not attempt.isolation.startswith(_JUDGING)
+            )
         )
-        for run, found in attempts(connection, runs).items()
+        for run, run_attempts in attempts(connection, runs).items()
     }
 
 

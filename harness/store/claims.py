@@ -5,8 +5,8 @@ left to clean up and no clock says who is alive. Claims only save work. What is 
 there are none everybody does everything.
 
 A whole attempt is claimed as well, by the process that makes it, for as long as it lives: a reader asks for that claim
-(`held`) and knows whether the attempt goes on. The claim costs nothing while it is held; a suspended machine keeps it,
-and one that a server gave up meanwhile is taken again with the next question.
+(`Store.claimed`) and knows whether the attempt goes on. The claim costs nothing while it is held; a suspended machine
+keeps it, and one that a server gave up meanwhile is taken again with the next question.
 
 A piece is claimed first and looked up in the store afterwards: what its last holder did is seen then.
 """
@@ -40,7 +40,7 @@ _KEEP_ALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_
 """A server frees what a machine that is gone held after a minute instead of hours."""
 _NUMBERS = bindparam("numbers", type_=ARRAY(BigInteger))
 _TAKE = text("SELECT at FROM unnest(:numbers) AS at WHERE pg_try_advisory_lock(at)").bindparams(_NUMBERS)
-_HELD = text("""
+_LOCKED = text("""
     SELECT at FROM unnest(:numbers) AS at JOIN pg_locks ON locktype = 'advisory' AND objsubid = 1 AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND (classid::bigint << 32 | objid::bigint) = at
@@ -117,9 +117,9 @@ class ServerClaims:
             MachineFault: if the server does not answer.
         """
         numbers = {_number(key): key for key in keys}
-        taken = self._ask(_TAKE, list(numbers))
-        self._mine.update(taken)
-        return {numbers[number] for number in taken}
+        locked = self._ask(_TAKE, list(numbers))
+        self._mine.update(locked)
+        return {numbers[number] for number in locked}
 
     def release(self, keys: Collection[str]) -> None:
         """Give back what was claimed.
@@ -212,8 +212,8 @@ def held_in_file(database: str, keys: Iterable[str]) -> set[str] | None:
 
 def _lock_of(file: int, key: str) -> int:
     """Return the kind of lock that keeps us from a key's byte; ``F_UNLCK`` if none does."""
-    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _number(key), 1, 0)
-    return int(struct.unpack(_FLOCK, fcntl.fcntl(file, _GET or 0, asked))[0])
+    request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _number(key), 1, 0)
+    return int(struct.unpack(_FLOCK, fcntl.fcntl(file, _GET or 0, request))[0])
 
 
 def held_on_server(connection: Connection, keys: Iterable[str]) -> set[str] | None:
@@ -221,7 +221,7 @@ def held_on_server(connection: Connection, keys: Iterable[str]) -> set[str] | No
     numbers = {_number(key): key for key in keys}
     if connection.scalar(text("SELECT pg_is_in_recovery()")):
         return None
-    return {numbers[number] for number in connection.scalars(_HELD, {"numbers": list(numbers)})}
+    return {numbers[number] for number in connection.scalars(_LOCKED, {"numbers": list(numbers)})}
 
 
 def _number(key: str) -> int:

@@ -47,14 +47,14 @@ class Completed:
         return tuple(sample for sample in self.kinds if sample not in self.texts)
 
 
-def completed(store: Store, wanted: str) -> Completed:
+def completed(store: Store, run_id: str) -> Completed:
     """Return the run with that id, or the only one whose id begins so.
 
     Raises:
         InputFault: if the id is not whole enough.
         UnknownName: if there is no such run.
     """
-    run = run_named(store, wanted)
+    run = run_named(store, run_id)
     p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, counted.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     judged = (
@@ -79,5 +79,5 @@ def completed(store: Store, wanted: str) -> Completed:
         generator=redacted(run.generator),
         n=run.n,
         kinds=ordered,
-        texts={sample: tuple(found) for sample, found in texts.items()},
+        texts={sample: tuple(sample_texts) for sample, sample_texts in texts.items()},
     )

@@ -1,4 +1,4 @@
-"""What the samples of stored runs cost: the tokens, prices and seconds of their calls, and the seconds of their tests.
+"""Costs of the samples of stored runs: the tokens, prices and seconds of their calls, and the seconds of their tests.
 
 Sums are taken by the database. Databases add floating-point numbers in different orders, so sums of these are rounded
 to what no sample's cost needs.
@@ -42,8 +42,8 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
         prices: price the stored tokens by these rates; the price that was stored stays where they know none.
     """
     rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
-    asked = _asked_calls()
-    found = {run: _of_calls(fetched(connection, asked, run=run), rate) for run, rate in rates.items()}
+    query = _asked_calls()
+    costs_by_run = {run: _of_calls(fetched(connection, query, run=run), rate) for run, rate in rates.items()}
     j, v = counted.JUDGED.c, t.VERDICT.c
     tests = (
         select(j.run_id, j.sample_id, func.sum(v.seconds))
@@ -52,8 +52,8 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
         .group_by(j.run_id, j.sample_id)
     )
     for run, sample, seconds in connection.execute(tests):
-        found[run].test_seconds[sample] = round(seconds, _SECONDS)
-    return found
+        costs_by_run[run].test_seconds[sample] = round(seconds, _SECONDS)
+    return costs_by_run
 
 
 def _asked_calls() -> Select[Any]:
@@ -79,14 +79,13 @@ def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
     """Return what the calls of one run's samples took, as columns."""
     ids, tokens_in, tokens_out, cached, seconds, stored, unknown = [[row[at] for row in rows] for at in range(7)]
     if rate is None:
-        known = [None if lacks else one for one, lacks in zip(stored, unknown, strict=True)]
+        prices = [None if lacks else price for price, lacks in zip(stored, unknown, strict=True)]
     else:
-        known = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
-    prices = [None if one is None else round(one, _DOLLARS) for one in known]
-    # Of whole numbers some databases give sums that are no whole numbers of Python.
-    one, two, three = (list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached))
-    columns = [dict(zip(ids, column, strict=True)) for column in (one, two, three, prices)]
-    return Costs(*columns)
+        prices = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
+    rounded = [None if price is None else round(price, _DOLLARS) for price in prices]
+    # Some databases sum whole numbers to a type that is no Python integer.
+    columns: list[list[float | None]] = [list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached)]
+    return Costs(*(dict(zip(ids, column, strict=True)) for column in (*columns, rounded)))
 
 
 def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: float) -> float:

@@ -1,16 +1,17 @@
-"""Which verdict on a completion counts: the first one, or the last of those that took its place.
+"""The verdict on a completion that counts: the first one, or the last of those that took its place.
 
-`JUDGED` and `SCORE` read like the tables of these names, and are what everything reads that shows a verdict or a
-score. The tables keep what was said first.
+`JUDGED` and `SCORE` read like the tables of these names. Whatever shows a verdict or a score reads them; the tables
+keep the first verdict.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, case, exists, func, select
 
+from ctxbench.harness.metrics import context
 from ctxbench.harness.store import tables as t
 
-PROFILE, PASS = "ctxbench", "pass"
+PROFILE, PASS = "ctxbench", context.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
 _r, _j, _s, _v = t.REJUDGED.c, t.JUDGED.c, t.SCORE.c, t.VERDICT.c
 

@@ -1,4 +1,4 @@
-"""What is read back of one sample of a run: its prompt in pieces, its model calls, its completions. Frozen data."""
+"""Records of one sample of a run, read back: its prompt in pieces, its model calls, its completions. Frozen data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StoredPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCall:
-    """A question to the model; its texts are read by `asked`."""
+    """A question to the model; its texts are read by `call_texts`."""
 
     ordinal: int
     role: str
@@ -46,8 +46,8 @@ class StoredCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What the tests said of a completion; their output is read by `made`."""
+class CompletionVerdict:
+    """What the tests said of a completion; their output is read by `completion_texts`."""
 
     verdict: str
     reason: str
@@ -60,7 +60,7 @@ class Judged:
     """What its text reaches for: names in `bench.testing.types.FLAGS`."""
     earlier: str = ""
     """What the tests said before, if they were run once more at once, beside no other job."""
-    said: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
     """All verdicts on its text, the first one first; more than one where it was judged again."""
 
 
@@ -72,7 +72,7 @@ class CompletionFacts:
     status: Status
     flags: tuple[str, ...]
     scores: Kinds
-    judged: Judged | None
+    judged: CompletionVerdict | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class CompletionTexts:
     """The texts of one completion."""
 
     text: str
@@ -119,7 +119,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CallTexts:
     """The texts of one model call."""
 
     prompt: str

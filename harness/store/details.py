@@ -1,6 +1,7 @@
 """One sample of one run, read by its keys: what is stored of other samples is not touched.
 
-Long texts are read when they are asked for: those of a completion by `made`, those of a model call by `asked`.
+Long texts are read when they are asked for: those of a completion by `completion_texts`, those of a model call by
+`call_texts`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from ctxbench.harness.store import counted, rows
 from ctxbench.harness.store import tables as t
 from ctxbench.harness.store.counted import PASS, PROFILE
 from ctxbench.harness.store.detail_records import (
-    Asked,
+    CallTexts,
     CompletionFacts,
+    CompletionTexts,
+    CompletionVerdict,
     Detail,
-    Judged,
     Kinds,
-    Made,
     StoredCall,
     StoredPiece,
 )
@@ -47,13 +48,13 @@ def detail(store: Store, run: str, sample: str) -> Detail:
         .outerjoin(t.PROMPT, r.prompt_digest == t.PROMPT.c.digest)
         .outerjoin(t.IMPORTED, p.run_id == t.IMPORTED.c.run_id)
     )
-    wanted = (
+    query = (
         select(t.SAMPLE, t.RESULT, n.n, n.coder, t.PROMPT.c.text.label("prompt"), t.IMPORTED.c.format)
         .select_from(joined)
         .where(p.run_id == run, p.sample_id == sample)
     )
     with store.reading() as connection:
-        row = connection.execute(wanted).mappings().first()
+        row = connection.execute(query).mappings().first()
         if row is None:
             raise UnknownName(f"sample of the run {run}", sample, (), command="ctxbench samples show")
         marks = _marks(connection, row["set_digest"], sample)
@@ -77,7 +78,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
         )
 
 
-def made(store: Store, run: str, sample: str, idx: int) -> Made | None:
+def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
     """Return the texts of a completion; None if there is no such one."""
     c, g, j, v = t.COMPLETION.c, t.GENERATION.c, counted.JUDGED.c, t.VERDICT.c
     joined = (
@@ -85,20 +86,20 @@ def made(store: Store, run: str, sample: str, idx: int) -> Made | None:
         .outerjoin(counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
-    wanted = select(c.text, g.text.label("raw"), v.output).select_from(joined)
+    query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
     with store.reading() as connection:
-        row = connection.execute(wanted.where(c.run_id == run, c.sample_id == sample, c.idx == idx)).first()
-    return None if row is None else Made(text=row.text, raw=row.raw, output=row.output or "")
+        row = connection.execute(query.where(c.run_id == run, c.sample_id == sample, c.idx == idx)).first()
+    return None if row is None else CompletionTexts(text=row.text, raw=row.raw, output=row.output or "")
 
 
-def asked(store: Store, run: str, sample: str, ordinal: int) -> Asked | None:
+def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
     """Return the texts of a model call; None if there is no such one."""
     c, g, q = t.CALL.c, t.GENERATION.c, t.PROMPT.c
     joined = t.CALL.join(t.GENERATION, c.generation_id == g.id).join(t.PROMPT, g.prompt_digest == q.digest)
-    wanted = select(q.text.label("prompt"), g.text.label("answer")).select_from(joined)
+    query = select(q.text.label("prompt"), g.text.label("answer")).select_from(joined)
     with store.reading() as connection:
-        row = connection.execute(wanted.where(c.run_id == run, c.sample_id == sample, c.ordinal == ordinal)).first()
-    return None if row is None else Asked(prompt=row.prompt, answer=row.answer)
+        row = connection.execute(query.where(c.run_id == run, c.sample_id == sample, c.ordinal == ordinal)).first()
+    return None if row is None else CallTexts(prompt=row.prompt, answer=row.answer)
 
 
 def kinds_of(run: str) -> CTE:
@@ -130,16 +131,16 @@ def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *,
 
 def _marks(connection: Connection, set_digest: str, sample: str) -> tuple[tuple[str, str], ...]:
     m = t.MARK.c
-    wanted = select(m.mark, m.reason).where(m.set_digest == set_digest, m.sample_id == sample)
-    return tuple(sorted((mark, reason) for mark, reason in connection.execute(wanted)))
+    query = select(m.mark, m.reason).where(m.set_digest == set_digest, m.sample_id == sample)
+    return tuple(sorted((mark, reason) for mark, reason in connection.execute(query)))
 
 
 def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
     f = t.FAULT.c
     # Attempts are few and looked up first: joined, a database may begin with the faults of all runs.
     attempts = connection.scalars(select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)).all()
-    wanted = select(f.message).where(f.attempt_id.in_(attempts), f.sample_id == sample)
-    return tuple(connection.scalars(wanted.order_by(f.attempt_id, f.ordinal)))
+    query = select(f.message).where(f.attempt_id.in_(attempts), f.sample_id == sample)
+    return tuple(connection.scalars(query.order_by(f.attempt_id, f.ordinal)))
 
 
 def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[StoredPiece, ...]:
@@ -148,29 +149,29 @@ def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[
     gains: dict[str, dict[int, float]] = defaultdict(dict)
     for ordinal, by, gain in connection.execute(priced):
         gains[by][ordinal] = gain
-    chosen = gains.get(coder) or (gains[max(gains)] if gains else {})
-    wanted = select(t.BLOCK).where(b.run_id == run, b.sample_id == sample).order_by(b.ordinal)
+    gains_by_ordinal = gains.get(coder) or (gains[max(gains)] if gains else {})
+    query = select(t.BLOCK).where(b.run_id == run, b.sample_id == sample).order_by(b.ordinal)
     return tuple(
         StoredPiece(
             **{name: row[name] for name in ("kind", "score", "tokens", "state", "reason")},
             places=tuple(Place(path=path, start=start, end=end) for path, start, end in json.loads(row["places"])),
             start=row["char_start"],
             end=row["char_end"],
-            gain=chosen.get(row["ordinal"]),
+            gain=gains_by_ordinal.get(row["ordinal"]),
         )
-        for row in connection.execute(wanted).mappings()
+        for row in connection.execute(query).mappings()
     )
 
 
 def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, ...]:
     c, g = t.CALL.c, t.GENERATION.c
-    wanted: Select[Any] = (
+    query: Select[Any] = (
         select(c.ordinal, c.role, g.tokens_in, g.tokens_out, g.cached, g.price, g.seconds, g.finish)
         .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
         .where(c.run_id == run, c.sample_id == sample)
         .order_by(c.ordinal)
     )
-    return tuple(StoredCall(**row) for row in connection.execute(wanted).mappings())
+    return tuple(StoredCall(**row) for row in connection.execute(query).mappings())
 
 
 def _completions(connection: Connection, run: str, sample: str) -> tuple[CompletionFacts, ...]:
@@ -180,39 +181,39 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
     ).outerjoin(t.VERDICT, j.verdict_key == v.key)
     judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox, v.earlier)
     reached = v.flags.label("reached")
-    wanted = (
+    query = (
         select(c.idx, c.status, c.flags, reached, *judged)
         .select_from(joined)
         .where(c.run_id == run, c.sample_id == sample)
         .order_by(c.idx)
     )
     scores = _scores(connection, run, sample)
-    all_said = _said(connection, run, sample)
+    verdicts = _verdicts_in_order(connection, run, sample)
     return tuple(
         CompletionFacts(
             idx=idx,
             status=Status(status),
             flags=rows.flags(flags),
-            scores=_counting(scores.get(idx, {}), said[0]),
+            scores=_counting(scores.get(idx, {}), verdict_values[0]),
             judged=None
-            if said[0] is None
-            else Judged(
-                **dict(zip((one.name for one in judged), said, strict=True)),
+            if verdict_values[0] is None
+            else CompletionVerdict(
+                **dict(zip((column.name for column in judged), verdict_values, strict=True)),
                 flags=rows.flags(of_verdict),
-                said=all_said[idx],
+                verdicts=verdicts[idx],
             ),
         )
-        for idx, status, flags, of_verdict, *said in connection.execute(wanted)
+        for idx, status, flags, of_verdict, *verdict_values in connection.execute(query)
     )
 
 
-def _said(connection: Connection, run: str, sample: str) -> dict[int, tuple[str, ...]]:
+def _verdicts_in_order(connection: Connection, run: str, sample: str) -> dict[int, tuple[str, ...]]:
     """Return index -> the verdicts on a completion, in the order in which they were given."""
     j, v = t.JUDGED.c, t.VERDICT.c
     first = select(j.idx, v.key, v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
     rows_ = connection.execute(first.where(j.run_id == run, j.sample_id == sample)).all()
     later = history(connection, (row.key for row in rows_))
-    return {row.idx: (row.verdict, *(one.verdict for one in later.get(row.key, ()))) for row in rows_}
+    return {row.idx: (row.verdict, *(verdict.verdict for verdict in later.get(row.key, ()))) for row in rows_}
 
 
 def _counting(scores: Kinds, verdict: str | None) -> Kinds:
@@ -224,13 +225,13 @@ def _counting(scores: Kinds, verdict: str | None) -> Kinds:
 def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     s, kinds = t.SCORE.c, kinds_of(run)
     joined = kinds.join(t.SCORE, (s.profile == kinds.c.profile) & (s.metric == kinds.c.metric))
-    wanted = (
+    query = (
         select(s.idx, s.profile, s.metric, s.value)
         .select_from(joined)
         .where(s.run_id == run, s.sample_id == sample)
         .order_by(s.idx)
     )
-    found: dict[int, dict[tuple[str, str], float | None]] = defaultdict(dict)
-    for idx, profile, metric, value in connection.execute(wanted):
-        found[idx][profile, metric] = value
-    return {idx: dict(sorted(values.items())) for idx, values in found.items()}
+    scores_by_index: dict[int, dict[tuple[str, str], float | None]] = defaultdict(dict)
+    for idx, profile, metric, value in connection.execute(query):
+        scores_by_index[idx][profile, metric] = value
+    return {idx: dict(sorted(values.items())) for idx, values in scores_by_index.items()}

@@ -1,4 +1,4 @@
-"""Connections: URL to engine, and what each kind of database must be told.
+"""Engines and connections, with the settings that each kind of database needs.
 
 One writer at a time, and readers that see one state and keep no writer waiting, on SQLite and on PostgreSQL.
 """
@@ -134,6 +134,13 @@ def read_url(text: str) -> URL:
     """Parse a URL; a plain ``postgresql://`` means the driver that our extra installs."""
     url = make_url(text)
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+
+
+def name_of(url: URL) -> str:
+    """Return how messages name a database: the file of SQLite, else the URL without a password."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.difference_update_query(["password", "sslpassword"]).render_as_string()
 
 
 def _set_up(connection: Any, _: object) -> None:

@@ -1,4 +1,4 @@
-"""What there is to choose from before samples are searched: the runs over a set, and what a run's samples are like."""
+"""Choices that a search of samples offers: the runs over a set, and the facets of the samples of a run."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
         samples: the set's name, with ``[:N]`` behind it for the runs that were limited to its first N samples.
     """
     r = t.RUN.c
-    wanted = select(r.id, r.samples, r.sample_limit, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
+    query = select(r.id, r.samples, r.sample_limit, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
     with store.reading() as connection:
-        rows = connection.execute(wanted).all()
-    found = [
+        rows = connection.execute(query).all()
+    stored_runs = [
         RunChoice(id=row.id, strategy=row.strategy, generator=row.generator, n=row.n)
         for row in rows
         if samples == (row.samples if row.sample_limit is None else f"{row.samples}[:{row.sample_limit}]")
     ]
-    return sorted(found, key=lambda one: (one.strategy, one.generator, one.id))
+    return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
 
 
 def facets(store: Store, run: str) -> Facets:

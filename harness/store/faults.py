@@ -19,7 +19,7 @@ class Unwritable(InputFault):
 _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
 _AGAIN = "then run the same command again; finished samples are kept"
 _SERVER = "check its host and port, and that the server runs"
-_KNOWN: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
+_CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
     # A pattern in the database's own words, in small letters.
     ("file is not a database", InputFault, "is not a database", "choose another file with --db sqlite:///FILE"),
     ("malformed", InputFault, "the database is damaged", "move it away, or restore a copy"),
@@ -89,8 +89,8 @@ def explained(where: str) -> Iterator[None]:
 
 
 def _fault_of(error: Exception, where: str) -> CtxbenchError:
-    said = str(getattr(error, "orig", None) or error)
-    for words, kind, what, cure in _KNOWN:
-        if re.search(words, said.lower()):
+    message = str(getattr(error, "orig", None) or error)
+    for words, kind, what, cure in _CAUSES:
+        if re.search(words, message.lower()):
             return kind(what, where=where, cure=cure)
-    return MachineFault(f"the database says: {said}"[:300], where=where, cure=f"mend the cause, {_AGAIN}")
+    return MachineFault(f"the database says: {message}"[:300], where=where, cure=f"mend the cause, {_AGAIN}")

@@ -1,4 +1,4 @@
-"""Rows as plain tuples, for questions with many of them."""
+"""Rows as plain tuples, for queries that return many."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> li
     """
     result = connection.execute(query, parameters)
     cursor: Any = result.cursor
-    found: list[tuple[Any, ...]] = cursor.fetchall()
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
     result.close()
-    return found
+    return rows
 
 
 @contextmanager

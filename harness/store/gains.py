@@ -1,4 +1,4 @@
-"""What blocks of stored prompts are worth: looked up, and appended a sample at a time."""
+"""Gains of the blocks of stored prompts: looked up, and appended a sample at a time."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Gain:
     bits: float
 
 
-def run_of(store: Store, wanted: str) -> list[StoredRun]:
+def run_of(store: Store, id_start: str) -> list[StoredRun]:
     """Return the runs whose id begins with `wanted`."""
     r = t.RUN.c
     with store.reading() as connection:
         rows = connection.execute(select(r.id, r.samples, r.samples_digest, r.strategy, r.coder).order_by(r.id)).all()
-    return [StoredRun(**row._mapping) for row in rows if row.id.startswith(wanted)]
+    return [StoredRun(**row._mapping) for row in rows if row.id.startswith(id_start)]
 
 
 def prompts(store: Store, run: str) -> list[tuple[str, Prompt]]:
@@ -62,8 +62,10 @@ def prompts(store: Store, run: str) -> list[tuple[str, Prompt]]:
         blocks: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
         for sample, kind, start, end in connection.execute(spans):
             blocks[sample].append((kind, start, end))
-        found = [(sample, _prompt(text, blocks[sample])) for sample, text in connection.execute(texts)]
-    return [(sample, prompt) for sample, prompt in found if any(one.kind in RETRIEVED for one in prompt.blocks)]
+        sample_prompts = [(sample, _prompt(text, blocks[sample])) for sample, text in connection.execute(texts)]
+    return [
+        (sample, prompt) for sample, prompt in sample_prompts if any(block.kind in RETRIEVED for block in prompt.blocks)
+    ]
 
 
 def _prompt(text: str, spans: Sequence[tuple[str, int, int]]) -> Prompt:
@@ -85,8 +87,8 @@ def add(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, flo
 
     def append(connection: Connection) -> bool:
         g = t.BLOCK_GAIN.c
-        known = select(g.ordinal).where(g.run_id == run, g.sample_id == sample, g.coder == coder)
-        if not content or connection.execute(known).first() is not None:
+        query = select(g.ordinal).where(g.run_id == run, g.sample_id == sample, g.coder == coder)
+        if not content or connection.execute(query).first() is not None:
             return False
         connection.execute(insert(t.BLOCK_GAIN), content)
         return True
@@ -106,11 +108,11 @@ def of_run(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
         .where(g.run_id == run, g.coder == coder)
         .order_by(g.sample_id, g.ordinal)
     )
-    found: dict[str, list[Gain]] = defaultdict(list)
+    gains_by_sample: dict[str, list[Gain]] = defaultdict(list)
     with store.reading() as connection:
         for sample, kind, gain in connection.execute(query):
-            found[sample].append(Gain(kind, gain))
-    return found
+            gains_by_sample[sample].append(Gain(kind, gain))
+    return gains_by_sample
 
 
 def means(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
@@ -122,13 +124,13 @@ def means(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, fl
         .where(g.run_id.in_(list(runs)))
         .order_by(g.run_id, g.sample_id, g.coder, g.ordinal)
     )
-    found: dict[str, dict[str, float | None]] = defaultdict(dict)
+    means_by_run: dict[str, dict[str, float | None]] = defaultdict(dict)
     own: set[tuple[str, str]] = set()
     rows: Iterator[tuple[str, str, str, str, float]] = map(tuple, connection.execute(query))
-    for (run, sample, coder, wanted), group in groupby(rows, key=itemgetter(0, 1, 2, 3)):
+    for (run, sample, coder, run_coder), group in groupby(rows, key=itemgetter(0, 1, 2, 3)):
         gains = [gain for *_, gain in group]
         if (run, sample) not in own:
-            found[run][sample] = math.fsum(gains) / len(gains)
-        if coder == wanted:
+            means_by_run[run][sample] = math.fsum(gains) / len(gains)
+        if coder == run_coder:
             own.add((run, sample))
-    return found
+    return means_by_run

@@ -37,8 +37,8 @@ def upgrade(connection: Connection, *, where: str, to: str = "head") -> None:
     if current == schema.HEAD:
         return
     config = _config(connection)
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
+    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in revisions:
         raise InputFault(
             f"was made by a newer ctxbench (schema {current}; this one knows up to {schema.HEAD})",
             where=where,
@@ -58,9 +58,9 @@ def _check_blank(connection: Connection, where: str) -> None:
                 "is a database of another program", where=where, cure="choose another file with --db sqlite:///FILE"
             )
         return
-    if taken := sorted(tables & set(METADATA.tables)):
+    if clashing := sorted(tables & set(METADATA.tables)):
         raise InputFault(
-            f"is a database of another program, which has a table {taken[0]!r} too",
+            f"is a database of another program, which has a table {clashing[0]!r} too",
             where=where,
             cure="choose another database with --db",
         )

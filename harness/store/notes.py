@@ -28,14 +28,14 @@ def add_imported(store: Store, run: str, imported: Imported) -> bool:
 
 def add_marks(store: Store, set_digest: str, marks: Iterable[Mark]) -> int:
     """Mark samples of a set; return how many marks are new. The first reason of a mark stays."""
-    wanted = {(one.sample_id, one.mark): {"set_digest": set_digest, **_row(one)} for one in marks}
+    rows_by_key = {(mark.sample_id, mark.mark): {"set_digest": set_digest, **_row(mark)} for mark in marks}
 
     def append(connection: Connection) -> int:
         m = t.MARK.c
-        known = {
+        stored_keys = {
             tuple(row) for row in connection.execute(select(m.sample_id, m.mark).where(m.set_digest == set_digest))
         }
-        new = [row for key, row in wanted.items() if key not in known]
+        new = [row for key, row in rows_by_key.items() if key not in stored_keys]
         if new:
             connection.execute(insert(t.MARK), new)
         return len(new)
@@ -48,18 +48,18 @@ def marks_of(store: Store, set_digest: str) -> list[Mark]:
     m = t.MARK.c
     query = select(m.sample_id, m.mark, m.reason, m.image).where(m.set_digest == set_digest)
     with store.reading() as connection:
-        found = [Mark(**row._mapping) for row in connection.execute(query)]
-    return sorted(found, key=lambda one: (one.sample_id, one.mark))
+        marks = [Mark(**row._mapping) for row in connection.execute(query)]
+    return sorted(marks, key=lambda mark: (mark.sample_id, mark.mark))
 
 
 def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
     """Add sentences that a reader of a run's numbers must see; return how many are new."""
 
     def append(connection: Connection) -> int:
-        known = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
-        new = [text for text in dict.fromkeys(map(rows.clean, remarks)) if text not in known]
+        stored_texts = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
+        new = [text for text in dict.fromkeys(map(rows.clean, remarks)) if text not in stored_texts]
         if new:
-            numbered = enumerate(new, len(known))
+            numbered = enumerate(new, len(stored_texts))
             connection.execute(
                 insert(t.REMARK), [{"run_id": run, "ordinal": at, "text": text} for at, text in numbered]
             )
@@ -84,13 +84,13 @@ def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str,
     """
     ids = list(runs)
     m = t.REMARK.c
-    found: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)
     query = select(m.run_id, m.text).where(m.run_id.in_(ids)).order_by(m.run_id, m.ordinal)
     for run, text in connection.execute(query):
-        found[run] += (text,)
+        remarks_by_run[run] += (text,)
     for run, text in (*_flagged(connection, ids), *judged_again(connection, ids)):
-        found[run] += (text,)
-    return found
+        remarks_by_run[run] += (text,)
+    return remarks_by_run
 
 
 def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -143,11 +143,11 @@ def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str,
 def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return digest of a set -> sample -> its mark; ``broken`` says more of a sample than ``vacuous``."""
     m = t.MARK.c
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))
     for digest, sample, mark in sorted(map(tuple, connection.execute(query)), reverse=True):
-        found[digest][sample] = mark
-    return found
+        marks_by_set[digest][sample] = mark
+    return marks_by_set
 
 
 def _row(record: Imported | Mark) -> rows.Row:

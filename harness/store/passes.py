@@ -25,15 +25,15 @@ def counted(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, 
         .where(s.run_id.in_(list(runs)), s.profile == PROFILE, s.metric == PASS)
         .group_by(s.run_id, s.sample_id)
     )
-    found: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
-    for run, sample, made, passed in connection.execute(query):
-        found[run][sample] = made, round(passed)
-    return found
+    counts_by_run: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    for run, sample, judged, passed in connection.execute(query):
+        counts_by_run[run][sample] = judged, round(passed)
+    return counts_by_run
 
 
 def columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
     """Return ``pass@k`` -> sample -> value in 0..1, of samples all of whose `n` completions have a verdict."""
-    whole = {sample: passed for sample, (made, passed) in counts.items() if made == n}
+    whole = {sample: passed for sample, (judged, passed) in counts.items() if judged == n}
     return {
         f"pass@{k}": {sample: pass_at_k(n, passed, k) for sample, passed in whole.items()}
         for k in sorted({*KS, *ks})

@@ -1,10 +1,11 @@
-"""The samples of stored runs with what became of each, and their scores: what a table's columns are made of.
+"""Planned samples of stored runs with their status and scores: the columns of a table.
 
 Read a run at a time and as columns: an object a row would take longer than the database does, and more memory.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from collections import defaultdict
@@ -23,7 +24,15 @@ from ctxbench.harness.store.fetching import fetched
 
 Values: TypeAlias = Mapping[str, float | None]
 """Sample -> value."""
-_STATUSES = {str(one): one for one in Status}
+_STATUSES = {str(status): status for status in Status}
+_RESULT_COLUMNS = {
+    "stored": t.RESULT.c.status,
+    "context_tokens": t.RESULT.c.context_tokens,
+    "calls": t.RESULT.c.calls,
+    "strategy_seconds": t.RESULT.c.strategy_seconds,
+    "generator_seconds": t.RESULT.c.generator_seconds,
+}
+"""Field of `Planned` -> the column of a result that fills it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +74,8 @@ class Planned:
             n: completions a sample.
             excluded: the samples that are left out.
         """
-        if not excluded and not any(one.tested for one in self.kinds):
-            return tuple([_STATUSES[one] if one else Status.INFRA_FAILED for one in self.stored])
+        if not excluded and not any(facts.tested for facts in self.kinds):
+            return tuple([_STATUSES[stored] if stored else Status.INFRA_FAILED for stored in self.stored])
         return tuple(
             status_of(facts, stored, verdicts.get(id_, (0, 0))[0], n, excluded=id_ in excluded)
             for id_, facts, stored in zip(self.id, self.facts, self.stored, strict=True)
@@ -74,14 +83,15 @@ class Planned:
 
     def only(self, language: str | None) -> bool:
         """Return whether all of them are in one language, or none is asked for."""
-        return language is None or {one.language for one in self.kinds} <= {language}
+        return language is None or {facts.language for facts in self.kinds} <= {language}
 
     def among(self, language: str) -> Planned:
         """Return the samples in one language."""
         if self.only(language):
             return self
-        keep = [place for place, one in enumerate(self.facts) if one.language == language]
-        columns = {name: tuple([getattr(self, name)[place] for place in keep]) for name in self.__slots__[:-1]}
+        keep = [place for place, facts in enumerate(self.facts) if facts.language == language]
+        names = [field.name for field in dataclasses.fields(self) if field.name != "kinds"]
+        columns = {name: tuple([getattr(self, name)[place] for place in keep]) for name in names}
         return Planned(**columns, kinds=_distinct(columns["facts"]))
 
     @property
@@ -89,8 +99,8 @@ class Planned:
         """What the strategy and the model took together."""
         return tuple(
             [
-                None if one is None or two is None else one + two
-                for one, two in zip(self.strategy_seconds, self.generator_seconds, strict=True)
+                None if strategy is None or generator is None else strategy + generator
+                for strategy, generator in zip(self.strategy_seconds, self.generator_seconds, strict=True)
             ]
         )
 
@@ -101,23 +111,23 @@ def samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator
     p, r = t.PLANNED.c, t.RESULT.c
     joined = t.PLANNED.outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
     query = (
-        select(p.sample_id, r.status, r.context_tokens, r.calls, r.strategy_seconds, r.generator_seconds)
+        select(p.sample_id, *_RESULT_COLUMNS.values())
         .select_from(joined)
         .where(p.run_id == bindparam("run"))
         .order_by(p.ordinal)
     )
     # Most runs of a set have the same samples: one tuple of names serves them all.
-    known: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], tuple[Facts, ...], tuple[Facts, ...]]] = {}
+    shared: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], tuple[Facts, ...], tuple[Facts, ...]]] = {}
     for run, digest in runs:
         rows = fetched(connection, query, run=run)
-        ids, *rest = [tuple(map(operator.itemgetter(place), rows)) for place in range(6)]
-        if (digest, ids) not in known:
+        ids, *columns = [tuple(map(operator.itemgetter(place), rows)) for place in range(1 + len(_RESULT_COLUMNS))]
+        if (digest, ids) not in shared:
             of_set = facts[digest]
-            of_ids = tuple([of_set[one] for one in ids])
-            known[digest, ids] = ids, of_ids, _distinct(of_ids)
-        ids, of_ids, kinds = known[digest, ids]
-        columns = dict(zip(Planned.__slots__[2:-1], rest, strict=True))
-        yield Planned(id=ids, facts=of_ids, kinds=kinds, **columns)
+            of_ids = tuple([of_set[id_] for id_ in ids])
+            shared[digest, ids] = ids, of_ids, _distinct(of_ids)
+        ids, of_ids, kinds = shared[digest, ids]
+        by_field = dict(zip(_RESULT_COLUMNS, columns, strict=True))
+        yield Planned(id=ids, facts=of_ids, kinds=kinds, **by_field)
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
@@ -139,15 +149,15 @@ def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
     """Return each once; equal facts of one set are one object."""
-    return tuple({id(one): one for one in facts}.values())
+    return tuple({id(sample_facts): sample_facts for sample_facts in facts}.values())
 
 
 def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
     s = t.SAMPLE.c
     query = select(s.id, s.benchmark, s.kind, s.language, s.repo, s.subkind).where(s.set_digest == digest)
     # Equal facts are one object: a set has few.
-    known: dict[tuple[str, ...], Facts] = {}
-    return {id_: known.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
+    distinct: dict[tuple[str, ...], Facts] = {}
+    return {id_: distinct.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 
 
 def asked_scores(profiles: Collection[str], among: tuple[str, str] | None = None) -> Select[Any]:
@@ -168,16 +178,16 @@ def asked_scores(profiles: Collection[str], among: tuple[str, str] | None = None
     return query.where(s.sample_id.in_(select(m.id).where(m.set_digest == among[0], m.language == among[1])))
 
 
-def scores(connection: Connection, asked: Select[Any], run: str) -> dict[str, Values]:
+def scores(connection: Connection, query: Select[Any], run: str) -> dict[str, Values]:
     """Return metric -> sample -> mean over its completions, of one run; `asked` is that of `asked_scores`."""
-    rows = fetched(connection, asked, run=run)
-    found: dict[str, Values] = {}
+    rows = fetched(connection, query, run=run)
+    columns: dict[str, Values] = {}
     for start, end in _stretches(rows):
         stretch = rows[start:end]
         column = {sample: value for _, _, sample, value in stretch}
         # With several completions a sample has several rows.
-        found[rows[start][1]] = column if len(column) == len(stretch) else _means(stretch)
-    return found
+        columns[rows[start][1]] = column if len(column) == len(stretch) else _means(stretch)
+    return columns
 
 
 def _means(rows: Sequence[tuple[Any, ...]]) -> Values:

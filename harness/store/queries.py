@@ -1,4 +1,4 @@
-"""Questions to the stored results. Reads only; a few statements however many samples there are."""
+"""Queries on the stored results. Reads only; a few statements however many samples there are."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from sqlalchemy import Connection, Row, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
+from ctxbench.harness.metrics.context import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import attempts, costs, gains, notes, passes, planned
 from ctxbench.harness.store import tables as t
 from ctxbench.harness.store.fetching import uncollected
-from ctxbench.harness.store.runtables import Stored, shown_samples
+from ctxbench.harness.store.runtables import RunColumns, shown_samples
 from ctxbench.harness.store.sets import shown_generator
 from ctxbench.harness.store.store import Store
 
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
-BLOCK_GAIN = "block_gain"
-"""The mean gain of a retrieved block, where `ctxbench diagnose` has priced them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,29 +40,29 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class StatusCounts:
     """How many samples of a run have which status."""
 
     scored: int
     model_failed: int
 
 
-def counts(store: Store, run: str) -> Counts:
+def counts(store: Store, run: str) -> StatusCounts:
     """Count the finished samples of one run."""
     r = t.RESULT.c
     with store.reading() as connection:
-        found: dict[str, int] = dict(
+        by_status: dict[str, int] = dict(
             connection.execute(select(r.status, func.count()).where(r.run_id == run).group_by(r.status)).all()
         )
-    return Counts(found.get(Status.SCORED, 0), found.get(Status.MODEL_FAILED, 0))
+    return StatusCounts(by_status.get(Status.SCORED, 0), by_status.get(Status.MODEL_FAILED, 0))
 
 
 def runs(store: Store) -> list[RunRow]:
     """Return every run, in the order of set, strategy, generator and id."""
     r = t.RUN.c
     with store.reading() as connection:
-        wanted, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
-        found = _sorted(connection.execute(select(r.id, r.samples, r.sample_limit, r.strategy, r.generator)))
+        planned_counts, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
+        rows = _sorted(connection.execute(select(r.id, r.samples, r.sample_limit, r.strategy, r.generator)))
         return [
             RunRow(
                 id=row.id,
@@ -71,21 +70,21 @@ def runs(store: Store) -> list[RunRow]:
                 limit=row.sample_limit,
                 strategy=row.strategy,
                 generator=redacted(row.generator),
-                planned=wanted.get(row.id, 0),
+                planned=planned_counts.get(row.id, 0),
                 finished=finished.get(row.id, 0),
             )
-            for row in found
+            for row in rows
         ]
 
 
-def run_of(store: Store, wanted: str, sample_set: SampleSet) -> str:
+def run_of(store: Store, run_id: str, sample_set: SampleSet) -> str:
     """Return the id of the run with that id, or of the only one whose id begins so.
 
     Raises:
         InputFault: if the id is not whole enough, or the run is over other samples than those of the set.
         UnknownName: if there is no such run.
     """
-    run = run_named(store, wanted)
+    run = run_named(store, run_id)
     if run.samples_digest != sample_set.digest:
         raise InputFault(
             f"the run {run.id} is over other samples than those of the set {sample_set.name!r}",
@@ -94,7 +93,7 @@ def run_of(store: Store, wanted: str, sample_set: SampleSet) -> str:
     return str(run.id)
 
 
-def run_named(store: Store, wanted: str) -> Row[Any]:
+def run_named(store: Store, run_id: str) -> Row[Any]:
     """Return the row of the run with that id, or of the only one whose id begins so.
 
     Raises:
@@ -102,15 +101,15 @@ def run_named(store: Store, wanted: str) -> Row[Any]:
         UnknownName: if there is no such run.
     """
     with store.reading() as connection:
-        known = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
-    found = [id_ for id_ in known if id_ == wanted] or [id_ for id_ in known if id_.startswith(wanted)]
-    if not found:
-        raise UnknownName("stored run", wanted, known, command="ctxbench runs")
-    if len(found) > 1:
+        runs_by_id = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
+    matches = [id_ for id_ in runs_by_id if id_ == run_id] or [id_ for id_ in runs_by_id if id_.startswith(run_id)]
+    if not matches:
+        raise UnknownName("stored run", run_id, runs_by_id, command="ctxbench runs")
+    if len(matches) > 1:
         raise InputFault(
-            f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {', '.join(sorted(found))}"
+            f"{run_id!r} begins the ids of {len(matches)} runs", cure=f"write more of it: {', '.join(sorted(matches))}"
         )
-    return known[found[0]]
+    return runs_by_id[matches[0]]
 
 
 def _sorted(runs: Iterable[Any]) -> list[Any]:
@@ -130,7 +129,7 @@ def _counts(connection: Connection, table: Table) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class RunFilter:
     """Which runs and samples a reader wants; what is None leaves all."""
 
     samples: str | None = None
@@ -143,7 +142,7 @@ class Chosen:
     def has(self, run: Any) -> bool:
         """Return whether a run's row is among them."""
         names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest))
-        return all(wanted in (None, one) for wanted, one in (*names, (self.generator, shown_generator(run))))
+        return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
 
 def run_tables(
@@ -154,7 +153,7 @@ def run_tables(
     ks: Collection[int] = (),
     marked: Literal["exclude", "include"] = "exclude",
     prices: Prices | None = None,
-    chosen: Chosen | None = None,
+    selection: RunFilter | None = None,
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
 
@@ -167,36 +166,36 @@ def run_tables(
         marked: whether samples that were marked as broken or vacuous are excluded; their values stay in the
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
-        chosen: read only these; nothing of the others is read.
+        selection: read only these; nothing of the others is read.
 
-    A function counts as infra-failed as long as one of its completions has no verdict. Of imported runs nobody
-    knows the prompt, the calls and the time.
+    A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
+    time of imported runs are unknown.
     """
-    wanted = chosen or Chosen()
+    run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
-        found = [run for run in _sorted(connection.execute(query)) if wanted.has(run)]
+        run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
-        found.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
-        ids = [run.id for run in found]
+        run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
+        ids = [run.id for run in run_rows]
         counts = passes.counted(connection, ids)
         worth = gains.means(connection, ids)
         made_elsewhere = notes.imports(connection, ids)
         remarks = notes.remarks(connection, ids)
-        spent = costs.of_runs(connection, ((run.id, run.generator) for run in found), prices)
+        spent = costs.of_runs(connection, ((run.id, run.generator) for run in run_rows), prices)
         loads = attempts.loads(connection, ids)
-        marks = notes.marked(connection, (run.samples_digest for run in found))
-        plans = planned.samples(connection, [(run.id, run.samples_digest) for run in found])
-        asked = functools.cache(planned.asked_scores)
+        marks = notes.marked(connection, (run.samples_digest for run in run_rows))
+        plans = planned.samples(connection, [(run.id, run.samples_digest) for run in run_rows])
+        score_query = functools.cache(planned.asked_scores)
         tables: list[RunTable] = []
-        for run, plan in zip(found, plans, strict=True):
+        for run, plan in zip(run_rows, plans, strict=True):
             verdicts = counts.get(run.id, {})
-            among = None if plan.only(wanted.language) else (run.samples_digest, str(wanted.language))
-            values = planned.scores(connection, asked((profile, CONTEXT), among), run.id)
+            among = None if plan.only(run_filter.language) else (run.samples_digest, str(run_filter.language))
+            values = planned.scores(connection, score_query((profile, CONTEXT), among), run.id)
             values |= passes.columns(verdicts, run.n, ks)
             values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
-            stored = Stored(
+            stored = RunColumns(
                 run=run,
                 profile=profile,
                 samples=plan,
@@ -209,5 +208,5 @@ def run_tables(
                 loads=loads.get(run.id, ()),
                 remarks=remarks[run.id],
             )
-            tables += stored.tables(wanted.language)
+            tables += stored.tables(run_filter.language)
     return tables

@@ -1,4 +1,4 @@
-"""Open a database to read it only: nothing is written, migrated or made, whatever a reader does.
+"""Open a database for reading only: nothing is written, migrated or made.
 
 A dashboard or a report may point at a database that somebody else's run is filling: it must neither wait for that run
 nor keep it waiting, and it must not bring the schema up to date behind its back.
@@ -12,11 +12,11 @@ from sqlalchemy import Engine, text
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.store import schema
-from ctxbench.harness.store.engine import read_url, reading_engine
+from ctxbench.harness.store.engine import name_of, read_url, reading_engine
 from ctxbench.harness.store.faults import explained
 from ctxbench.harness.store.store import Store, open_store
 
-_SEEN = """
+_SNAPSHOT = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
 """
 """A snapshot names the transactions whose rows are seen; that of a standby does not name those that go on."""
@@ -59,8 +59,7 @@ def open_reader(url: str) -> Store:
     """
     with explained(url.partition("@")[2] or url):
         parsed = read_url(url)
-        shown = parsed.difference_update_query(["password", "sslpassword"])
-        where = str(parsed.database) if parsed.get_backend_name() == "sqlite" else shown.render_as_string()
+        where = name_of(parsed)
     with explained(where):
         engine = reading_engine(parsed)
         try:
@@ -119,14 +118,14 @@ def version(store: Store, url: str) -> str:
     if parsed.get_backend_name() == "sqlite":
         return _file_version(Path(str(parsed.database)))
     with store.reading() as connection:
-        return str(connection.scalar(text(_SEEN)))
+        return str(connection.scalar(text(_SNAPSHOT)))
 
 
 def _file_version(path: Path) -> str:
     log = path.with_name(f"{path.name}-wal")
     try:
-        found = [one.stat() for one in (path, log) if one == path or one.exists()]
+        stats = [file.stat() for file in (path, log) if file == path or file.exists()]
     except OSError as error:
         cure = "run `ctxbench quickstart` or `ctxbench run`"
         raise InputFault(f"cannot be read ({error.strerror})", where=str(path), cure=cure) from error
-    return f"{found[0].st_ino}:" + "/".join(f"{one.st_mtime_ns}.{one.st_size}" for one in found)
+    return f"{stats[0].st_ino}:" + "/".join(f"{stat.st_mtime_ns}.{stat.st_size}" for stat in stats)

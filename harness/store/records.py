@@ -1,4 +1,4 @@
-"""What is handed to the store: one finished sample and what hangs on it. Frozen data, no I/O."""
+"""Records handed to the store: one finished sample with its completions, verdicts and faults. Frozen data, no I/O."""
 
 from __future__ import annotations
 

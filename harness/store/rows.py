@@ -1,4 +1,4 @@
-"""From records to table rows, and what rows say. Pure."""
+"""Table rows, made from records and read back. Pure."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def clean(value: V) -> V:
     return value
 
 
-def sample(set_digest: str, one: Sample) -> Row:
+def sample(set_digest: str, record: Sample) -> Row:
     """Return the row of a sample's public facts; its answer is not stored."""
     return {
         "set_digest": set_digest,
-        "id": one.id,
-        "benchmark": one.benchmark,
-        "language": str(one.language),
-        "kind": str(one.kind),
-        "subkind": one.subkind,
-        "repo": one.repo,
-        "path": one.path,
-        "line": one.cursor.line,
-        "col": one.cursor.column,
+        "id": record.id,
+        "benchmark": record.benchmark,
+        "language": str(record.language),
+        "kind": str(record.kind),
+        "subkind": record.subkind,
+        "repo": record.repo,
+        "path": record.path,
+        "line": record.cursor.line,
+        "col": record.cursor.column,
     }
 
 
@@ -47,29 +47,29 @@ def prompts(texts: Mapping[str, str]) -> dict[str, Row]:
     return {digest: {"digest": digest, "text": clean(text)} for digest, text in texts.items()}
 
 
-def generation(one: StoredGeneration) -> Row:
+def generation(record: StoredGeneration) -> Row:
     """Return the row of an answer; its prompt has a row of its own."""
     return {
-        "id": one.id,
-        "generator": one.generator,
-        "version": one.version,
-        "prompt_digest": one.prompt_digest,
-        "sampling": one.sampling,
-        "idx": one.idx,
-        "text": clean(one.text),
-        "finish": clean(one.finish),
-        "tokens_in": one.tokens_in,
-        "tokens_out": one.tokens_out,
-        "seconds": one.seconds,
-        "cached": one.cached,
-        "price": one.price,
+        "id": record.id,
+        "generator": record.generator,
+        "version": record.version,
+        "prompt_digest": record.prompt_digest,
+        "sampling": record.sampling,
+        "idx": record.idx,
+        "text": clean(record.text),
+        "finish": clean(record.finish),
+        "tokens_in": record.tokens_in,
+        "tokens_out": record.tokens_out,
+        "seconds": record.seconds,
+        "cached": record.cached,
+        "price": record.price,
     }
 
 
-def verdict(one: StoredVerdict) -> Row:
+def verdict(record: StoredVerdict) -> Row:
     """Return the row of a verdict."""
-    row = {key: clean(value) for key, value in dataclasses.asdict(one).items()}
-    return {**row, "flags": json.dumps(one.flags)}
+    row = {key: clean(value) for key, value in dataclasses.asdict(record).items()}
+    return {**row, "flags": json.dumps(record.flags)}
 
 
 def flags(stored: str | None) -> tuple[str, ...]:
@@ -77,27 +77,27 @@ def flags(stored: str | None) -> tuple[str, ...]:
     return tuple(json.loads(stored)) if stored else ()
 
 
-def finished(run: str, one: Finished) -> dict[Table, list[Row]]:
+def finished(run: str, record: Finished) -> dict[Table, list[Row]]:
     """Return the rows of a finished sample, parents first."""
-    key = {"run_id": run, "sample_id": one.sample_id}
+    key = {"run_id": run, "sample_id": record.sample_id}
     result = {
         **key,
-        "status": str(one.status),
-        "prompt_digest": one.prompt_digest,
-        "context_tokens": one.context_tokens,
-        "calls": len(one.calls),
-        "flags": json.dumps(one.flags),
-        "strategy_seconds": one.strategy_seconds,
-        "generator_seconds": one.generator_seconds,
+        "status": str(record.status),
+        "prompt_digest": record.prompt_digest,
+        "context_tokens": record.context_tokens,
+        "calls": len(record.calls),
+        "flags": json.dumps(record.flags),
+        "strategy_seconds": record.strategy_seconds,
+        "generator_seconds": record.generator_seconds,
     }
     calls = [
         {**key, "ordinal": ordinal, "role": clean(role), "generation_id": id_}
-        for ordinal, (role, id_) in enumerate(one.calls)
+        for ordinal, (role, id_) in enumerate(record.calls)
     ]
-    return {t.RESULT: [result], t.CALL: calls, t.BLOCK: _blocks(key, one), **_completions(key, one)}
+    return {t.RESULT: [result], t.CALL: calls, t.BLOCK: _blocks(key, record), **_completions(key, record)}
 
 
-def _blocks(key: Row, one: Finished) -> list[Row]:
+def _blocks(key: Row, record: Finished) -> list[Row]:
     return [
         {
             **key,
@@ -111,33 +111,33 @@ def _blocks(key: Row, one: Finished) -> list[Row]:
             "char_start": block.char_start,
             "char_end": block.char_end,
         }
-        for ordinal, block in enumerate(one.blocks)
+        for ordinal, block in enumerate(record.blocks)
     ]
 
 
-def _completions(key: Row, one: Finished) -> dict[Table, list[Row]]:
+def _completions(key: Row, record: Finished) -> dict[Table, list[Row]]:
     completions, scores, judged = [], [], []
-    for idx, made in enumerate(one.completions):
+    for idx, completion in enumerate(record.completions):
         completions.append(
             {
                 **key,
                 "idx": idx,
-                "generation_id": made.generation_id,
-                "status": str(made.status),
-                "text": clean(made.text),
-                "flags": json.dumps(made.flags),
+                "generation_id": completion.generation_id,
+                "status": str(completion.status),
+                "text": clean(completion.text),
+                "flags": json.dumps(completion.flags),
             }
         )
         scores += [
-            {**key, "idx": idx, "profile": profile, "metric": metric, "value": _number(value)}
-            for (profile, metric), value in sorted(made.scores.items())
+            {**key, "idx": idx, "profile": profile, "metric": metric, "value": number(value)}
+            for (profile, metric), value in sorted(completion.scores.items())
         ]
-        if made.verdict is not None:
-            judged.append({**key, "idx": idx, "verdict_key": made.verdict})
+        if completion.verdict is not None:
+            judged.append({**key, "idx": idx, "verdict_key": completion.verdict})
     return {t.COMPLETION: completions, t.SCORE: scores, t.JUDGED: judged}
 
 
-def _number(value: float | None) -> float | None:
+def number(value: float | None) -> float | None:
     """Write no number as NULL: SQLite does it by itself, other databases would keep a NaN."""
     return None if value is None or math.isnan(value) else value
 

@@ -1,4 +1,4 @@
-"""From what the tables say of a run to a `RunTable` a language. Pure."""
+"""The `RunTable`s of a stored run, one a language. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shown_samples(run: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class RunColumns:
     """All that is stored of one run and matters to a leaderboard."""
 
     run: Any
@@ -42,9 +42,8 @@ class Stored:
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return a table a language, in the order of their names; or only that of one."""
-        spoken = {one.language for one in self.samples.kinds}
-        wanted = spoken if language is None else spoken & {language}
-        return [self._table(one) for one in sorted(wanted)]
+        languages = {facts.language for facts in self.samples.kinds}
+        return [self._table(name) for name in sorted(languages) if language in (None, name)]
 
     def _table(self, language: str) -> RunTable:
         samples = self.samples.among(language)
@@ -54,10 +53,10 @@ class Stored:
         return RunTable(
             run=self._info(samples, language),
             sample=ids,
-            repo=tuple([one.repo for one in samples.facts]),
-            level=tuple([one.level for one in samples.facts]),
+            repo=tuple([facts.repo for facts in samples.facts]),
+            level=tuple([facts.level for facts in samples.facts]),
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
-            metrics={name: column for name, column in columns.items() if any(one is not None for one in column)},
+            metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},
             context_tokens=unknown if self.imported else samples.context_tokens,
             calls=unknown if self.imported else samples.calls,
             seconds=unknown if self.imported else samples.seconds,
@@ -105,11 +104,11 @@ class Stored:
             profile=self.profile,
             ranked=not control,
             control=control,
-            functions=any(one.tested for one in self.samples.kinds),
+            functions=any(facts.tested for facts in self.samples.kinds),
             completions=run.n,
             # How imported completions were decoded their file does not say.
             sampling="" if self.imported else run.sampling,
-            benchmark="+".join(sorted({one.benchmark for one in samples.kinds})),
+            benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
             versions=versions(run),
             loads=() if self.imported else self.loads,
             remarks=self.remarks,

@@ -1,4 +1,4 @@
-"""Which schema a database has, asked without the machinery that brings one up to date: most are."""
+"""The schema version of a database, read without importing the migrations: most databases are up to date."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def revision(connection: Connection) -> str | None:
     """Return the last migration that a database had; None if it had none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return found
+    version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return version

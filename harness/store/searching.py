@@ -1,7 +1,7 @@
-"""Finding samples of a run: by words, place, status, score, verdict and flag, a page at a time.
+"""Search the samples of a run: by words, place, status, score, verdict and flag, a page at a time.
 
-What a sample counts as is what the leaderboard says of it (`harness.store.queries`); here the database says it, so that
-no more than a page of samples is read.
+A sample counts as it does on the leaderboard (`harness.store.queries`); here the database computes it, so that no more
+than a page of samples is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SampleFilter:
     """Which samples are looked for; what is empty or None does not matter."""
 
     run: str
@@ -78,30 +78,30 @@ class FoundSample:
 
 
 def search(
-    store: Store, wanted: Wanted, *, order: Order = "plan", limit: int = 25, offset: int = 0
+    store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
     """Return how many samples fit, and a page of them in the order of the plan or of their values."""
-    found = _fitting(wanted).cte("found")
-    value = {"plan": None, "lowest": found.c.value, "highest": found.c.value.desc()}[order]
+    matching = _fitting(sample_filter).cte("found")
+    value = {"plan": None, "lowest": matching.c.value, "highest": matching.c.value.desc()}[order]
     # Databases differ in where NULL stands.
-    by = [] if value is None else [found.c.value.is_(None), value]
-    total = select(func.count()).select_from(found).scalar_subquery()
-    query = select(found, total.label("total")).order_by(*by, found.c.ordinal).limit(limit).offset(offset)
+    by = [] if value is None else [matching.c.value.is_(None), value]
+    total = select(func.count()).select_from(matching).scalar_subquery()
+    query = select(matching, total.label("total")).order_by(*by, matching.c.ordinal).limit(limit).offset(offset)
     with store.reading() as connection:
         rows = [dict(row) for row in connection.execute(query).mappings()]
     if not rows and offset:
-        return search(store, wanted, order=order, limit=1)[0], []
+        return search(store, sample_filter, order=order, limit=1)[0], []
     counts = [row.pop("total") for row in rows]
     return next(iter(counts), 0), [FoundSample(**{**row, "status": Status(row["status"])}) for row in rows]
 
 
-def neighbours(store: Store, wanted: Wanted, ordinal: int) -> tuple[str | None, str | None]:
+def neighbours(store: Store, sample_filter: SampleFilter, ordinal: int) -> tuple[str | None, str | None]:
     """Return the samples that fit before and after a place in the run's plan; None at either end."""
     # Which samples fit depends on the other run only where the two are to differ.
-    found = _fitting(wanted if wanted.differs else replace(wanted, other="")).cte("found")
-    one = select(found.c.id).limit(1)
-    before = one.where(found.c.ordinal < ordinal).order_by(found.c.ordinal.desc()).scalar_subquery()
-    after = one.where(found.c.ordinal > ordinal).order_by(found.c.ordinal).scalar_subquery()
+    matching = _fitting(sample_filter if sample_filter.differs else replace(sample_filter, other="")).cte("found")
+    id_query = select(matching.c.id).limit(1)
+    before = id_query.where(matching.c.ordinal < ordinal).order_by(matching.c.ordinal.desc()).scalar_subquery()
+    after = id_query.where(matching.c.ordinal > ordinal).order_by(matching.c.ordinal).scalar_subquery()
     with store.reading() as connection:
         row = connection.execute(select(before, after)).one()
     return row[0], row[1]
@@ -114,21 +114,24 @@ def place_in_plan(store: Store, run: str, sample: str) -> int | None:
         return connection.scalar(select(p.ordinal).where(p.run_id == run, p.sample_id == sample))
 
 
-def _fitting(wanted: Wanted) -> Select[Any]:
+def _fitting(sample_filter: SampleFilter) -> Select[Any]:
     """Return the samples of the run that fit, with the columns of `FoundSample`.
 
     To be asked as a common table that is used twice: a database then finds them once, and all of them. Asked for a
     few, PostgreSQL prefers plans that find the first one soon and take minutes for the rest.
     """
-    found = _counted(wanted.run, wanted.measure).subquery()
-    conditions = _conditions(found, wanted)
-    columns = [found.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
-    if not wanted.other:
+    samples = _counted(sample_filter.run, sample_filter.measure).subquery()
+    conditions = _conditions(samples, sample_filter)
+    columns = [samples.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
+    if not sample_filter.other:
         return select(*columns).where(*conditions)
-    other = _counted(wanted.other, wanted.measure).subquery()
-    one, two = (other.c.value, found.c.value) if wanted.measure.lower_is_better else (found.c.value, other.c.value)
-    differs = {"": [], "any": [one != two], "first": [one > two], "second": [one < two]}[wanted.differs]
-    joined = found.outerjoin(other, found.c.id == other.c.id)
+    other = _counted(sample_filter.other, sample_filter.measure).subquery()
+    value, other_value = samples.c.value, other.c.value
+    better, worse = (other_value, value) if sample_filter.measure.lower_is_better else (value, other_value)
+    differs = {"": [], "any": [value != other_value], "first": [better > worse], "second": [better < worse]}[
+        sample_filter.differs
+    ]
+    joined = samples.outerjoin(other, samples.c.id == other.c.id)
     return select(*columns, other.c.value.label("other")).select_from(joined).where(*conditions, *differs)
 
 
@@ -181,31 +184,45 @@ def _means(run: str, profile: str, metric: str) -> Subquery:
     )
 
 
-def _conditions(found: FromClause, wanted: Wanted) -> list[ColumnElement[bool]]:
-    f = found.c
-    exact = {"language": wanted.language, "repo": wanted.repo, "level": wanted.level, "status": wanted.status}
+def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[ColumnElement[bool]]:
+    f = samples.c
+    exact = {
+        "language": sample_filter.language,
+        "repo": sample_filter.repo,
+        "level": sample_filter.level,
+        "status": sample_filter.status,
+    }
     conditions: list[ColumnElement[bool]] = [f[name] == value for name, value in exact.items() if value]
-    if wanted.words:
+    if sample_filter.words:
         # Escaped: an underscore is part of many names.
-        conditions.append(or_(*(f[name].icontains(wanted.words, autoescape=True) for name in ("id", "path", "repo"))))
-    if wanted.low is not None:
-        conditions.append(f.value >= wanted.low)
-    if wanted.high is not None:
-        conditions.append(f.value <= wanted.high)
-    if wanted.verdict:
+        conditions.append(
+            or_(*(f[name].icontains(sample_filter.words, autoescape=True) for name in ("id", "path", "repo")))
+        )
+    if sample_filter.low is not None:
+        conditions.append(f.value >= sample_filter.low)
+    if sample_filter.high is not None:
+        conditions.append(f.value <= sample_filter.high)
+    if sample_filter.verdict:
         j, v = counted.JUDGED.c, t.VERDICT.c
-        said = (j.run_id == wanted.run, j.sample_id == f.id, j.verdict_key == v.key, v.verdict == wanted.verdict)
-        conditions.append(exists().where(*said))
-    if wanted.flag:
-        j, v, flag = counted.JUDGED.c, t.VERDICT.c, json.dumps(wanted.flag)
-        of_verdict = (j.run_id == wanted.run, j.sample_id == f.id, j.verdict_key == v.key)
+        verdict_matches = (
+            j.run_id == sample_filter.run,
+            j.sample_id == f.id,
+            j.verdict_key == v.key,
+            v.verdict == sample_filter.verdict,
+        )
+        conditions.append(exists().where(*verdict_matches))
+    if sample_filter.flag:
+        j, v, flag = counted.JUDGED.c, t.VERDICT.c, json.dumps(sample_filter.flag)
+        of_verdict = (j.run_id == sample_filter.run, j.sample_id == f.id, j.verdict_key == v.key)
         conditions.append(
             or_(
                 *(
                     exists().where(
-                        one.run_id == wanted.run, one.sample_id == f.id, one.flags.contains(flag, autoescape=True)
+                        columns.run_id == sample_filter.run,
+                        columns.sample_id == f.id,
+                        columns.flags.contains(flag, autoescape=True),
                     )
-                    for one in (t.COMPLETION.c, t.RESULT.c)
+                    for columns in (t.COMPLETION.c, t.RESULT.c)
                 ),
                 exists().where(*of_verdict, v.flags.contains(flag, autoescape=True)),
             )

@@ -1,4 +1,4 @@
-"""Which sample sets the stored runs are over: what a reader chooses from. Cheap: no scores are read."""
+"""Sample sets of the stored runs: what a reader chooses from, and counts of their samples. No scores are read."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class StoredSet:
 
 def stored_sets(store: Store) -> list[StoredSet]:
     """Return the sets, the largest first: what a reader most likely wants to see."""
-    found: dict[tuple[str, int, str], list[tuple[str, str]]] = defaultdict(list)
+    runs_by_set: dict[tuple[str, int, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
-            found[row.samples, row.sample_limit or 0, row.samples_digest].append((row.id, shown_generator(row)))
+            runs_by_set[row.samples, row.sample_limit or 0, row.samples_digest].append((row.id, shown_generator(row)))
         # Runs of one set and limit have the same samples, so that one of them tells the languages.
-        spoken = _languages(connection, [runs[0][0] for runs in found.values()])
-    made = []
-    for (name, limit, digest), runs in found.items():
+        spoken = _languages(connection, [runs[0][0] for runs in runs_by_set.values()])
+    sets = []
+    for (name, limit, digest), runs in runs_by_set.items():
         counts = spoken[runs[0][0]]
-        made.append(
+        sets.append(
             StoredSet(
                 samples=f"{name}[:{limit}]" if limit else name,
                 name=name,
@@ -55,11 +55,11 @@ def stored_sets(store: Store) -> list[StoredSet]:
                 size=counts.total(),
             )
         )
-    return sorted(made, key=lambda one: (-one.size, one.samples, one.digest))
+    return sorted(sets, key=lambda stored_set: (-stored_set.size, stored_set.samples, stored_set.digest))
 
 
 def _most_first(counts: Counter[str]) -> tuple[str, ...]:
-    return tuple(sorted(counts, key=lambda one: (-counts[one], one)))
+    return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
 
 
 def shown_generator(run: Any) -> str:
@@ -82,7 +82,36 @@ def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, Counter
         .where(p.run_id.in_(list(runs)))
         .group_by(p.run_id, s.language)
     )
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    counts_by_run: dict[str, Counter[str]] = defaultdict(Counter)
     for run, language, count in connection.execute(query):
-        found[run][language] = count
-    return found
+        counts_by_run[run][language] = count
+    return counts_by_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleCount:
+    """How many samples of a set are alike."""
+
+    benchmark: str
+    repo: str
+    language: str
+    kind: str
+    level: str
+    samples: int
+
+
+def contents(store: Store, set_digest: str) -> list[SampleCount]:
+    """Count the stored samples of a set, by repository, language, kind and level.
+
+    Only samples that a run was planned over are stored: of a set of which every run took a part, that part.
+    """
+    s = t.SAMPLE.c
+    alike = (s.benchmark, s.repo, s.language, s.kind, s.subkind)
+    query = select(*alike, func.count()).where(s.set_digest == set_digest).group_by(*alike)
+    with store.reading() as connection:
+        # Sorted here: a server's ORDER BY follows its locale.
+        rows = sorted(map(tuple, connection.execute(query)))
+    return [
+        SampleCount(benchmark=benchmark, repo=repo, language=language, kind=kind, level=level, samples=samples)
+        for benchmark, repo, language, kind, level, samples in rows
+    ]

@@ -26,7 +26,7 @@ from ctxbench.harness.store import rows, schema
 from ctxbench.harness.store import tables as t
 from ctxbench.harness.store.appending import append, append_finished, append_new, parts
 from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
-from ctxbench.harness.store.engine import for_reading, make_engine, read_url, use_wal
+from ctxbench.harness.store.engine import for_reading, make_engine, name_of, read_url, use_wal
 from ctxbench.harness.store.faults import explained
 from ctxbench.harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
 
@@ -88,8 +88,10 @@ class Store:
             if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == id_)).first() is not None:
                 return id_
             connection.execute(insert(t.RUN), run)
-            known = set(connection.scalars(select(t.SAMPLE.c.id).where(t.SAMPLE.c.set_digest == spec.samples_digest)))
-            append(connection, t.SAMPLE, [row for row in content if row["id"] not in known])
+            stored_ids = set(
+                connection.scalars(select(t.SAMPLE.c.id).where(t.SAMPLE.c.set_digest == spec.samples_digest))
+            )
+            append(connection, t.SAMPLE, [row for row in content if row["id"] not in stored_ids])
             append(connection, t.PLANNED, plan)
         return id_
 
@@ -99,9 +101,9 @@ class Store:
         query = select(r.sample_id).where(r.run_id == run)
         queries = [query] if among is None else [query.where(r.sample_id.in_(part)) for part in parts(among)]
         with self.reading() as connection:
-            return frozenset(id_ for one in queries for id_ in connection.scalars(one))
+            return frozenset(id_ for part_query in queries for id_ in connection.scalars(part_query))
 
-    def held(self, keys: Collection[str]) -> set[str] | None:
+    def claimed(self, keys: Collection[str]) -> set[str] | None:
         """Return which of these somebody has claimed; None where nobody can tell."""
         if self._engine.dialect.name == "sqlite":
             return held_in_file(str(self._engine.url.database), keys)
@@ -121,8 +123,8 @@ class Store:
         values |= dataclasses.asdict(load) if load is not None else {}
         claimed = int(claims is not None and not isinstance(claims, Unshared))
         with self._writing() as connection:
-            made = connection.execute(insert(t.ATTEMPT).values(**values, claimed=claimed)).inserted_primary_key
-            attempt = int(made[0]) if made else 0
+            primary_key = connection.execute(insert(t.ATTEMPT).values(**values, claimed=claimed)).inserted_primary_key
+            attempt = int(primary_key[0]) if primary_key else 0
             if claims is not None:
                 # Before anybody can read of it: an attempt that nobody has claimed is taken for dead.
                 claims.take([attempt_key(attempt)])
@@ -144,21 +146,22 @@ class Store:
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
         """Note what was made of repositories in an attempt, and how long that took; once an attempt."""
         content = [
-            {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(one)} for ordinal, one in enumerate(built)
+            {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(construction)}
+            for ordinal, construction in enumerate(built)
         ]
         with self._writing() as connection:
             append(connection, t.CONSTRUCTION, content)
 
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
         """Return the stored answers among `ids`."""
-        found: dict[str, Response] = {}
+        responses: dict[str, Response] = {}
         g = t.GENERATION.c
-        wanted = select(g.id, g.text, g.finish, g.tokens_in, g.tokens_out, g.seconds, g.cached)
+        query = select(g.id, g.text, g.finish, g.tokens_in, g.tokens_out, g.seconds, g.cached)
         with self.reading() as connection:
             for part in parts(sorted(set(ids))):
-                for id_, *answer in connection.execute(wanted.where(g.id.in_(part))):
+                for id_, *answer in connection.execute(query.where(g.id.in_(part))):
                     text, finish, tokens_in, tokens_out, seconds, cached = answer
-                    found[id_] = Response(
+                    responses[id_] = Response(
                         text=text,
                         finish=finish,
                         tokens_in=tokens_in,
@@ -166,12 +169,12 @@ class Store:
                         seconds=seconds,
                         cached=cached,
                     )
-        return found
+        return responses
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Append answers; those that are there already stay as they are."""
-        prompts = {one.prompt_digest: one.prompt for one in generations}
-        content = {one.id: rows.generation(one) for one in generations}
+        prompts = {generation.prompt_digest: generation.prompt for generation in generations}
+        content = {generation.id: rows.generation(generation) for generation in generations}
 
         def added(connection: Connection) -> None:
             append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
@@ -181,15 +184,15 @@ class Store:
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
         """Return the stored costs among (language, prompt digest, target digest)."""
-        wanted = set(keys)
+        requested = set(keys)
         b = t.BITS.c
         query = select(b.language, b.prompt_digest, b.target_digest, b.bits).where(b.coder == coder)
-        found: dict[tuple[str, str, str], float] = {}
+        costs: dict[tuple[str, str, str], float] = {}
         with self.reading() as connection:
-            for part in parts(sorted({prompt for _, prompt, _ in wanted})):
+            for part in parts(sorted({prompt for _, prompt, _ in requested})):
                 for language, prompt, target, value in connection.execute(query.where(b.prompt_digest.in_(part))):
-                    found[language, prompt, target] = value
-        return {key: value for key, value in found.items() if key in wanted}
+                    costs[language, prompt, target] = value
+        return {key: value for key, value in costs.items() if key in requested}
 
     def add_finished(self, run: str, coder: str, finished: Finished) -> bool:
         """Append one finished sample; return False if it was there already."""
@@ -222,8 +225,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
     """
     with explained(url.partition("@")[2] or url):
         parsed = read_url(url)
-        shown = parsed.difference_update_query(["password", "sslpassword"])
-        where = str(parsed.database) if parsed.get_backend_name() == "sqlite" else shown.render_as_string()
+        where = name_of(parsed)
     with explained(where):
         engine = make_engine(parsed, create=create)
         try:

@@ -22,7 +22,7 @@ from ctxbench.harness.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unjudged:
+class UnjudgedCompletion:
     """A stored completion of a function that has no verdict yet."""
 
     sample_id: str
@@ -31,7 +31,7 @@ class Unjudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class JudgedCompletion:
     """A stored completion of a function that has a verdict."""
 
     sample_id: str
@@ -43,12 +43,12 @@ class Known:
 
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     """Return the stored verdicts among `keys`, by key."""
-    found: dict[str, StoredVerdict] = {}
+    verdicts: dict[str, StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
             for row in connection.execute(select(t.VERDICT).where(t.VERDICT.c.key.in_(part))):
-                found[row.key] = _verdict(dict(row._mapping))
-    return found
+                verdicts[row.key] = _verdict(dict(row._mapping))
+    return verdicts
 
 
 def counting(store: Store, keys: Iterable[str], *, most: int | None = None) -> dict[str, StoredVerdict]:
@@ -61,15 +61,15 @@ def counting(store: Store, keys: Iterable[str], *, most: int | None = None) -> d
     """
     r = t.REJUDGED.c
     newest: dict[str, str] = {}
-    wanted = sorted(set(keys))
+    first_keys = sorted(set(keys))
     with store.reading() as connection:
-        for part in parts(wanted):
+        for part in parts(first_keys):
             query = select(r.key, r.verdict_key).where(r.key.in_(part), r.counts).order_by(r.ordinal)
             query = query if most is None else query.where(r.ordinal <= most)
             newest.update((key, later) for key, later in connection.execute(query))
-    verdicts = find(store, [newest.get(key, key) for key in wanted])
-    held = {key: verdicts.get(newest.get(key, key)) for key in wanted}
-    return {key: dataclasses.replace(verdict, key=key) for key, verdict in held.items() if verdict is not None}
+    verdicts = find(store, [newest.get(key, key) for key in first_keys])
+    in_force = {key: verdicts.get(newest.get(key, key)) for key in first_keys}
+    return {key: dataclasses.replace(verdict, key=key) for key, verdict in in_force.items() if verdict is not None}
 
 
 def times_again(store: Store) -> dict[str, int]:
@@ -129,9 +129,9 @@ def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
     return find(store, [verdict.key])[verdict.key]
 
 
-def add_all(store: Store, found: Iterable[StoredVerdict]) -> None:
+def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
     """Append many verdicts at once; those that are there already stay as they are."""
-    content = {one.key: rows.verdict(one) for one in found}
+    content = {verdict.key: rows.verdict(verdict) for verdict in verdicts}
     store.settle(lambda connection: append_new(connection, t.VERDICT, "key", content))
 
 
@@ -142,11 +142,11 @@ def link(store: Store, run: str, sample: str, verdicts: Mapping[int, StoredVerdi
         s = t.SCORE.c
         key = {"run_id": run, "profile": PROFILE, "metric": PASS, "sample_id": sample}
         scored = set(connection.scalars(select(s.idx).where(*(s[name] == value for name, value in key.items()))))
-        new = {idx: one for idx, one in verdicts.items() if idx not in scored}
-        for idx, one in sorted(new.items()):
-            linked = {"run_id": run, "sample_id": sample, "idx": idx, "verdict_key": one.key}
+        new = {idx: verdict for idx, verdict in verdicts.items() if idx not in scored}
+        for idx, verdict in sorted(new.items()):
+            linked = {"run_id": run, "sample_id": sample, "idx": idx, "verdict_key": verdict.key}
             connection.execute(insert(t.JUDGED), linked)
-            connection.execute(insert(t.SCORE), {**key, "idx": idx, "value": passed(one)})
+            connection.execute(insert(t.SCORE), {**key, "idx": idx, "value": passed(verdict)})
         return len(new)
 
     return store.settle(append)
@@ -157,7 +157,7 @@ def passed(verdict: StoredVerdict) -> float:
     return float(verdict.verdict == "PASSED")
 
 
-def unjudged(store: Store, run: str) -> list[Unjudged]:
+def unjudged(store: Store, run: str) -> list[UnjudgedCompletion]:
     """Return the completions of a run's functions that have no score yet, in the order of the plan."""
     c, p, m, s = t.COMPLETION.c, t.PLANNED.c, t.SAMPLE.c, t.SCORE.c
     joined = (
@@ -179,10 +179,10 @@ def unjudged(store: Store, run: str) -> list[Unjudged]:
         .order_by(p.ordinal, c.idx)
     )
     with store.reading() as connection:
-        return [Unjudged(sample_id=id_, idx=idx, text=text) for id_, idx, text in connection.execute(query)]
+        return [UnjudgedCompletion(sample_id=id_, idx=idx, text=text) for id_, idx, text in connection.execute(query)]
 
 
-def judged(store: Store, run: str) -> list[Known]:
+def judged(store: Store, run: str) -> list[JudgedCompletion]:
     """Return the completions of a run that tests judged, in the order of the plan."""
     c, p, j = t.COMPLETION.c, t.PLANNED.c, t.JUDGED.c
     joined = t.JUDGED.join(t.COMPLETION, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)).join(
@@ -190,7 +190,7 @@ def judged(store: Store, run: str) -> list[Known]:
     )
     query = select(c.sample_id, c.idx, c.text, j.verdict_key.label("key")).select_from(joined).where(j.run_id == run)
     with store.reading() as connection:
-        return [Known(**row) for row in connection.execute(query.order_by(p.ordinal, c.idx)).mappings()]
+        return [JudgedCompletion(**row) for row in connection.execute(query.order_by(p.ordinal, c.idx)).mappings()]
 
 
 def passes(store: Store, run: str, n: int) -> list[int]:
@@ -203,18 +203,18 @@ def passes(store: Store, run: str, n: int) -> list[int]:
         .order_by(s.sample_id)
     )
     with store.reading() as connection:
-        return [round(passed) for made, passed in connection.execute(query) if made == n]
+        return [round(passed) for judged_count, passed in connection.execute(query) if judged_count == n]
 
 
 def all_equal(store: Store, run: str) -> bool:
     """Return whether a run has samples with several completions, and no sample has two that differ."""
     c = t.COMPLETION.c
-    of_one = (
+    per_sample = (
         select(func.count().label("made"), func.count(c.text.distinct()).label("texts"))
         .where(c.run_id == run, c.status == Status.SCORED)
         .group_by(c.sample_id)
         .subquery()
     )
     with store.reading() as connection:
-        made, texts = connection.execute(select(func.max(of_one.c.made), func.max(of_one.c.texts))).one()
-    return (made or 0) > 1 and texts == 1
+        completions, texts = connection.execute(select(func.max(per_sample.c.made), func.max(per_sample.c.texts))).one()
+    return (completions or 0) > 1 and texts == 1

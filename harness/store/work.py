@@ -1,4 +1,4 @@
-"""How far stored runs are, and what they were made with. Reads only; a few statements however many runs there are."""
+"""Progress and choices of stored runs. Reads only; a few statements however many runs there are."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
     r = t.RUN.c
     query = select(t.RUN) if runs is None else select(t.RUN).where(r.id.in_(list(runs)))
     with store.reading() as connection:
-        found = list(connection.execute(query))
-        ids = [run.id for run in found]
+        run_rows = list(connection.execute(query))
+        ids = [run.id for run in run_rows]
         planned = _per_run(connection, t.PLANNED, ids)
         statuses = _statuses(connection, ids)
         attempts = tries.attempts(connection, ids)
-        kinds = _kinds(connection, {run.samples_digest for run in found})
-        tested = [run.id for run in found if kinds[run.samples_digest][1]]
+        kinds = _kinds(connection, {run.samples_digest for run in run_rows})
+        tested = [run.id for run in run_rows if kinds[run.samples_digest][1]]
         unjudged = _unjudged(connection, tested) if tested else {}
         imports = notes.imports(connection, ids)
         siblings = _siblings(connection, imports.values())
         spoken = _languages(connection, imports)
         remarks = notes.remarks(connection, ids)
-    made = [
+    run_works = [
         RunWork(
             id=run.id,
             choices=_choices(run, _sandbox(attempts[run.id], kinds[run.samples_digest][1], imported=run.id in imports)),
@@ -90,26 +90,30 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
             imported=imports.get(run.id),
             file=_file(run, imports[run.id], spoken[run.id], siblings) if run.id in imports else None,
         )
-        for run in found
+        for run in run_rows
     ]
-    return sorted(
-        watched(store, made), key=lambda one: (-max((each.started for each in one.attempts), default=0.0), one.id)
-    )
+    return sorted(watched(store, run_works), key=_newest_first)
 
 
-def watched(store: Store, found: Iterable[RunWork]) -> list[RunWork]:
+def _newest_first(work: RunWork) -> tuple[float, str]:
+    return -max((attempt.started for attempt in work.attempts), default=0.0), work.id
+
+
+def watched(store: Store, runs: Iterable[RunWork]) -> list[RunWork]:
     """Return runs with what is known at this moment of the processes that work at them, which no row tells."""
-    found = list(found)
-    open_ = {one.id: [each for each in one.attempts if each.ended is None and each.claimed] for one in found}
-    keys = {attempt_key(each.id) for attempts in open_.values() for each in attempts}
-    held = store.held(keys) if keys else None
-    return [replace(one, alive=_alive(one, open_[one.id], held)) for one in found]
+    runs = list(runs)
+    unended = {
+        run.id: [attempt for attempt in run.attempts if attempt.ended is None and attempt.claimed] for run in runs
+    }
+    keys = {attempt_key(attempt.id) for attempts in unended.values() for attempt in attempts}
+    claimed_keys = store.claimed(keys) if keys else None
+    return [replace(run, alive=_alive(run, unended[run.id], claimed_keys)) for run in runs]
 
 
-def _alive(work: RunWork, claimed: Sequence[Attempted], held: Collection[str] | None) -> bool | None:
-    if held is None or not claimed:
+def _alive(work: RunWork, claimed: Sequence[Attempted], claimed_keys: Collection[str] | None) -> bool | None:
+    if claimed_keys is None or not claimed:
         return None
-    if any(attempt_key(one.id) in held for one in claimed):
+    if any(attempt_key(attempt.id) in claimed_keys for attempt in claimed):
         return True
     # That an earlier attempt was killed says nothing of a later one.
     return False if claimed[-1] == work.attempts[-1] else None
@@ -123,25 +127,25 @@ def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, i
 def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, int]]:
     r = t.RESULT.c
     query = select(r.run_id, r.status, func.count()).where(r.run_id.in_(runs)).group_by(r.run_id, r.status)
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+    statuses_by_run: dict[str, dict[str, int]] = defaultdict(dict)
     for run, status, count in sorted(map(tuple, connection.execute(query))):
-        found[run][status] = count
-    return found
+        statuses_by_run[run][status] = count
+    return statuses_by_run
 
 
 def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[str, ...], bool]]:
     """Return digest of a set -> languages of its stored samples, and whether tests judge some of them."""
     s = t.SAMPLE.c
-    found: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
+    facts_by_set: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
     query = select(s.set_digest, s.language, s.kind, s.subkind).where(s.set_digest.in_(sorted(digests))).distinct()
     for digest, *facts in connection.execute(query):
-        found[digest].add((facts[0], facts[1], facts[2]))
+        facts_by_set[digest].add((facts[0], facts[1], facts[2]))
     return {
         digest: (
             tuple(sorted({language for language, _, _ in facts})),
             any(kind == Kind.FUNCTION and level != UNTESTED for _, kind, level in facts),
         )
-        for digest, facts in found.items()
+        for digest, facts in facts_by_set.items()
     }
 
 
@@ -150,10 +154,10 @@ def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, list[st
     p, m = t.PLANNED.c, t.SAMPLE.c
     joined = t.PLANNED.join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
     query = select(p.run_id, m.language).select_from(joined).where(p.run_id.in_(list(runs))).distinct()
-    found: dict[str, list[str]] = defaultdict(list)
+    languages_by_run: dict[str, list[str]] = defaultdict(list)
     for run, language in sorted(map(tuple, connection.execute(query))):
-        found[run].append(language)
-    return found
+        languages_by_run[run].append(language)
+    return languages_by_run
 
 
 def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
@@ -162,7 +166,7 @@ def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
     joined = t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id)).join(
         t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id)
     )
-    wanted = (
+    query = (
         select(c.run_id, func.count())
         .select_from(joined)
         .where(c.run_id.in_(runs), m.kind == Kind.FUNCTION, m.subkind != UNTESTED)
@@ -174,18 +178,18 @@ def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
         .group_by(s.run_id)
     )
     have: dict[str, int] = dict(connection.execute(judged).all())
-    return {run: count - have.get(run, 0) for run, count in connection.execute(wanted)}
+    return {run: count - have.get(run, 0) for run, count in connection.execute(query)}
 
 
 def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, list[Any]]:
     """Return digest of a file -> the labels of all runs that were imported from it."""
     i, r = t.IMPORTED.c, t.RUN.c
-    wanted = sorted({one.sha256 for one in files})
+    digests = sorted({file.sha256 for file in files})
     query = select(i.sha256, r.strategy, r.generator).select_from(t.IMPORTED.join(t.RUN, i.run_id == r.id))
-    found: dict[str, list[Any]] = defaultdict(list)
-    for digest, *labels in connection.execute(query.where(i.sha256.in_(wanted))) if wanted else ():
-        found[digest].append(labels)
-    return found
+    labels_by_file: dict[str, list[Any]] = defaultdict(list)
+    for digest, *labels in connection.execute(query.where(i.sha256.in_(digests))) if digests else ():
+        labels_by_file[digest].append(labels)
+    return labels_by_file
 
 
 def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) -> str:
@@ -193,7 +197,7 @@ def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) 
     if imported or not functions or not attempts:
         return ""
     # Tests are run by every attempt, unless it was told to leave them out.
-    return next((one.sandbox for one in reversed(attempts) if one.sandbox), "none")
+    return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), "none")
 
 
 def _choices(run: Any, sandbox: str) -> StoredChoices:
@@ -211,7 +215,7 @@ def _choices(run: Any, sandbox: str) -> StoredChoices:
 
 def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[str, list[Any]]) -> ImportedFile:
     labels = siblings[source.sha256]
-    shared = {"strategy": {one[0] for one in labels}, "generator": {one[1] for one in labels}}
+    shared = {"strategy": {strategy for strategy, _ in labels}, "generator": {generator for _, generator in labels}}
     return ImportedFile(
         format=source.format,
         source=source.source,

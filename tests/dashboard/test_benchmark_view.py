@@ -8,8 +8,8 @@ import pytest
 
 from ctxbench.bench.anatomy import Measured
 from ctxbench.dashboard.views import benchmark, benchmark_audit, benchmark_drops, benchmark_lengths
-from ctxbench.harness.store.contents import Counted
 from ctxbench.harness.store.records import Mark
+from ctxbench.harness.store.sets import SampleCount
 
 ENTRY: dict[str, Any] = {
     "language": "python",
@@ -119,7 +119,7 @@ def test_kinds_with_shares_and_first_uses() -> None:
     lines = row_with(rows, "level", "next-line")
     assert (lines["samples"], lines["share %"], lines["first use %"]) == (3, 75.0, 33.0)
     assert row_with(rows, "level", "slib")["first use %"] is None
-    stored = [Counted(benchmark="b", repo=r, language="java", kind="line", level="x", samples=2) for r in "ab"]
+    stored = [SampleCount(benchmark="b", repo=r, language="java", kind="line", level="x", samples=2) for r in "ab"]
     assert [row["samples"] for row in benchmark.stored_kinds(stored)] == [4]
     assert [row["samples"] for row in benchmark.stored_repositories(stored)] == [2, 2]
     assert benchmark.percent(0, 0) is None

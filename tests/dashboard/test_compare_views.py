@@ -15,7 +15,7 @@ from ctxbench.dashboard.views import compare_choice as choice
 from ctxbench.dashboard.views import compare_solved as drawing
 from ctxbench.harness.leaderboard import records
 from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.leaderboard.solved import Region, Solved, solved
+from ctxbench.harness.leaderboard.solved import Solved, SolvedRegion, solved
 from ctxbench.harness.results import Origin, Status
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_run, make_table
@@ -237,7 +237,8 @@ def every_region(count: int) -> Solved:
     """Return a case in which each region holds another number of samples."""
     subsets = [runs for size in range(count + 1) for runs in itertools.combinations(range(count), size)]
     regions = [
-        Region(runs=runs, samples=tuple(f"{at}/{index}" for index in range(at + 1))) for at, runs in enumerate(subsets)
+        SolvedRegion(runs=runs, samples=tuple(f"{at}/{index}" for index in range(at + 1)))
+        for at, runs in enumerate(subsets)
     ]
     regions.sort(key=lambda region: -len(region.samples))
     return Solved(count=count, n=sum(len(region.samples) for region in regions), regions=tuple(regions))

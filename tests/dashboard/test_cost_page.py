@@ -120,6 +120,7 @@ def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
         assert not page.exception, name
         assert not page.dataframe and not page.error, name
         assert "has a score of this metric profile yet" in page_text(page) and "ctxbench run" in page_text(page), name
+        assert "ctxbench rescore" in page_text(page), name
 
 
 def test_a_browser_shows_the_leaderboards_numbers(database: Home, server: Site, page: Page) -> None:

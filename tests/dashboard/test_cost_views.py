@@ -14,7 +14,7 @@ from ctxbench.dashboard.views.cost import front
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.results import COSTS, RunTable
-from ctxbench.harness.store.attempts import Built
+from ctxbench.harness.store.attempts import ConstructionTime
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
 
@@ -148,8 +148,8 @@ def test_a_samples_time_by_stage() -> None:
 
 
 def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() -> None:
-    def built(attempt: int, repo: str, stage: str, seconds: float) -> Built:
-        return Built(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
+    def built(attempt: int, repo: str, stage: str, seconds: float) -> ConstructionTime:
+        return ConstructionTime(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
 
     stage_times = time.construction(
         [
@@ -175,7 +175,10 @@ def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() 
 
 
 def test_a_chart_of_construction_draws_the_slowest_and_keeps_colours_apart() -> None:
-    many = [Built(run="r", attempt=1, repo=f"r{at:03}", stage=f"s{at % 3}", seconds=float(at)) for at in range(60)]
+    many = [
+        ConstructionTime(run="r", attempt=1, repo=f"r{at:03}", stage=f"s{at % 3}", seconds=float(at))
+        for at in range(60)
+    ]
     stage_times = time.construction(many)
     (parts,) = data_of(time.construction_chart(stage_times))
     assert {row["name"] for row in parts} == {f"r{at:03}" for at in range(60 - time.MOST_BARS, 60)}

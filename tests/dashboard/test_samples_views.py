@@ -21,7 +21,7 @@ from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one
 from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.detail_records import CompletionFacts, Judged, StoredCall, StoredPiece
+from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
 from ctxbench.harness.store.facets import Facets
 from ctxbench.harness.store.searching import FoundSample, Measure
 
@@ -274,18 +274,21 @@ def test_scores_stand_side_by_side() -> None:
 
 
 def test_a_verdict_says_what_it_took() -> None:
-    judged = Judged(
+    judged = CompletionVerdict(
         verdict="FAILED", reason="1 of 3", tests_run=3, seconds=0.25, peak_bytes=1 << 26, image="i", sandbox="docker"
     )
     assert samples_one.verdict(judged) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
 
 
 def test_flags_are_said_in_words() -> None:
-    judged = Judged(verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox="")
-    assert (
-        samples_one.flagged(judged) == "" and samples_one.doubted(dataclasses.replace(judged, said=("PASSED",))) == ""
+    judged = CompletionVerdict(
+        verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox=""
     )
-    later = dataclasses.replace(judged, earlier="FAILED: late", said=("FAILED", "PASSED", "PASSED"))
+    assert (
+        samples_one.flagged(judged) == ""
+        and samples_one.doubted(dataclasses.replace(judged, verdicts=("PASSED",))) == ""
+    )
+    later = dataclasses.replace(judged, earlier="FAILED: late", verdicts=("FAILED", "PASSED", "PASSED"))
     assert samples_one.doubted(later) == (
         "first FAILED: late; then once more with no other job beside it · in turn FAILED, PASSED, PASSED, "
         "of which PASSED counts"

@@ -16,7 +16,7 @@ from benchmarks.stored import SHAPES, DatabaseShape, fill
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.store import Store, fetching, open_store
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.queries import Chosen, run_tables
+from ctxbench.harness.store.queries import RunFilter, run_tables
 from ctxbench.harness.store.tables import METADATA
 
 SETS = replace(SHAPES["sets"], samples=100)
@@ -72,8 +72,8 @@ def made(folder: Path, name: str, shape: DatabaseShape) -> Store:
 def test_one_group_of_many_reads_its_own_runs_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert SETS.scores == GROUP.scores == 100_000
     with made(folder, "sets", SETS) as store, counted(monkeypatch) as read:
-        wanted = Chosen(samples="set1", language="python", generator="model0")
-        found = run_tables(store, samples="set1", chosen=wanted)
+        wanted = RunFilter(samples="set1", language="python", generator="model0")
+        found = run_tables(store, samples="set1", selection=wanted)
     assert [(one.run.samples, one.run.generator) for one in found] == [("set1", "model0")] * SETS.strategies
     # The set's samples once; of each run its plan, its calls and the scores of the profile that is shown.
     shown = sum(map(len, GROUP.metrics.values()))

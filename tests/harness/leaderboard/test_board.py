@@ -9,7 +9,7 @@ import pytest
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.columns import scale_of
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.helpers.runs import make_table
 
@@ -99,7 +99,7 @@ def test_only_samples_that_both_completed_are_compared() -> None:
     )
     other = make_table({"es": [0.7] * 6}, "defghi", strategy="b", first=3)
     difference = next(row for row in board([this, other]).rows if row.run.strategy == "b").difference["es"]
-    assert (difference.n_common, difference.repositories, difference.over) == (3, 3, Over.SAMPLES)
+    assert (difference.n_common, difference.repositories, difference.over) == (3, 3, IntervalScope.SAMPLES)
     assert difference.mean == pytest.approx(20)
 
 

@@ -10,7 +10,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import board, records, render
 from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table
@@ -53,10 +53,10 @@ def test_levels_add_up_to_the_difference_and_are_not_tested() -> None:
 def test_an_interval_of_a_level_says_what_it_is_over() -> None:
     rising = [make_table({"es": [at / 100, 0.3, 0.5, 0.1]}, "aabb", id=str(at)) for at in (10, 90)]
     (one,) = compare(rising, metric="es")[0].levels
-    assert one.over is Over.SAMPLES
+    assert one.over is IntervalScope.SAMPLES
     alone = [make_table({"es": [at]}, "a", id=str(at)) for at in (0.1, 0.9)]
     (one,) = compare(alone, metric="es")[0].levels
-    assert (one.n, one.low, one.over) == (1, None, Over.NONE)
+    assert (one.n, one.low, one.over) == (1, None, IntervalScope.NONE)
 
 
 def test_every_run_is_compared_with_the_first_and_corrected_together() -> None:

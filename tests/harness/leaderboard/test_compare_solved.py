@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.harness.leaderboard.columns import PERCENT, Scale
+from ctxbench.harness.leaderboard.columns import Scale, scale_of
 from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.leaderboard.solved import Region, solved
+from ctxbench.harness.leaderboard.solved import SolvedRegion, solved
 from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 
@@ -14,16 +14,18 @@ A = make_table({"em": [1.0, 1.0, 0.0, 0.0, 1.0]}, "aabbb", id="a")
 B = make_table({"em": [1.0, 0.0, 1.0, 0.0, 1.0]}, "aabbb", id="b")
 C = make_table({"em": [0.0, 0.0, 1.0, 0.0, 1.0]}, "aabbb", id="c")
 
+PERCENT = scale_of("ctxbench", "pass@1")
+
 
 def test_every_sample_is_in_one_region() -> None:
     found = solved([A, B, C], "em")
     assert found is not None and (found.count, found.n) == (3, 5)
     assert found.regions == (
-        Region(runs=(), samples=("s00003",)),
-        Region(runs=(0,), samples=("s00001",)),
-        Region(runs=(0, 1), samples=("s00000",)),
-        Region(runs=(1, 2), samples=("s00002",)),
-        Region(runs=(0, 1, 2), samples=("s00004",)),
+        SolvedRegion(runs=(), samples=("s00003",)),
+        SolvedRegion(runs=(0,), samples=("s00001",)),
+        SolvedRegion(runs=(0, 1), samples=("s00000",)),
+        SolvedRegion(runs=(1, 2), samples=("s00002",)),
+        SolvedRegion(runs=(0, 1, 2), samples=("s00004",)),
     )
     assert found.totals() == (3, 3, 2)
     assert found.only() == (1, 0, 0)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as reference
 
 from ctxbench.harness.leaderboard import stats, student
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.stats import IntervalScope
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4.5, 10, 22, 99, 346, 5000, 1e6])
@@ -35,7 +35,7 @@ def test_cluster_interval_by_hand() -> None:
     values = [0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 3.0, 5.0, 4.0, 6.0]
     found = stats.estimate(values, [name for name in "abcde" for _ in "12"], seed="s")
     half = reference.t.ppf(0.975, 4) * math.sqrt(0.5)
-    assert (found.n, found.repositories, found.over) == (10, 5, Over.REPOSITORIES)
+    assert (found.n, found.repositories, found.over) == (10, 5, IntervalScope.REPOSITORIES)
     assert (found.mean, found.mean_of_repositories) == (3.0, 3.0)
     assert found.low == pytest.approx(3 - half) and found.high == pytest.approx(3 + half)
     assert found.bootstrap_low is not None and found.bootstrap_high is not None
@@ -58,21 +58,21 @@ def test_few_repositories_get_an_interval_over_samples_named_so() -> None:
     values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.7]
     found = stats.estimate(values, list("aabbcd"), seed="s")
     low, high = reference.t.interval(0.95, 5, loc=np.mean(values), scale=reference.sem(values))
-    assert found.over is Over.SAMPLES and found.bootstrap_low is None
+    assert found.over is IntervalScope.SAMPLES and found.bootstrap_low is None
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_nothing_and_one() -> None:
     nothing, one = stats.estimate([], [], seed="s"), stats.estimate([0.3], ["a"], seed="s")
-    assert (nothing.n, nothing.mean, nothing.low, nothing.over) == (0, None, None, Over.NONE)
-    assert (one.n, one.mean, one.low, one.high, one.over) == (1, 0.3, None, None, Over.NONE)
+    assert (nothing.n, nothing.mean, nothing.low, nothing.over) == (0, None, None, IntervalScope.NONE)
+    assert (one.n, one.mean, one.low, one.high, one.over) == (1, 0.3, None, None, IntervalScope.NONE)
 
 
 def test_all_on_one_bound_does_not_claim_certainty() -> None:
     bottom = stats.estimate([0.0] * 50, [f"r{i % 10}" for i in range(50)], seed="s", bounds=(0.0, 100.0))
     top = stats.estimate([100.0] * 50, ["a"] * 50, seed="s", bounds=(0.0, 100.0))
     wilson = reference.binomtest(0, 50).proportion_ci(method="wilson").high * 100
-    assert (bottom.low, bottom.high, bottom.over) == (0.0, pytest.approx(wilson), Over.SAMPLES)
+    assert (bottom.low, bottom.high, bottom.over) == (0.0, pytest.approx(wilson), IntervalScope.SAMPLES)
     assert (top.low, top.high) == (pytest.approx(100 - wilson), 100.0)
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from ctxbench.harness.leaderboard import pairs, signflip, stats
-from ctxbench.harness.leaderboard.columns import BITS, PERCENT, Scale, repositories, values
-from ctxbench.harness.leaderboard.vectors import Column, Samples, Table, align
+from ctxbench.harness.leaderboard.columns import Scale, repositories, scale_of, values
+from ctxbench.harness.leaderboard.vectors import Column, RunArrays, Samples, align
 from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table
 
+PERCENT, BITS = scale_of("ctxbench", "pass@1"), scale_of("ctxbench", "bits")
 SCALES = {"es": PERCENT, "em": PERCENT, "bits": BITS, "none": PERCENT}
 
 
@@ -36,7 +37,7 @@ def tables(seed: int, *, repos: int = 9, whole: bool = False) -> list[RunTable]:
 
 def columns(found: list[RunTable], metric: str, scale: Scale) -> list[Column]:
     samples = Samples(found)
-    return [Table(table, samples).column(metric, scale) for table in found]
+    return [RunArrays(table, samples).column(metric, scale) for table in found]
 
 
 @pytest.mark.parametrize("metric", SCALES)

@@ -33,7 +33,7 @@ def test_any_text_is_scored_within_the_range(language: str, prompt: str, predict
             if value is None:
                 assert metric == "es" and profile != "ctxbench" and profile != "crosscodeeval"
             else:
-                assert 0.0 <= value * info(profile, metric).factor_to_percent <= 100.0
+                assert 0.0 <= value * info(profile, metric).factor <= 100.0
         if values["em"] == 1.0 and profile in ES_MAX and values["es"] is not None:
             assert values["es"] == ES_MAX[profile]
 
@@ -121,7 +121,8 @@ def test_every_metric_is_described() -> None:
     for profile in PROFILES:
         for metric in metrics(profile):
             one = info(profile, metric)
-            assert one.worst == 0.0 and one.definition and one.unit in ("share", "points")
+            assert one.worst == 0.0 and one.unit == "%" and not one.lower_is_better and one.source
+            assert one.help.endswith(".") and len(one.description) < 130
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import Store, fetching, open_store
 from ctxbench.harness.store.notes import add_marks
-from ctxbench.harness.store.queries import Chosen, run_tables
+from ctxbench.harness.store.queries import RunFilter, run_tables
 from ctxbench.harness.store.records import Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
@@ -84,21 +84,21 @@ def test_what_is_chosen_is_what_would_be_left_of_all(store: Store, wanted: dict[
 
     every = run_tables(store)
     assert len(every) == 24
-    assert run_tables(store, chosen=Chosen(**wanted)) == [one for one in every if fits(one)]
-    assert run_tables(store, samples="demo", chosen=Chosen(**wanted)) == [
+    assert run_tables(store, selection=RunFilter(**wanted)) == [one for one in every if fits(one)]
+    assert run_tables(store, samples="demo", selection=RunFilter(**wanted)) == [
         one for one in every if fits(one) and one.run.samples.startswith("demo")
     ]
 
 
 def test_columns_are_means_over_completions_in_the_plans_order(store: Store) -> None:
-    (table,) = run_tables(store, chosen=Chosen(samples="demo", language="python", generator="two"))
+    (table,) = run_tables(store, selection=RunFilter(samples="demo", language="python", generator="two"))
     assert table.sample == tuple(f"demo/python/{n}" for n in range(4))
     assert table.repo == ("r0", "r1", "r2", "r3")
     # Of several completions the mean over those with a value; a marked sample keeps its value and does not count.
     assert table.metrics == {"bits": (3.0, 5.0, 7.0, 9.0), "es": (0.5, 0.5, 1.5, 2.0)}
     assert table.status == (Status.SCORED, Status.EXCLUDED, Status.SCORED, Status.SCORED)
     assert table.mark == ("", "broken", "", "")
-    (java,) = run_tables(store, chosen=Chosen(samples="demo", language="java", generator="two"))
+    (java,) = run_tables(store, selection=RunFilter(samples="demo", language="java", generator="two"))
     assert java.status[-1] is Status.INFRA_FAILED and java.metrics["es"][-1] is None
     assert java.seconds == (0.75, 0.75, 0.75, None)
 
@@ -113,7 +113,7 @@ def test_scores_of_other_languages_and_runs_are_not_read(store: Store, monkeypat
         return found
 
     monkeypatch.setattr("ctxbench.harness.store.planned.fetched", fetched)
-    run_tables(store, chosen=Chosen(samples="demo", language="java", generator="two"))
+    run_tables(store, selection=RunFilter(samples="demo", language="java", generator="two"))
     scores = [row for row in read if row[0] in ("ctxbench", "context")]
     # Three samples, two completions, two metrics.
     assert len(scores) == 3 * 2 * 2 and all("/java/" in row[2] for row in scores)

@@ -67,16 +67,16 @@ def test_a_claim_is_seen_by_a_reader_that_claims_nothing(store: Store, url: str)
     with store.claims() as claims:
         claims.take(["a"])
         with open_reader(url) as reader:
-            assert reader.held(["a", "b"]) == {"a"}
+            assert reader.claimed(["a", "b"]) == {"a"}
         assert claims.take(["b"]) == {"b"}
-    assert store.held(["a", "b"]) == set()
+    assert store.claimed(["a", "b"]) == set()
 
 
 def test_nobody_can_tell_what_is_claimed_of_a_copied_database(store: Store, tmp_path: Path) -> None:
     with store.claims() as claims:
         claims.take(["a"])
         (tmp_path / "results.db-claims").rename(tmp_path / "elsewhere")
-        assert store.held(["a"]) is None
+        assert store.claimed(["a"]) is None
 
 
 def test_a_stopped_process_still_has_what_it_claimed(store: Store, url: str) -> None:
@@ -87,11 +87,11 @@ def test_a_stopped_process_still_has_what_it_claimed(store: Store, url: str) -> 
     try:
         assert holder.stdout is not None and holder.stdout.readline() == "a b\n"
         holder.send_signal(signal.SIGSTOP)
-        assert store.held(["a", "c"]) == {"a"}
+        assert store.claimed(["a", "c"]) == {"a"}
     finally:
         holder.kill()
         holder.communicate()
-    assert store.held(["a", "c"]) == set()
+    assert store.claimed(["a", "c"]) == set()
 
 
 def test_where_no_file_can_be_locked_everything_is_there_for_the_taking(
@@ -103,4 +103,4 @@ def test_where_no_file_can_be_locked_everything_is_there_for_the_taking(
     with store.claims() as mine, store.claims() as theirs:
         monkeypatch.setattr(fcntl, "fcntl", refuse)
         assert mine.take(["a"]) == theirs.take(["a"]) == {"a"}
-        assert store.held(["a"]) is None
+        assert store.claimed(["a"]) is None

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.attempts import Built, construction
-from ctxbench.harness.store.contents import Counted, contents
+from ctxbench.harness.store.attempts import ConstructionTime, construction
 from ctxbench.harness.store.records import StoredConstruction
+from ctxbench.harness.store.sets import SampleCount, contents
 from tests.harness.store.making import make_samples, make_spec
 
 
@@ -26,7 +26,7 @@ def test_samples_are_counted_by_what_they_are(store: Store) -> None:
     found = contents(store, "d" * 64)
     assert [(one.repo, one.samples) for one in found] == [("a", 2), ("b", 3)]
     first = make_samples(1)[0]
-    assert found[0] == Counted(
+    assert found[0] == SampleCount(
         benchmark=first.benchmark, repo="a", language="python", kind="line", level=first.subkind, samples=2
     )
     assert contents(store, "f" * 64) == []
@@ -38,7 +38,7 @@ def test_what_took_long_is_told_in_the_order_in_which_it_happened(store: Store) 
     made = (("b", "units", 2.0), ("a", "index", 1.0))
     store.add_construction(attempt, [StoredConstruction(repo=r, stage=stage, seconds=s) for r, stage, s in made])
     assert construction(store, [run]) == [
-        Built(run=run, attempt=attempt, repo="b", stage="units", seconds=2.0),
-        Built(run=run, attempt=attempt, repo="a", stage="index", seconds=1.0),
+        ConstructionTime(run=run, attempt=attempt, repo="b", stage="units", seconds=2.0),
+        ConstructionTime(run=run, attempt=attempt, repo="a", stage="index", seconds=1.0),
     ]
     assert construction(store, ["none"]) == []

@@ -14,7 +14,7 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, gains, notes, open_store, verdicts
-from ctxbench.harness.store.details import asked, detail, made
+from ctxbench.harness.store.details import call_texts, completion_texts, detail
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.harness.store.records import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -135,12 +135,12 @@ def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:
 
 def test_texts_are_read_when_they_are_asked_for(store: Store) -> None:
     run = add_lines(store)
-    assert made(store, run, "demo/0", 0) is not None
-    found = made(store, run, "demo/0", 0)
+    assert completion_texts(store, run, "demo/0", 0) is not None
+    found = completion_texts(store, run, "demo/0", 0)
     assert found is not None and (found.text, found.raw, found.output) == ("1", "1", "")
-    question = asked(store, run, "demo/0", 0)
+    question = call_texts(store, run, "demo/0", 0)
     assert question is not None and (question.prompt, question.answer) == ("q", "raw")
-    assert made(store, run, "demo/0", 1) is None and asked(store, run, "demo/0", 2) is None
+    assert completion_texts(store, run, "demo/0", 1) is None and call_texts(store, run, "demo/0", 2) is None
 
 
 def test_verdicts_come_with_their_tests(store: Store) -> None:
@@ -149,7 +149,7 @@ def test_verdicts_come_with_their_tests(store: Store) -> None:
     assert first.judged is not None and (first.judged.verdict, first.judged.tests_run) == ("PASSED", 3)
     assert first.judged.peak_bytes == 1 << 40
     assert second.judged is not None and (second.judged.verdict, second.judged.reason) == ("FAILED", "1 of 3")
-    found = made(store, run, "demo/0", 1)
+    found = completion_texts(store, run, "demo/0", 1)
     assert found is not None and found.output == "E  assert 1 == 2"
     assert [one.judged for one in detail(store, run, "demo/2").completions] == [None, None]
 
@@ -200,8 +200,8 @@ def test_no_other_sample_is_read(store: Store) -> None:
         run = add_lines(store, samples) if samples == 3 else _more(store, samples)
         with statements(store) as sent:
             detail(store, run, "demo/0")
-            made(store, run, "demo/0", 0)
-            asked(store, run, "demo/0", 0)
+            completion_texts(store, run, "demo/0", 0)
+            call_texts(store, run, "demo/0", 0)
         counted.append(len(sent))
     assert counted[0] == counted[1] <= 10
     with store.reading() as connection:

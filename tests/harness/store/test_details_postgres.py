@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.harness.store import Store
-from ctxbench.harness.store.searching import Wanted, neighbours, search
+from ctxbench.harness.store.searching import SampleFilter, neighbours, search
 from tests.harness.store import test_details, test_details_search
 from tests.harness.store.test_postgres import make_database, port, store, url
 
@@ -27,7 +27,7 @@ globals().update(_SAME)
 
 def test_what_fits_is_found_once_and_not_for_the_first_row_only(store: Store) -> None:
     run = test_details_search.add_scored(store, "s", 0.5, None, 1.0)
-    wanted = Wanted(run=run, measure=test_details_search.EM, other=run, differs="any")
+    wanted = SampleFilter(run=run, measure=test_details_search.EM, other=run, differs="any")
     with test_details.statements(store) as sent:
         search(store, wanted, limit=1)
         neighbours(store, wanted, 1)

@@ -13,7 +13,7 @@ from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.facets import facets, runs_over
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.harness.store.records import Mark, StoredCompletion
-from ctxbench.harness.store.searching import Measure, Wanted, neighbours, place_in_plan, search
+from ctxbench.harness.store.searching import Measure, SampleFilter, neighbours, place_in_plan, search
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_details import add_functions, add_lines, statements
 
@@ -40,7 +40,7 @@ def add_scored(store: Store, strategy: str, *values: float | None, **changes: An
 
 
 def ids(store: Store, run: str, measure: Measure = EM, *, order: Any = "plan", **wanted: Any) -> list[str]:
-    total, found = search(store, Wanted(run=run, measure=measure, **wanted), order=order)
+    total, found = search(store, SampleFilter(run=run, measure=measure, **wanted), order=order)
     assert total == len(found)
     return [one.id for one in found]
 
@@ -51,7 +51,7 @@ def test_samples_are_counted_as_the_leaderboard_counts(store: Store) -> None:
     tables = {table.run.id: table for table in run_tables(store)}
     for run, measure in runs.items():
         table = tables[run]
-        total, found = search(store, Wanted(run=run, measure=measure))
+        total, found = search(store, SampleFilter(run=run, measure=measure))
         assert total == len(found) == len(table.sample)
         assert [one.id for one in found] == list(table.sample), "in the order of the plan"
         assert [one.status for one in found] == list(table.status)
@@ -91,7 +91,7 @@ def test_pages_and_orders(store: Store) -> None:
     run = add_scored(store, "s", 0.5, None, 1.0)
     assert ids(store, run, order="lowest")[:3] == ["demo/1", "demo/0", "demo/2"]
     assert ids(store, run, order="highest")[:3] == ["demo/2", "demo/0", "demo/1"]
-    wanted = Wanted(run=run, measure=EM)
+    wanted = SampleFilter(run=run, measure=EM)
     pages = [search(store, wanted, limit=2, offset=offset) for offset in (0, 2, 4, 6)]
     assert [total for total, _ in pages] == [5] * 4
     assert [one.ordinal for _, found in pages for one in found] == [0, 1, 2, 3, 4]
@@ -100,7 +100,7 @@ def test_pages_and_orders(store: Store) -> None:
 def test_a_page_is_all_that_is_read(store: Store) -> None:
     run = add_scored(store, "s", 0.5, None, 1.0)
     with statements(store) as sent:
-        search(store, Wanted(run=run, measure=EM, words="demo", flag="cut", status=Status.SCORED), limit=1)
+        search(store, SampleFilter(run=run, measure=EM, words="demo", flag="cut", status=Status.SCORED), limit=1)
     assert len(sent) == 1
     with store.reading() as connection:
         for statement, parameters in sent:
@@ -119,7 +119,7 @@ def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
     low = dataclasses.replace(EM, lower_is_better=True)
     assert ids(store, first, low, other=second, differs="first") == ["demo/1"]
     assert ids(store, first, other=first, differs="any") == [] == ids(store, first, other="none", differs="any")
-    _, found = search(store, Wanted(run=first, measure=EM, other=second))
+    _, found = search(store, SampleFilter(run=first, measure=EM, other=second))
     assert [(one.value, one.other) for one in found] == [(0.5, 0.5), (0.0, 1.0), (1.0, 0.0), (1.0, None), (None, None)]
     notes.add_marks(store, "d" * 64, [Mark(sample_id="demo/1", mark="broken")])
     assert ids(store, first, other=second, differs="any") == ["demo/2"]
@@ -127,7 +127,7 @@ def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
 
 def test_there_is_a_next_one_from_anywhere(store: Store) -> None:
     first, second = add_scored(store, "a", 0.5, 0.0, 1.0, 1.0), add_scored(store, "b", 0.5, 1.0, 1.0, 0.0)
-    wanted = Wanted(run=first, measure=EM, other=second, differs="any")
+    wanted = SampleFilter(run=first, measure=EM, other=second, differs="any")
     one, other = "demo/1", "Ünï/c_de%/0"
     assert [neighbours(store, wanted, at) for at in (0, 1, 2, 3, 9)] == [
         (None, one), (None, other), (one, other), (one, None), (other, None),

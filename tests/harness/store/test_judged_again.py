@@ -9,10 +9,10 @@ from sqlalchemy import text
 
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.completions import completed
-from ctxbench.harness.store.details import detail, made
+from ctxbench.harness.store.details import completion_texts, detail
 from ctxbench.harness.store.facets import facets
 from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.searching import Measure, Wanted, search
+from ctxbench.harness.store.searching import Measure, SampleFilter, search
 from tests.harness.store.test_verdicts import add_run, completion, count, finish, make_verdict
 
 
@@ -52,9 +52,11 @@ def test_everything_reads_the_verdict_that_counts(store: Store) -> None:
     assert [one.verdict for texts in completed(store, run).texts.values() for one in texts] == ["PASSED"] * 3
     of_first = detail(store, run, "demo/0").completions[0]
     assert of_first.scores["ctxbench", "pass"] == 1.0 and of_first.scores["ctxbench", "em"] == 0.5
-    texts = made(store, run, "demo/0", 0)
+    texts = completion_texts(store, run, "demo/0", 0)
     assert texts is not None and texts.output == "said PASSED"
-    wanted = Wanted(run=run, measure=Measure(profile="ctxbench", metric="pass", worst=0.0), verdict="PASSED", low=1.0)
+    wanted = SampleFilter(
+        run=run, measure=Measure(profile="ctxbench", metric="pass", worst=0.0), verdict="PASSED", low=1.0
+    )
     assert len(search(store, wanted, order="plan")[1]) == 3
 
 
@@ -69,9 +71,9 @@ def test_the_first_verdict_stays_and_all_are_told(store: Store) -> None:
     }
     judged = detail(store, run, "demo/0").completions[0].judged
     assert judged is not None and judged.verdict == "PASSED"
-    assert judged.said == ("FAILED", "PASSED", "PASSED", "FAILED")
+    assert judged.verdicts == ("FAILED", "PASSED", "PASSED", "FAILED")
     untouched = detail(store, run, "demo/2").completions[0].judged
-    assert untouched is not None and untouched.said == ("PASSED",)
+    assert untouched is not None and untouched.verdicts == ("PASSED",)
     assert count(store, "score") == 6 and count(store, "judged") == 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store, open_store, planned
 from ctxbench.harness.store.queries import run_tables, runs
 from ctxbench.harness.store.records import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -150,3 +151,17 @@ def test_attempts_and_faults(store: Store) -> None:
     store.end_attempt(attempt, reason="faults", finished=1, missing=2)
     assert (count(store, "attempt"), count(store, "fault"), count(store, "outcome")) == (1, 2, 1)
     assert store.start_attempt(run, "process") != attempt
+
+
+def test_a_reordered_field_of_a_run_swaps_no_columns(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are read by their names, whatever the order in which the record declares its fields."""
+    fields = [(field.name, field.type) for field in reversed(dataclasses.fields(planned.Planned))]
+    reordered = dataclasses.make_dataclass("Reordered", fields, frozen=True, kw_only=True, slots=True)
+    store.add_generations([make_generation()])
+    run = add_run(store, samples=1)
+    store.add_finished(run, "c", make_finished("demo/0", generator_seconds=1.5, context_tokens=7))
+    monkeypatch.setattr(planned, "Planned", reordered)
+    with store.reading() as connection:
+        [columns] = planned.samples(connection, [(run, make_spec().samples_digest)])
+    assert (columns.stored, columns.context_tokens, columns.calls) == (("scored",), (7.0,), (1.0,))
+    assert (columns.strategy_seconds, columns.generator_seconds) == ((0.25,), (1.5,))

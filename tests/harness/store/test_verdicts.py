@@ -17,7 +17,7 @@ from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.facets import facets
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.harness.store.records import StoredCompletion, StoredVerdict
-from ctxbench.harness.store.searching import Measure, Wanted, search
+from ctxbench.harness.store.searching import Measure, SampleFilter, search
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
 
@@ -156,7 +156,7 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
     assert table.metrics["pass@1"] == (1.0, 0.0, 1.0), "flags change no score"
     assert facets(store, run).flags == ("ctypes", "frames", "gc")
     measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
-    _, found = search(store, Wanted(run=run, measure=measure, flag="gc"), order="plan")
+    _, found = search(store, SampleFilter(run=run, measure=measure, flag="gc"), order="plan")
     assert [one.id for one in found] == ["demo/0"]
     judged = detail(store, run, "demo/0").completions[0].judged
     assert judged is not None and judged.flags == ("frames", "gc")

@@ -1,4 +1,4 @@
-"""In what the rows of a group are not alike besides their strategy: what else their differences may come from.
+"""Warnings that the rows of a group differ in more than their strategy: in decoding, versions, load or samples.
 
 Pure text, one sentence a line.
 """
@@ -20,13 +20,13 @@ _LONGEST = 40
 _ALWAYS = ("completions", "temperature")
 
 
-def unlike(group: Group) -> list[str]:
+def group_warnings(group: Group) -> list[str]:
     """Say where rows were decoded or timed differently, were made by different versions, or have other samples."""
     runs = [row.run for row in group.rows]
-    return [*unlike_runs(runs), *_loads(runs), *_samples(group)]
+    return [*run_warnings(runs), *_loads(runs), *_samples(group)]
 
 
-def unlike_runs(runs: Sequence[RunInfo]) -> list[str]:
+def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
     """Say where runs were decoded differently or were made by different versions; of a strategy too if it is one."""
     return [*_decoding(runs), *_versions(runs)]
 
@@ -49,18 +49,21 @@ def coders(runs: Sequence[RunInfo]) -> list[str]:
 
 def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
     """Say why a comparison leaves out what is measured in bits, if it does."""
-    found = list(filter(None, coders(runs)))
-    if len(found) < 2:
+    model_versions = list(filter(None, coders(runs)))
+    if len(model_versions) < 2:
         return []
-    return [f"Bits are left out, because different models measured them, and theirs are two units: {', '.join(found)}."]
+    return [
+        "Bits are left out, because different models measured them, and theirs are two units: "
+        f"{', '.join(model_versions)}."
+    ]
 
 
 def _decoding(runs: Sequence[RunInfo]) -> list[str]:
-    known = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
-    differ = _differing([decoded for _, decoded in known])
+    decodings = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
+    differ = _differing([decoded for _, decoded in decodings])
     if not differ:
         return []
-    how = "; ".join(f"{strategy} {_how(decoded, differ)}" for strategy, decoded in known)
+    how = "; ".join(f"{strategy} {_how(decoded, differ)}" for strategy, decoded in decodings)
     return [f"Runs were decoded in different ways, which their differences include: {how}."]
 
 
@@ -77,17 +80,19 @@ def _versions(runs: Sequence[RunInfo]) -> list[str]:
     names: tuple[str, ...] = (*_MADE_BY, "strategy") if len({run.strategy for run in runs}) == 1 else _MADE_BY
     if len({run.generator for run in runs}) > 1:
         names = tuple(name for name in names if name not in _OF_GENERATOR)
-    found = [{name: run.versions[name][:_LONGEST] for name in names if name in run.versions} for run in runs]
-    differ = [name for name in names if len({one[name] for one in found if name in one}) > 1]
+    versions = [{name: run.versions[name][:_LONGEST] for name in names if name in run.versions} for run in runs]
+    differ = [
+        name for name in names if len({run_versions[name] for run_versions in versions if name in run_versions}) > 1
+    ]
     if not differ:
         return []
-    made = [
-        f"{run.strategy} ({', '.join(f'{name} {one[name]}' for name in differ if name in one)})"
-        for run, one in zip(runs, found, strict=True)
-        if one.keys() & set(differ)
+    descriptions = [
+        f"{run.strategy} ({', '.join(f'{name} {run_versions[name]}' for name in differ if name in run_versions)})"
+        for run, run_versions in zip(runs, versions, strict=True)
+        if run_versions.keys() & set(differ)
     ]
     return [
-        f"Runs were made by different versions, which their differences include: {'; '.join(made)}. "
+        f"Runs were made by different versions, which their differences include: {'; '.join(descriptions)}. "
         "Cure: run the older ones again."
     ]
 
@@ -114,11 +119,14 @@ def _samples(group: Group) -> list[str]:
     common = {row.difference[group.metric].n_common for row in ranked if group.metric in row.difference}
     if len({counts[row.run.id] for row in ranked} | {row.n for row in ranked} | common) < 2:
         return []
-    shown = ", ".join(f"{row.run.strategy} {counts[row.run.id]}" for row in ranked)
+    sample_counts = ", ".join(f"{row.run.strategy} {counts[row.run.id]}" for row in ranked)
     pairs = "; differences, p and ranks are over the samples that both of a pair have" if group.pairs else ""
-    return [f"Not every row has {group.metric} at the same samples, and means are over a row's own ({shown}){pairs}."]
+    return [
+        f"Not every row has {group.metric} at the same samples, and means are over a row's own ({sample_counts})"
+        f"{pairs}."
+    ]
 
 
-def _differing(found: list[dict[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for one in found for name in one)
-    return [name for name in names if len({json.dumps(one.get(name)) for one in found}) > 1]
+def _differing(settings: list[dict[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for setting in settings for name in setting)
+    return [name for name in names if len({json.dumps(setting.get(name)) for setting in settings}) > 1]

@@ -1,0 +1,112 @@
+"""A metric from outside is shown, ranked and cut as its own declaration says."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness import metrics
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.columns import scale_of
+from ctxbench.harness.leaderboard.render import table
+from ctxbench.harness.metrics.profile import MetricInfo, Profile, Values
+from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.results import RunTable, Status
+from tests.helpers.runs import make_table
+
+REPOS = [f"r{n % 8}" for n in range(16)]
+EDITS = MetricInfo(
+    name="edits",
+    help="Characters to insert, delete or replace until the completion is the reference.",
+    source="a test",
+    unit="edits",
+    lower_is_better=True,
+    bounds=(0.0, None),
+)
+
+
+def score(_language: str, _prompt: str, prediction: str, ground_truth: str) -> Values:
+    return {"edits": float(abs(len(prediction) - len(ground_truth)))}
+
+
+@pytest.fixture(autouse=True)
+def _edits() -> None:
+    profile(Profile(name="edits", summary="Edits.", metrics=(EDITS,), score=score))
+
+
+def runs(**columns: float) -> list[RunTable]:
+    """Return a run for each strategy, whose edits lie around a number."""
+    return [
+        make_table({"edits": [mean + n % 3 for n in range(16)]}, REPOS, strategy=name, profile="edits")
+        for name, mean in columns.items()
+    ]
+
+
+def test_fewer_edits_rank_first_and_keep_their_unit_and_size() -> None:
+    group = board(runs(many=140.0, few=1.0)).groups[0]
+    assert (group.metric, [row.run.strategy for row in group.rows]) == ("edits", ["few", "many"])
+    many = group.rows[1].metrics["edits"]
+    assert many.mean is not None and many.high is not None and 140 < many.mean < many.high < 150
+    text = table(board(runs(many=140.0, few=1.0)))
+    assert "edits [95%]" in text and "Ranked by edits (edits, lower is better;" in text and "%;" not in text
+
+
+def test_intervals_are_cut_at_the_bound_that_there_is() -> None:
+    values = [0.0] * 14 + [0.0, 9.0]
+    made = make_table({"edits": values}, REPOS, strategy="few", profile="edits")
+    estimate = board([made]).rows[0].metrics["edits"]
+    assert estimate.low == 0.0 and estimate.high is not None and estimate.high > 1.0
+    perfect = board([make_table({"edits": [0.0] * 16}, REPOS, strategy="few", profile="edits")]).rows[0]
+    assert (perfect.metrics["edits"].low, perfect.metrics["edits"].high) == (0.0, 0.0), "no range to be unsure over"
+
+
+def test_a_failed_sample_without_a_worst_value_counts_as_its_own() -> None:
+    status = [Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED]
+    made = make_table({"edits": [2.0, 6.0, None]}, "abc", status=status, profile="edits")
+    row = board([made]).rows[0]
+    assert row.metrics["edits"].mean == 4.0 and row.sensitivity == {}, "what is missing could be any number"
+
+
+def test_a_declaration_says_what_help_says() -> None:
+    scale = scale_of("edits", "edits")
+    assert scale.help == f"{EDITS.help} In edits; lower is better." and scale.heading("edits") == "edits"
+    assert (
+        scale_of("ctxbench", "es").help.endswith(" In percent.") and scale_of("ctxbench", "es").heading("es") == "es %"
+    )
+
+
+def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> None:
+    bare = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits")
+    cure = "Without scores of profile edits: bare. `ctxbench rescore --profile edits` scores"
+    alone = table(board([bare]), width=400)
+    assert "No run here has edits: not ranked." in alone and cure in alone
+    assert "Ranked by" not in alone, "no other metric under the profile's name"
+    beside = table(board([*runs(few=1.0), bare]), width=400)
+    assert "Without edits, and not ranked: bare." in beside and cure in beside
+    # What measures contexts is ranked by them, whatever the profile.
+    measured = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", generator="incontext")
+    assert "Ranked by context_gain" in table(board([measured])) and cure in table(board([measured]), width=400)
+    functions = make_table({"bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", functions=True)
+    assert "rescore" not in table(board([functions]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"unit": " "}, "declares no unit"),
+        ({"help": ""}, "declares no help"),
+        ({"bounds": (1.0, 0.0)}, "has the bounds 1.0, 0.0"),
+    ],
+)
+def test_a_declaration_that_lacks_something_is_refused(changes: dict[str, object], message: str) -> None:
+    fields = {"name": "edits", "help": "Edits.", "source": "a test", "unit": "edits"}
+    with pytest.raises(InputFault, match=message):
+        MetricInfo(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["bits", "pass", "pass@3", "context_gain"])
+def test_a_profile_has_no_metric_that_every_board_has(name: str) -> None:
+    clash = MetricInfo(name=name, help="Bits.", source="a test", unit="bits")
+    with pytest.raises(InputFault, match="give it another name"):
+        profile(Profile(name="clash", summary="Clash.", metrics=(clash,), score=score))
+    assert "clash" not in metrics.PROFILES
