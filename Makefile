@@ -18,11 +18,12 @@ test: lint engine  ## Everything CI checks: lint, types, layers, all tests (some
 unit: setup-dev ## Unit tests only: no network, under two minutes
 	$(BIN)/pytest -n auto -m "not slow and not network"
 
-lint: setup-dev ## Style, types and the direction of imports
+lint: setup-dev ## Style, types, the direction of imports, and names
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.names
 
 docs: setup-dev ## Write docs/commands.md from the commands' own help
 	$(BIN)/python -m scripts.commands_page
