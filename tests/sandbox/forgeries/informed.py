@@ -93,8 +93,8 @@ INFORMED = (
         class Liar(Exception):
             def __str__(self):
                 for frame in frames():
-                    if frame.f_code.co_name == "pytest_runtest_makereport" and "said" in frame.f_locals:
-                        frame.f_locals.update(said="passed", raised=False, ran=True)
+                    if frame.f_code.co_name == "pytest_runtest_makereport" and "state" in frame.f_locals:
+                        frame.f_locals.update(state="passed", raised=False, ran=True)
                         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
                 return ""
         """,
