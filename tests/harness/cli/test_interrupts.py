@@ -241,7 +241,13 @@ def _silent() -> Iterator[tuple[int, threading.Event]]:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=accept, daemon=True).start()
-        yield server.getsockname()[1], met
+        try:
+            yield server.getsockname()[1], met
+        finally:
+            # Closing it does not wake who waits in accept.
+            server.shutdown(socket.SHUT_RDWR)
+            for connection, _ in taken:
+                connection.close()
 
 
 def _rows(home: Home, table: str) -> list[object]:
