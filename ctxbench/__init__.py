@@ -8,59 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ctxbench.strategies import (
-        AtLeast,
-        Block,
-        BlockKind,
-        BoundStrategy,
-        Context,
-        Dropped,
-        Execute,
-        Execution,
-        Generate,
-        Hit,
-        Inner,
-        Kind,
-        Language,
-        Place,
-        Prompt,
-        Query,
-        Repository,
-        Snippet,
-        WindowHit,
-        resolve,
-        strategy,
-    )
+    from ctxbench.strategies import *  # noqa: F403 - what it exports is what authors need
 
-__all__ = [
-    "AtLeast",
-    "Block",
-    "BlockKind",
-    "BoundStrategy",
-    "Context",
-    "Dropped",
-    "Execute",
-    "Execution",
-    "Generate",
-    "Hit",
-    "Inner",
-    "Kind",
-    "Language",
-    "Place",
-    "Prompt",
-    "Query",
-    "Repository",
-    "Snippet",
-    "WindowHit",
-    "resolve",
-    "strategy",
-]
+_ROOMS = frozenset(("bench", "harness", "sandbox", "strategies", "dashboard"))
 
 
 def __getattr__(name: str) -> object:
     """Return a name of `ctxbench.strategies`, imported when it is first asked for: the rest stays light."""
-    if name in __all__:
+    if name not in _ROOMS and (not name.startswith("_") or name == "__all__"):
         from ctxbench import strategies  # noqa: PLC0415 - see above
 
-        return getattr(strategies, name)
+        if name in ("__all__", *strategies.__all__):
+            return getattr(strategies, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
