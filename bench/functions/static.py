@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from ctxbench.bench.functions.choose import TestRun, others, ranked, steady
-from ctxbench.bench.functions.mining import Spot
+from ctxbench.bench.functions.mining import Search, Spot
 from ctxbench.bench.functions.types import Candidate, Level
 from ctxbench.bench.types import Cursor, Use
 
@@ -153,4 +153,23 @@ def candidate(
         at_import=not covering,
         clocks=frozenset(test for test in (*picked, *more) if runs[test].clock),
         seconds=sum(runs[test].seconds for test in picked),
+    )
+
+
+def searched(
+    static: Static[D], candidates: Sequence[Candidate], drops: Counter[str], outcomes: Mapping[str, int]
+) -> Search:
+    """Return what came of a repository: the candidates, and how many functions and tests there are of each kind.
+
+    Args:
+        static: its functions, as far as syntax tells.
+        candidates: those that usable tests run.
+        drops: reason -> the others that syntax had left.
+        outcomes: what became of its tests.
+    """
+    return Search(
+        candidates=tuple(candidates),
+        hidden=static.hidden,
+        counts={**static.counts, **outcomes, "covered": len(candidates) + drops["too_slow"]},
+        drops=dict(sorted((static.drops + drops).items())),
     )

@@ -13,7 +13,7 @@ from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, c
 from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.mutants import mutants
 from ctxbench.bench.functions.mining import Project, Report, Search, Spot, Survey
-from ctxbench.bench.functions.static import ListedFunction, candidate, uses_of
+from ctxbench.bench.functions.static import ListedFunction, candidate, searched, uses_of
 from ctxbench.bench.functions.types import Candidate
 from ctxbench.bench.testing import java_errors, suites
 from ctxbench.bench.testing import tree as trees
@@ -52,18 +52,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
-    counts = {
-        **read.counts,
-        "test_files_dropped": len(suite.build.dropped),
-        **_outcomes(ran),
-        "covered": len(candidates) + drops["too_slow"],
-    }
-    return Search(
-        candidates=tuple(candidates),
-        hidden=read.hidden,
-        counts=counts,
-        drops=dict(sorted((read.drops + drops).items())),
-    )
+    return searched(read, candidates, drops, {"test_files_dropped": len(suite.build.dropped), **_outcomes(ran)})
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:

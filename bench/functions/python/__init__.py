@@ -15,7 +15,7 @@ from ctxbench.bench.functions.python.cover import cover
 from ctxbench.bench.functions.python.definitions import Definition
 from ctxbench.bench.functions.python.locking import locked
 from ctxbench.bench.functions.python.mutants import mutants
-from ctxbench.bench.functions.static import ListedFunction, candidate
+from ctxbench.bench.functions.static import ListedFunction, candidate, searched
 from ctxbench.bench.functions.types import Candidate
 from ctxbench.bench.manifest_types import TestSuite
 from ctxbench.bench.repository import is_hidden
@@ -55,7 +55,8 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
     suite = _pytest(project, suite)
     read = static.read(project)
-    report(f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.functions)} usable")
+    name, documented = project.manifest.name, read.counts["documented"]
+    report(f"{name}: {documented} documented functions, {len(read.functions)} of them usable")
     covered = cover(project, suite, _suite(project), sandbox, report)
     runs = _runs(covered, read.hidden, suite)
     drops: Counter[str] = Counter()
@@ -66,17 +67,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
             candidates.append(result)
         else:
             drops[result] += 1
-    counts = {
-        **read.counts,
-        **_outcomes(covered),
-        "covered": len(candidates) + drops["too_slow"],
-    }
-    return Search(
-        candidates=tuple(candidates),
-        hidden=read.hidden,
-        counts=counts,
-        drops=dict(sorted((read.drops + drops).items())),
-    )
+    return searched(read, candidates, drops, _outcomes(covered))
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
