@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, insert, select
 
 from ctxbench.harness.store import rows
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.records import Finished
 
 _MANY = 500

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from ctxbench.harness.results import Load
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 
 _JUDGING = "tests "

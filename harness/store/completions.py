@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.harness.store import counted, rows
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.queries import run_named
 from ctxbench.harness.store.store import Store
 

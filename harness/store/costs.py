@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, bindparam, func, select
 
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.store import counted
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.fetching import fetched
 
 _SECONDS, _DOLLARS = 9, 15

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, and_, case, exists, func, select
 
 from ctxbench.harness.metrics import context
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 
 PROFILE, PASS = "ctxbench", context.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""

@@ -17,7 +17,7 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import counted, rows
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.counted import PASS, PROFILE
 from ctxbench.harness.store.detail_records import (
     CallTexts,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from ctxbench.harness.store import counted
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.notes import judged_again
 from ctxbench.harness.store.store import Store

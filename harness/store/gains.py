@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from sqlalchemy import Connection, insert, select
 
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlalchemy import Connection, case, exists, func, insert, select
 
 from ctxbench.harness.store import counted, rows
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.records import Imported, Mark
 from ctxbench.harness.store.store import Store
 

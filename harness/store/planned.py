@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Select, bindparam, select
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import passes
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.counted import PASS
 from ctxbench.harness.store.fetching import fetched
 

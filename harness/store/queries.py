@@ -16,7 +16,7 @@ from ctxbench.harness.metrics.context import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import attempts, costs, gains, notes, passes, planned
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.fetching import uncollected
 from ctxbench.harness.store.runtables import RunColumns, shown_samples
 from ctxbench.harness.store.sets import shown_generator

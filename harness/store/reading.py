@@ -11,9 +11,9 @@ from pathlib import Path
 from sqlalchemy import Engine, text
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.store import schema
 from ctxbench.harness.store.engine import name_of, read_url, reading_engine
 from ctxbench.harness.store.faults import explained
+from ctxbench.harness.store.schema import HEAD, revision_of
 from ctxbench.harness.store.store import Store, open_store
 
 _SNAPSHOT = """
@@ -73,12 +73,12 @@ def open_reader(url: str) -> Store:
 def _check(engine: Engine, where: str) -> None:
     """Refuse a schema that our questions do not fit."""
     with engine.connect() as connection:
-        current = schema.revision(connection)
-    if current == schema.HEAD:
+        current = revision_of(connection)
+    if current == HEAD:
         return
     if current is None:
         raise InputFault("holds no results of ctxbench", where=where, cure="choose another database with --db")
-    if not current.isdecimal() or current > schema.HEAD:
+    if not current.isdecimal() or current > HEAD:
         raise InputFault(
             f"was made by a newer ctxbench (schema {current})",
             where=where,

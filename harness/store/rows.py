@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Table
 
 from ctxbench.bench.types import Sample
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.records import Finished, StoredGeneration, StoredVerdict
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, case, 
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import counted
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.counted import PASS, PROFILE
 from ctxbench.harness.store.store import Store
 

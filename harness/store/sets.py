@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 
 

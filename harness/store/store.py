@@ -22,13 +22,14 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
 from ctxbench.harness.runspec import RunSpec, sampling_key
-from ctxbench.harness.store import rows, schema
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import rows
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.appending import append, append_finished, append_new, parts
 from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
 from ctxbench.harness.store.engine import for_reading, make_engine, name_of, read_url, use_wal
 from ctxbench.harness.store.faults import explained
 from ctxbench.harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
+from ctxbench.harness.store.schema import upgrade
 
 T = TypeVar("T")
 _TRIES = 3
@@ -230,10 +231,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
         engine = make_engine(parsed, create=create)
         try:
             with engine.begin() as connection:
-                if schema.revision(connection) != schema.HEAD:
-                    from ctxbench.harness.store import migrate  # noqa: PLC0415 - slow to import, and seldom needed
-
-                    migrate.upgrade(connection, where=where)
+                upgrade(connection, where=where)
             use_wal(engine)
         except BaseException:
             engine.dispose()

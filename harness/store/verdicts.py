@@ -14,7 +14,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import counted, rows
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.appending import append_new, parts
 from ctxbench.harness.store.counted import PASS, PROFILE
 from ctxbench.harness.store.records import StoredVerdict

@@ -14,7 +14,7 @@ from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.repeat import ImportedFile, StoredChoices
 from ctxbench.harness.store import attempts as tries
 from ctxbench.harness.store import notes
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.attempts import Attempted
 from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.counted import PASS, PROFILE

@@ -17,7 +17,7 @@ from ctxbench.harness.leaderboard import board
 from ctxbench.harness.store import Store, fetching, open_store
 from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.queries import RunFilter, run_tables
-from ctxbench.harness.store.tables import METADATA
+from ctxbench.harness.store.schema import METADATA
 
 SETS = replace(SHAPES["sets"], samples=100)
 GROUP = replace(SHAPES["group"], samples=400)

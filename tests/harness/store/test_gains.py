@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from ctxbench.harness.store import Store, gains, migrate, open_store
+from ctxbench.harness.store import Store, gains, open_store
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.harness.store.records import StoredBlock
+from ctxbench.harness.store.schema import upgrade
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 _TEXT = "# a\n# b\nx = "
@@ -77,7 +78,7 @@ def migrated_from_second(url: str) -> None:
     """Check that a database of the second schema keeps its rows, and takes gains."""
     engine = create_engine(url)
     with engine.begin() as connection:
-        migrate.upgrade(connection, where="old", to="0002")
+        upgrade(connection, where="old", to="0002")
         connection.execute(text("INSERT INTO prompt VALUES ('old', 'kept')"))
     engine.dispose()
     with open_store(url) as store:

@@ -10,10 +10,11 @@ from sqlalchemy import create_engine, event, text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Status
-from ctxbench.harness.store import Store, migrate, notes, open_store
+from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.attempts import faults
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.harness.store.records import StoredFault
+from ctxbench.harness.store.schema import upgrade
 from ctxbench.harness.store.work import watched, works
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
@@ -100,7 +101,7 @@ def test_how_much_was_done_at_once(store: Store) -> None:
 def migrated_from_sixth(url: str) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
-        migrate.upgrade(connection, where="old", to="0006")
+        upgrade(connection, where="old", to="0006")
         names = "id, samples, samples_digest, strategy, strategy_version, generator, generator_version, coder, sampling"
         words = ", ".join(["''"] * len(names.split(",")))
         connection.execute(text(f"INSERT INTO run ({names}, n, seed, tokenizer, code) VALUES ({words}, 1, 0, '', '')"))
