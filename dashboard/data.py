@@ -19,8 +19,8 @@ from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store, queries
-from ctxbench.harness.store.reading import exists, open_reader, version, which
 from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")
 Marked: TypeAlias = Literal["exclude", "include"]

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from ctxbench.bench.home import Home  # noqa: E402
 from ctxbench.dashboard.app import PAGES  # noqa: E402
 from ctxbench.harness.store import queries  # noqa: E402
-from ctxbench.harness.store.reading import open_reader  # noqa: E402
+from ctxbench.harness.store.store import open_reader  # noqa: E402
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
 
 OUT = ROOT / "docs" / "screenshots"

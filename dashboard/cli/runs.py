@@ -35,7 +35,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     """
     from ctxbench.harness.cli.board import NOTHING_CURE, NothingStored
     from ctxbench.harness.repeat import place
-    from ctxbench.harness.store.reading import exists, open_reader
+    from ctxbench.harness.store.store import exists, open_reader
     from ctxbench.harness.store.work import works
 
     url = db or home.database

@@ -162,7 +162,7 @@ def read_tables(
 
     if profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
-    from ctxbench.harness.store.reading import exists, open_current
+    from ctxbench.harness.store.store import exists, open_current
 
     url = db or home.database
     # Looking must not leave an empty database behind.

@@ -125,7 +125,7 @@ def export(
     from ctxbench.bench.files import write_jsonl
     from ctxbench.harness.exported import check, rows
     from ctxbench.harness.store.completions import completed
-    from ctxbench.harness.store.reading import open_current
+    from ctxbench.harness.store.store import open_current
 
     if repeat > 1 and shape != "codereval":
         raise click.UsageError("--repeat is for --format codereval")

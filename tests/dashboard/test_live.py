@@ -17,7 +17,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import Store, queries
 from ctxbench.harness.store.attempts import faults
-from ctxbench.harness.store.reading import open_reader, version
+from ctxbench.harness.store.store import open_reader, version
 from ctxbench.harness.store.work import RunWork, works
 from tests.dashboard.browser import app
 from tests.harness.store import postgres_server

@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.harness import store
 from ctxbench.harness.results import RunTable
-from ctxbench.harness.store import reading
+from ctxbench.harness.store import store
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
 
@@ -27,7 +27,7 @@ def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
         return [table for table in STORED if table.run.profile == profile]
 
-    monkeypatch.setattr(reading, "open_current", contextlib.nullcontext)
+    monkeypatch.setattr(store, "open_current", contextlib.nullcontext)
     monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
 
 

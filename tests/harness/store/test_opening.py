@@ -50,7 +50,7 @@ def test_a_database_that_is_up_to_date_is_opened_without_the_machinery_for_other
     open_store(url).close()
     code = (
         f"import sys; from ctxbench.harness.store import open_store; "
-        f"from ctxbench.harness.store.reading import open_reader; "
+        f"from ctxbench.harness.store.store import open_reader; "
         f"open_store({url!r}).close(); open_reader({url!r}).close(); assert 'alembic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
