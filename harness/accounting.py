@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.prices import Rate
 from ctxbench.harness.runspec import sampling_key
-from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.store.write import StoredGeneration
 
 
 def price(response: Response, rate: Rate | None) -> float | None:

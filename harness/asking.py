@@ -19,8 +19,8 @@ from ctxbench.harness.extract import extract
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
-from ctxbench.harness.store.records import StoredVerdict
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.harness.unasked import keep
 from ctxbench.strategies.api import Execute, Execution, Prompt
 

@@ -21,8 +21,8 @@ from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Coder, Waking
 from ctxbench.harness.pace import WorkPace
-from ctxbench.harness.store.records import StoredBits
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredBits
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.infile_text import WHOLE, infile_prompt
 

@@ -17,9 +17,9 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.execution import Executor, Rejudgement
 from ctxbench.harness.imported.ctxbench import completions
 from ctxbench.harness.judging import judge_again, judge_stored
-from ctxbench.harness.store.records import StoredFault, StoredVerdict
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
+from ctxbench.harness.store.write import StoredFault, StoredVerdict
 
 T = TypeVar("T")
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'

@@ -26,9 +26,8 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.batcher import Stopped
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import Claims, Unshared
-from ctxbench.harness.store.records import StoredVerdict
-from ctxbench.harness.store.rows import clean
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredVerdict, clean
 from ctxbench.harness.verdict import sample_digest, stored, verdict_key
 from ctxbench.sandbox.errors import SandboxError
 

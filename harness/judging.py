@@ -11,9 +11,9 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.execution import Executor, Rejudgement
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.records import StoredVerdict
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
+from ctxbench.harness.store.write import StoredVerdict
 
 
 def judged(answered: AnsweredSample, executor: Executor | None) -> AnsweredSample:

@@ -22,8 +22,8 @@ from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.store.claims import Claims
-from ctxbench.harness.store.records import StoredConstruction
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredConstruction
 from ctxbench.harness.summaries import Summaries
 from ctxbench.harness.tools import OpenTools
 from ctxbench.strategies.api import Execute

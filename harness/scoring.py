@@ -17,8 +17,8 @@ from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.counted import PASS, PROFILE
 from ctxbench.harness.store.queries import CONTEXT
-from ctxbench.harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
 from ctxbench.harness.store.verdicts import passed
+from ctxbench.harness.store.write import Finished, StoredBits, StoredBlock, StoredCompletion
 from ctxbench.strategies.api import Prompt
 
 GAIN, BITS = "context_gain", "bits"

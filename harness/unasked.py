@@ -5,8 +5,8 @@ from __future__ import annotations
 from ctxbench.bench.files import sha256
 from ctxbench.harness.batcher import Answer
 from ctxbench.harness.generators.base import Response
-from ctxbench.harness.store.records import StoredGeneration
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredGeneration
 from ctxbench.strategies.api import Prompt
 
 

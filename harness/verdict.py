@@ -9,7 +9,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Judgement
 from ctxbench.bench.types import Sample
-from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store.write import StoredVerdict
 
 RULES = "1"
 """Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""

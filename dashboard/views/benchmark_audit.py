@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ctxbench.bench.anatomy import Measured
 from ctxbench.dashboard.views.benchmark import Cells, Manifest, entries
-from ctxbench.harness.store.records import Mark
+from ctxbench.harness.store.write import Mark
 
 HELP: Mapping[str, str] = {
     "check": "The check.",

@@ -21,8 +21,8 @@ from ctxbench.harness.runner import silent
 from ctxbench.harness.runspec import RunSpec
 from ctxbench.harness.scoring import SampleScorer
 from ctxbench.harness.store import notes, verdicts
-from ctxbench.harness.store.records import Finished, Imported
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import Finished, Imported
 
 _Scored = tuple[AnsweredSample, Finished]
 

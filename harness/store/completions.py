@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.store import counted, rows
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.counted import COUNTING_VERDICT
 from ctxbench.harness.store.queries import run_named
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import read_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +56,11 @@ def completed(store: Store, run_id: str) -> Completed:
         UnknownName: if there is no such run.
     """
     run = run_named(store, run_id)
-    p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, counted.JUDGED.c, t.VERDICT.c
+    p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, COUNTING_VERDICT.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     judged = (
         t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id))
-        .outerjoin(counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        .outerjoin(COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     texts: dict[str, list[Text]] = {}
@@ -69,7 +70,7 @@ def completed(store: Store, run_id: str) -> Completed:
         query = select(c.sample_id, c.text, v.verdict, v.reason, v.flags).select_from(judged).where(c.run_id == run.id)
         for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
             texts.setdefault(sample, []).append(
-                Text(text=text, verdict=verdict, reason=reason or "", flags=rows.flags(flags))
+                Text(text=text, verdict=verdict, reason=reason or "", flags=read_flags(flags))
             )
     return Completed(
         run=run.id,

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, func, select
 
 from ctxbench.harness.prices import Prices, Rate
-from ctxbench.harness.store import counted
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.counted import COUNTING_VERDICT
 from ctxbench.harness.store.fetching import fetched
 
 _SECONDS, _DOLLARS = 9, 15
@@ -44,10 +44,10 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
     rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
     query = _asked_calls()
     costs_by_run = {run: _of_calls(fetched(connection, query, run=run), rate) for run, rate in rates.items()}
-    j, v = counted.JUDGED.c, t.VERDICT.c
+    j, v = COUNTING_VERDICT.c, t.VERDICT.c
     tests = (
         select(j.run_id, j.sample_id, func.sum(v.seconds))
-        .select_from(counted.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
         .where(j.run_id.in_(list(rates)))
         .group_by(j.run_id, j.sample_id)
     )

@@ -22,7 +22,7 @@ def _newest(key: ColumnElement[str]) -> ColumnElement[str]:
     return newest.scalar_subquery()
 
 
-JUDGED = select(
+COUNTING_VERDICT = select(
     _j.run_id, _j.sample_id, _j.idx, func.coalesce(_newest(_j.verdict_key), _j.verdict_key).label("verdict_key")
 ).subquery("counted")
 
@@ -36,7 +36,7 @@ _changed = (
 )
 # Asked once a query and not once a row, since nearly no database has one.
 _any = exists(select(_r.key).where(_r.counts).correlate(None))
-SCORE = select(
+COUNTING_SCORE = select(
     _s.run_id,
     _s.profile,
     _s.metric,

@@ -16,9 +16,8 @@ from sqlalchemy import CTE, Connection, Select, func, select
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import counted, rows
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.counted import COUNTING_VERDICT, PASS, PROFILE
 from ctxbench.harness.store.detail_records import (
     CallTexts,
     CompletionFacts,
@@ -32,6 +31,7 @@ from ctxbench.harness.store.detail_records import (
 from ctxbench.harness.store.planned import Facts, status_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import history
+from ctxbench.harness.store.write import read_flags
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:
@@ -70,7 +70,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
             marks=marks,
             faults=_faults(connection, run, sample) if status is Status.INFRA_FAILED else (),
             imported=row["format"] is not None,
-            flags=rows.flags(row["flags"]),
+            flags=read_flags(row["flags"]),
             **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds", "prompt")},
             pieces=_pieces(connection, run, sample, row["coder"]),
             calls=_calls(connection, run, sample),
@@ -80,10 +80,10 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
     """Return the texts of a completion; None if there is no such one."""
-    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, counted.JUDGED.c, t.VERDICT.c
+    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, COUNTING_VERDICT.c, t.VERDICT.c
     joined = (
         t.COMPLETION.join(t.GENERATION, c.generation_id == g.id)
-        .outerjoin(counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        .outerjoin(COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
@@ -175,9 +175,9 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 
 def _completions(connection: Connection, run: str, sample: str) -> tuple[CompletionFacts, ...]:
-    c, j, v = t.COMPLETION.c, counted.JUDGED.c, t.VERDICT.c
+    c, j, v = t.COMPLETION.c, COUNTING_VERDICT.c, t.VERDICT.c
     joined = t.COMPLETION.outerjoin(
-        counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
+        COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
     ).outerjoin(t.VERDICT, j.verdict_key == v.key)
     judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox, v.earlier)
     reached = v.flags.label("reached")
@@ -193,13 +193,13 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
         CompletionFacts(
             idx=idx,
             status=Status(status),
-            flags=rows.flags(flags),
+            flags=read_flags(flags),
             scores=_counting(scores.get(idx, {}), verdict_values[0]),
             judged=None
             if verdict_values[0] is None
             else CompletionVerdict(
                 **dict(zip((column.name for column in judged), verdict_values, strict=True)),
-                flags=rows.flags(of_verdict),
+                flags=read_flags(of_verdict),
                 verdicts=verdicts[idx],
             ),
         )

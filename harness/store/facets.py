@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from ctxbench.harness.store import counted
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.counted import COUNTING_VERDICT
 from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.notes import judged_again
 from ctxbench.harness.store.store import Store
@@ -64,11 +64,11 @@ def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
 
 def facets(store: Store, run: str) -> Facets:
     """Return what the samples of a run can be filtered by."""
-    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, counted.JUDGED.c, t.VERDICT.c
+    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, COUNTING_VERDICT.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
     judged = (
-        select(v.verdict).select_from(counted.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
+        select(v.verdict).select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
     )
     scored = kinds_of(run)
     measures = select(scored.c.profile, scored.c.metric).where(scored.c.metric.is_not(None))
@@ -91,8 +91,8 @@ def _sorted(words: Iterable[str]) -> tuple[str, ...]:
 
 def _flags(connection: Connection, run: str) -> Iterator[str]:
     stored = [select(table.c.flags).where(table.c.run_id == run).distinct() for table in (t.COMPLETION, t.RESULT)]
-    judged = counted.JUDGED.join(t.VERDICT, counted.JUDGED.c.verdict_key == t.VERDICT.c.key)
-    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(counted.JUDGED.c.run_id == run).distinct())
+    judged = COUNTING_VERDICT.join(t.VERDICT, COUNTING_VERDICT.c.verdict_key == t.VERDICT.c.key)
+    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(COUNTING_VERDICT.c.run_id == run).distinct())
     for query in stored:
         for flags in connection.scalars(query).all():
             yield from json.loads(flags)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from sqlalchemy import Connection, func, select
 
 from ctxbench.harness.metrics.passk import pass_at_k
-from ctxbench.harness.store.counted import PASS, PROFILE, SCORE
+from ctxbench.harness.store.counted import COUNTING_SCORE, PASS, PROFILE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
 """The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
@@ -19,7 +19,7 @@ Counts = Mapping[str, tuple[int, int]]
 
 def counted(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, tuple[int, int]]]:
     """Return run -> sample -> verdicts and passes."""
-    s = SCORE.c
+    s = COUNTING_SCORE.c
     query = (
         select(s.run_id, s.sample_id, func.count(), func.sum(s.value))
         .where(s.run_id.in_(list(runs)), s.profile == PROFILE, s.metric == PASS)

@@ -10,8 +10,8 @@ from ctxbench.harness.results import Load, Origin, RunInfo, RunTable
 from ctxbench.harness.store import passes
 from ctxbench.harness.store.costs import Costs
 from ctxbench.harness.store.planned import Planned, Values
-from ctxbench.harness.store.rows import versions
 from ctxbench.harness.store.sets import shown_generator
+from ctxbench.harness.store.write import versions
 from ctxbench.strategies.controls import is_control
 
 

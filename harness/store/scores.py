@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from ctxbench.harness.store import rows
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.appending import append, parts
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import append, number_or_null, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def add_scores(
                 "metric": metric,
                 "sample_id": sample,
                 "idx": idx,
-                "value": rows.number(value),
+                "value": number_or_null(value),
             }
             for (sample, idx), values in scores.items()
             for metric, value in values.items()

@@ -14,9 +14,8 @@ from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, case, 
 
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import counted
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.counted import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
 from ctxbench.harness.store.store import Store
 
 Order = Literal["plan", "lowest", "highest"]
@@ -175,7 +174,7 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
 
 def _means(run: str, profile: str, metric: str) -> Subquery:
     """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
-    s = counted.SCORE.c
+    s = COUNTING_SCORE.c
     return (
         select(s.sample_id, func.avg(s.value).label("value"), func.count().label("made"))
         .where(s.run_id == run, s.profile == profile, s.metric == metric)
@@ -203,7 +202,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
     if sample_filter.high is not None:
         conditions.append(f.value <= sample_filter.high)
     if sample_filter.verdict:
-        j, v = counted.JUDGED.c, t.VERDICT.c
+        j, v = COUNTING_VERDICT.c, t.VERDICT.c
         verdict_matches = (
             j.run_id == sample_filter.run,
             j.sample_id == f.id,
@@ -212,7 +211,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
         )
         conditions.append(exists().where(*verdict_matches))
     if sample_filter.flag:
-        j, v, flag = counted.JUDGED.c, t.VERDICT.c, json.dumps(sample_filter.flag)
+        j, v, flag = COUNTING_VERDICT.c, t.VERDICT.c, json.dumps(sample_filter.flag)
         of_verdict = (j.run_id == sample_filter.run, j.sample_id == f.id, j.verdict_key == v.key)
         conditions.append(
             or_(

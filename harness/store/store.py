@@ -27,9 +27,7 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
 from ctxbench.harness.runspec import RunSpec, sampling_key
-from ctxbench.harness.store import rows
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.appending import append, append_finished, append_new, parts
 from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
 from ctxbench.harness.store.engine import (
     explained,
@@ -40,8 +38,21 @@ from ctxbench.harness.store.engine import (
     reading_engine,
     use_wal,
 )
-from ctxbench.harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.harness.store.schema import HEAD, revision_of, upgrade
+from ctxbench.harness.store.write import (
+    Finished,
+    StoredConstruction,
+    StoredFault,
+    StoredGeneration,
+    append,
+    append_finished,
+    append_new,
+    clean,
+    generation_row,
+    parts,
+    prompt_rows,
+    sample_row,
+)
 
 T = TypeVar("T")
 _TRIES = 3
@@ -92,7 +103,7 @@ class Store:
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
-        content = [rows.sample(spec.samples_digest, sample) for sample in planned]
+        content = [sample_row(spec.samples_digest, sample) for sample in planned]
         plan = [
             {"run_id": id_, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
             for ordinal, sample in enumerate(planned)
@@ -153,7 +164,7 @@ class Store:
         """Note why a sample is missing."""
         with self._writing() as connection:
             count = connection.scalar(select(func.count()).where(t.FAULT.c.attempt_id == attempt))
-            row = {key: rows.clean(value) for key, value in dataclasses.asdict(fault).items()}
+            row = {key: clean(value) for key, value in dataclasses.asdict(fault).items()}
             connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
@@ -187,10 +198,10 @@ class Store:
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Append answers; those that are there already stay as they are."""
         prompts = {generation.prompt_digest: generation.prompt for generation in generations}
-        content = {generation.id: rows.generation(generation) for generation in generations}
+        content = {generation.id: generation_row(generation) for generation in generations}
 
         def added(connection: Connection) -> None:
-            append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
+            append_new(connection, t.PROMPT, "digest", prompt_rows(prompts))
             append_new(connection, t.GENERATION, "id", content)
 
         self.settle(added)

@@ -13,12 +13,10 @@ from sqlalchemy import Connection, func, insert, select
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import counted, rows
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.appending import append_new, parts
-from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store.counted import COUNTING_SCORE, PASS, PROFILE
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredVerdict, append_new, parts, read_flags, verdict_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +97,7 @@ def history(connection: Connection, keys: Iterable[str]) -> dict[str, list[Store
 
 
 def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
-    return StoredVerdict(**{**row, "flags": rows.flags(row["flags"])})
+    return StoredVerdict(**{**row, "flags": read_flags(row["flags"])})
 
 
 def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -> None:
@@ -116,7 +114,7 @@ def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -
     def append(connection: Connection) -> None:
         ordinal = (connection.scalar(select(func.max(r.ordinal)).where(r.key == key)) or 0) + 1
         later = dataclasses.replace(verdict, key=sha256(f"{key}\nagain {ordinal}"))
-        connection.execute(insert(t.VERDICT), rows.verdict(later))
+        connection.execute(insert(t.VERDICT), verdict_row(later))
         row = {"key": key, "ordinal": ordinal, "verdict_key": later.key, "counts": counts}
         connection.execute(insert(t.REJUDGED), row)
 
@@ -125,13 +123,13 @@ def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
     """Append a verdict; return the stored one, which is another if somebody was faster."""
-    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", {verdict.key: rows.verdict(verdict)}))
+    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict)}))
     return find(store, [verdict.key])[verdict.key]
 
 
 def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
     """Append many verdicts at once; those that are there already stay as they are."""
-    content = {verdict.key: rows.verdict(verdict) for verdict in verdicts}
+    content = {verdict.key: verdict_row(verdict) for verdict in verdicts}
     store.settle(lambda connection: append_new(connection, t.VERDICT, "key", content))
 
 
@@ -195,7 +193,7 @@ def judged(store: Store, run: str) -> list[JudgedCompletion]:
 
 def passes(store: Store, run: str, n: int) -> list[int]:
     """Return how many of its `n` completions passed, for each sample that has a score for all of them."""
-    s = counted.SCORE.c
+    s = COUNTING_SCORE.c
     query = (
         select(func.count(), func.sum(s.value))
         .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)

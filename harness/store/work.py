@@ -18,9 +18,8 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.attempts import Attempted
 from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.records import Imported
-from ctxbench.harness.store.rows import versions
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import Imported, versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

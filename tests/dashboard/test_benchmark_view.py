@@ -8,8 +8,8 @@ import pytest
 
 from ctxbench.bench.anatomy import Measured
 from ctxbench.dashboard.views import benchmark, benchmark_audit, benchmark_drops, benchmark_lengths
-from ctxbench.harness.store.records import Mark
 from ctxbench.harness.store.sets import SampleCount
+from ctxbench.harness.store.write import Mark
 
 ENTRY: dict[str, Any] = {
     "language": "python",

@@ -15,7 +15,7 @@ from ctxbench.bench.types import Language, Place
 from ctxbench.harness.batcher import Batcher
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.store.write import StoredGeneration
 from ctxbench.harness.summaries import Spent, Summaries
 
 

@@ -15,7 +15,7 @@ from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import Store, fetching, open_store
 from ctxbench.harness.store.notes import add_marks
 from ctxbench.harness.store.queries import RunFilter, run_tables
-from ctxbench.harness.store.records import Mark, StoredCompletion
+from ctxbench.harness.store.write import Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
 

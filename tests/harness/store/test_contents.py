@@ -9,8 +9,8 @@ import pytest
 
 from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store.attempts import ConstructionTime, construction
-from ctxbench.harness.store.records import StoredConstruction
 from ctxbench.harness.store.sets import SampleCount, contents
+from ctxbench.harness.store.write import StoredConstruction
 from tests.harness.store.making import make_samples, make_spec
 
 

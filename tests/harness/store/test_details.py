@@ -16,7 +16,7 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, gains, notes, open_store, verdicts
 from ctxbench.harness.store.details import call_texts, completion_texts, detail
 from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
+from ctxbench.harness.store.write import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_verdicts import make_verdict
 from tests.helpers.samples import make_sample

@@ -9,8 +9,8 @@ from sqlalchemy import create_engine, text
 
 from ctxbench.harness.store import Store, gains, open_store
 from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import StoredBlock
 from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.write import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 _TEXT = "# a\n# b\nx = "

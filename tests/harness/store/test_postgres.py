@@ -19,10 +19,10 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
 from ctxbench.harness.store.completions import completed
 from ctxbench.harness.store.queries import run_tables, runs
-from ctxbench.harness.store.records import StoredCompletion, StoredFault
 from ctxbench.harness.store.schema import METADATA
 from ctxbench.harness.store.store import open_reader
 from ctxbench.harness.store.work import works
+from ctxbench.harness.store.write import StoredCompletion, StoredFault
 from tests.harness.imported.records import python_task, write
 from tests.harness.store import (
     postgres_server,

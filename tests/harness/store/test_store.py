@@ -13,7 +13,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, planned
 from ctxbench.harness.store.queries import run_tables, runs
-from ctxbench.harness.store.records import StoredFault
+from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 

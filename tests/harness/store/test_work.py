@@ -13,9 +13,9 @@ from ctxbench.harness.results import Load, Status
 from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.attempts import faults
 from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import StoredFault
 from ctxbench.harness.store.schema import upgrade
 from ctxbench.harness.store.work import watched, works
+from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 
