@@ -30,12 +30,12 @@ from ctxbench.harness.results import Load
 from ctxbench.harness.runspec import RunSpec
 from ctxbench.harness.scoring import SampleScorer
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.attempts import failed_on
 from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.queries import counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
+from ctxbench.harness.store.work import failed_on
 from ctxbench.harness.store.write import StoredFault
 from ctxbench.harness.underway import UnderWay
 from ctxbench.strategies.controls import NAMES as CONTROLS

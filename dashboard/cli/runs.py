@@ -14,8 +14,7 @@ from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from ctxbench.harness.store import Store
-    from ctxbench.harness.store.attempts import FaultGroup
-    from ctxbench.harness.store.work import RunWork
+    from ctxbench.harness.store.work import FaultGroup, RunWork
 
 _COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
 """Before the strategy, which is the longest and so the last."""
@@ -79,7 +78,7 @@ def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
 
 
 def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
-    from ctxbench.harness.store.attempts import faults
+    from ctxbench.harness.store.work import faults
 
     return faults(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
 

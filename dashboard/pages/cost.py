@@ -12,7 +12,7 @@ from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views import cost_time as time
 from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
-from ctxbench.harness.store import attempts
+from ctxbench.harness.store.work import construction_times
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",
@@ -130,7 +130,7 @@ def _by_stage(group: Group) -> None:
 def _construction(choice: _Choice) -> None:
     st.subheader("Making a repository searchable", anchor=False)
     runs = sorted({row.run.id for row in choice.group.rows})
-    built = data.cached(attempts.construction, tuple(runs))
+    built = data.cached(construction_times, tuple(runs))
     # A run may be over several languages; shown are the repositories of this one.
     stage_times = time.construction(stage for stage in built if stage.repo in choice.repos)
     if not stage_times:

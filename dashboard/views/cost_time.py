@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group
 
 if TYPE_CHECKING:
-    from ctxbench.harness.store.attempts import ConstructionTime
+    from ctxbench.harness.store.work import ConstructionTime
 
 STAGES: Mapping[str, str] = {"strategy_seconds": "method", "generator_seconds": "model", "test_seconds": "tests"}
 """Where a sample's time goes, in the order in which it passes."""

@@ -18,8 +18,7 @@ from ctxbench.harness.imported.types import RecordedAnswer
 from ctxbench.harness.results import Status
 from ctxbench.harness.runspec import RunSpec
 from ctxbench.harness.scoring import EMPTY
-from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.verdicts import passed
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
 from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
 from ctxbench.strategies.api import Prompt
 

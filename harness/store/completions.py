@@ -9,9 +9,9 @@ from sqlalchemy import select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import COUNTING_VERDICT
 from ctxbench.harness.store.queries import run_named
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT
 from ctxbench.harness.store.write import read_flags
 
 

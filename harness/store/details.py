@@ -17,7 +17,6 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import COUNTING_VERDICT, PASS, PROFILE
 from ctxbench.harness.store.detail_records import (
     CallTexts,
     CompletionFacts,
@@ -30,7 +29,7 @@ from ctxbench.harness.store.detail_records import (
 )
 from ctxbench.harness.store.planned import Facts, status_of
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import history
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT, PASS, PROFILE, history
 from ctxbench.harness.store.write import read_flags
 
 

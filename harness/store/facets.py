@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import COUNTING_VERDICT
 from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.notes import judged_again
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

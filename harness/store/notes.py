@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlalchemy import Connection, case, exists, func, insert, select
 
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import COUNTING_VERDICT
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT
 from ctxbench.harness.store.write import Imported, Mark, Row, clean, read_flags
 
 

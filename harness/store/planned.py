@@ -17,10 +17,10 @@ from sqlalchemy import Connection, Select, bindparam, select
 
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import passes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import PASS
 from ctxbench.harness.store.fetching import fetched
+from ctxbench.harness.store.scores import Counts
+from ctxbench.harness.store.verdicts import PASS
 
 Values: TypeAlias = Mapping[str, float | None]
 """Sample -> value."""
@@ -66,7 +66,7 @@ class Planned:
     kinds: tuple[Facts, ...]
     """The facts without repetitions."""
 
-    def status(self, verdicts: passes.Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
+    def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
         """Return what became of each, as `status_of` says.
 
         Args:

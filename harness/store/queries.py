@@ -15,12 +15,14 @@ from ctxbench.bench.secrets import redacted
 from ctxbench.harness.metrics.context import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.store import attempts, costs, gains, notes, passes, planned
+from ctxbench.harness.store import notes, planned
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.fetching import uncollected
 from ctxbench.harness.store.runtables import RunColumns, shown_samples
+from ctxbench.harness.store.scores import costs_of, mean_gains, pass_columns, verdict_counts
 from ctxbench.harness.store.sets import shown_generator
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.work import loads_of
 
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
@@ -162,7 +164,7 @@ def run_tables(
         samples: name of a sample set, its limited runs included; None for all.
         profile: whose metrics; those of `CONTEXT`, and pass@k, come with any. With several completions a
             sample, a value is their mean.
-        ks: pass@k to add to those of `passes.KS`, for runs with so many completions.
+        ks: pass@k to add to those of `KS`, for runs with so many completions.
         marked: whether samples that were marked as broken or vacuous are excluded; their values stay in the
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
@@ -179,12 +181,12 @@ def run_tables(
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         ids = [run.id for run in run_rows]
-        counts = passes.counted(connection, ids)
-        worth = gains.means(connection, ids)
+        counts = verdict_counts(connection, ids)
+        worth = mean_gains(connection, ids)
         made_elsewhere = notes.imports(connection, ids)
         remarks = notes.remarks(connection, ids)
-        spent = costs.of_runs(connection, ((run.id, run.generator) for run in run_rows), prices)
-        loads = attempts.loads(connection, ids)
+        spent = costs_of(connection, ((run.id, run.generator) for run in run_rows), prices)
+        loads = loads_of(connection, ids)
         marks = notes.marked(connection, (run.samples_digest for run in run_rows))
         plans = planned.samples(connection, [(run.id, run.samples_digest) for run in run_rows])
         score_query = functools.cache(planned.asked_scores)
@@ -193,7 +195,7 @@ def run_tables(
             verdicts = counts.get(run.id, {})
             among = None if plan.only(run_filter.language) else (run.samples_digest, str(run_filter.language))
             values = planned.scores(connection, score_query((profile, CONTEXT), among), run.id)
-            values |= passes.columns(verdicts, run.n, ks)
+            values |= pass_columns(verdicts, run.n, ks)
             values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
             stored = RunColumns(
                 run=run,

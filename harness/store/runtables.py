@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.harness.results import Load, Origin, RunInfo, RunTable
-from ctxbench.harness.store import passes
-from ctxbench.harness.store.costs import Costs
 from ctxbench.harness.store.planned import Planned, Values
+from ctxbench.harness.store.scores import Costs, Counts
 from ctxbench.harness.store.sets import shown_generator
 from ctxbench.harness.store.write import versions
 from ctxbench.strategies.controls import is_control
@@ -30,7 +29,7 @@ class RunColumns:
     samples: Planned
     values: Mapping[str, Values]
     """Metric -> sample -> value."""
-    verdicts: passes.Counts
+    verdicts: Counts
     marks: Mapping[str, str]
     """Sample -> its mark."""
     exclude: bool

@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, case, 
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.counted import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]

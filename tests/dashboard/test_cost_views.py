@@ -14,7 +14,7 @@ from ctxbench.dashboard.views.cost import front
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.results import COSTS, RunTable
-from ctxbench.harness.store.attempts import ConstructionTime
+from ctxbench.harness.store.work import ConstructionTime
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
 
