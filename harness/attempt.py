@@ -32,7 +32,7 @@ from ctxbench.harness.scoring import SampleScorer
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.notes import add_remarks
-from ctxbench.harness.store.queries import counts
+from ctxbench.harness.store.runs import status_counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.harness.store.work import failed_on
@@ -148,7 +148,7 @@ class Attempt:
         tally = _Tally()
         if missing or lacking:
             self._try(missing, lacking, tally, progress)
-        stored = counts(self._store, run)
+        stored = status_counts(self._store, run)
         return RunSummary(
             run=run,
             strategy=self._spec.strategy,

@@ -15,7 +15,7 @@ from ctxbench.harness.asking import AnsweredSample, Completion
 from ctxbench.harness.bits import Bits, behind_cursor, has_answer
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.queries import CONTEXT
+from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
 from ctxbench.harness.store.write import Finished, StoredBits, StoredBlock, StoredCompletion
 from ctxbench.strategies.api import Prompt

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import sys
 from collections import defaultdict
@@ -20,7 +21,7 @@ from click.testing import CliRunner
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import runs
+from ctxbench.harness.store.runs import stored_runs
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 PROFILES = ("ctxbench", "infercom", "repocoder", "crosscodeeval")
@@ -74,7 +75,7 @@ def _sets(home: Path) -> dict[str, list[str]]:
     """Return sample set and limit -> the ids of its runs."""
     ids: dict[str, list[str]] = defaultdict(list)
     with open_store(Home(home).database) as store:
-        for run in runs(store):
+        for run in stored_runs(store):
             ids[f"{run.samples}-{run.limit}"].append(run.id)
     return ids
 
@@ -93,7 +94,8 @@ def _page(home: Path, page: str, query: dict[str, str]) -> str:
     test = AppTest.from_string(script, default_timeout=300)
     test.query_params.update(query)
     test.run()
-    return "\n".join(_lines(test.main, 0))
+    # The ids of widgets hold where the script lay.
+    return re.sub(r"\$\$ID-[0-9a-f]+", "$$ID", "\n".join(_lines(test.main, 0)))
 
 
 def _lines(element: Any, depth: int) -> Iterator[str]:

@@ -57,9 +57,9 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
 
 
 def _id(store: Store, prefix: str) -> str:
-    from ctxbench.harness.store.queries import run_named
+    from ctxbench.harness.store.runs import find_run
 
-    return str(run_named(store, prefix).id)
+    return str(find_run(store, prefix).id)
 
 
 def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
@@ -78,9 +78,9 @@ def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
 
 
 def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
-    from ctxbench.harness.store.work import faults
+    from ctxbench.harness.store.work import faults_of
 
-    return faults(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
+    return faults_of(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
 
 
 def _table(works: Sequence[RunWork]) -> Iterator[str]:

@@ -16,9 +16,15 @@ from ctxbench.dashboard.views import samples as listing
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as view
 from ctxbench.harness.answers import AnsweredTask, Answers
-from ctxbench.harness.store.detail_records import CompletionFacts, CompletionTexts, Detail
-from ctxbench.harness.store.details import call_texts, completion_texts, detail
-from ctxbench.harness.store.facets import RunChoice
+from ctxbench.harness.store.details import (
+    CompletionFacts,
+    CompletionTexts,
+    Detail,
+    call_texts,
+    completion_texts,
+    detail,
+)
+from ctxbench.harness.store.search import RunChoice
 
 BLOCKS = 60
 """Blocks that are opened one by one; more are shown in the whole prompt."""

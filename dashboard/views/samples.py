@@ -12,9 +12,8 @@ from ctxbench.harness.leaderboard import choices
 from ctxbench.harness.leaderboard.columns import Scale, scale_of
 from ctxbench.harness.metrics import context
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.facets import Facets, RunChoice
-from ctxbench.harness.store.queries import CONTEXT
-from ctxbench.harness.store.searching import Differs, FoundSample, Measure, Order
+from ctxbench.harness.store.runs import CONTEXT
+from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order, RunChoice
 from ctxbench.harness.store.verdicts import PASS
 
 PAGE = 25

@@ -10,7 +10,7 @@ from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import scale_of
-from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
+from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
 """What is shown of the task before the cursor, at most."""

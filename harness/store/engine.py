@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import logging
 import re
 import sqlite3
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, exc, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, Select, create_engine, event, exc, make_url
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.files import explained as explained_file
@@ -272,3 +273,27 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
         if re.search(words, message.lower()):
             return kind(what, where=where, cure=cure)
     return MachineFault(f"the database says: {message}"[:300], where=where, cure=f"mend the cause, {_AGAIN}")
+
+
+def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
+    """Return all rows as the driver gives them; SQLAlchemy's own rows take longer to make than to read.
+
+    Only for columns whose types the driver knows: texts, whole and floating-point numbers.
+    """
+    result = connection.execute(query, parameters)
+    cursor: Any = result.cursor
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    result.close()
+    return rows
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep Python from looking for garbage meanwhile: among a million rows it looks often, and rows hold no cycles."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

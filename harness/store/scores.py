@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Select, bindparam, func, insert, select
 from ctxbench.harness.metrics.passk import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.fetching import fetched
+from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
 from ctxbench.harness.store.write import append, number_or_null, parts

@@ -1,4 +1,4 @@
-"""What is handed to the store (a finished sample with its completions, verdicts and faults), its rows, and their writing.
+"""Records handed to the store (a finished sample with its completions, verdicts, faults), their rows, their writing.
 
 Rows are appended within a transaction that the caller holds; what is there already stays as it is.
 """
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, insert, select
 
+from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
@@ -308,6 +309,22 @@ def versions(run: Any) -> dict[str, str]:
         "tokenizer": run.tokenizer,
     }
     return {name: version for name, version in named.items() if version}
+
+
+def shown_samples(run: Any) -> str:
+    """Return how the sample set of a run is named, from the run's row."""
+    return str(run.samples) if run.sample_limit is None else f"{run.samples}[:{run.sample_limit}]"
+
+
+def shown_generator(run: Any) -> str:
+    """Name a run's generator, apart where it was shown what follows the cursor: such runs are never ranked with others.
+
+    Args:
+        run: a row of the table of runs.
+    """
+    # Older versions stored what a user had spelled, a key in `extra=` for one.
+    spec = redacted(run.generator)
+    return f"{spec} [fim]" if json.loads(run.sampling).get("fim") else spec
 
 
 def append(connection: Connection, table: Table, content: Sequence[Mapping[str, Any]]) -> None:

@@ -15,7 +15,8 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.store import Store, queries
+from ctxbench.harness.store import Store
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import open_reader, version
 from ctxbench.harness.store.work import RunWork, faults_of, works
 from tests.dashboard.browser import app
@@ -78,7 +79,7 @@ class Reader:
         (work,) = works(self._store)
         assert not faults_of(self._store, work.id)
         self._check_work(work)
-        (table,) = queries.run_tables(self._store)
+        (table,) = run_tables(self._store)
         self._check_table(table)
         self.reads += 1
         self.slowest = max(self.slowest, time.monotonic() - began)

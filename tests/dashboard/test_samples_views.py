@@ -21,9 +21,8 @@ from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one
 from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
-from ctxbench.harness.store.facets import Facets
-from ctxbench.harness.store.searching import FoundSample, Measure
+from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
+from ctxbench.harness.store.search import Facets, FoundSample, Measure
 
 HARMFUL = "<script>window.__hacked=1</script> **b** [l](http://x.example) ![i](http://x.example/i.png) $x$ :smile:"
 

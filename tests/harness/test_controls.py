@@ -17,7 +17,7 @@ from ctxbench.harness.diagnostics.gains import diagnose, find
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
 from ctxbench.harness.runner import silent
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.controls import NAMES, is_control
 from tests.harness import test_run_functions, test_runner

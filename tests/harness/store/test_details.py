@@ -15,7 +15,7 @@ from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, notes, open_store, verdicts
 from ctxbench.harness.store.details import call_texts, completion_texts, detail
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
 from ctxbench.harness.store.write import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.schema import upgrade
 from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples, prompts_with_blocks
 from ctxbench.harness.store.write import StoredBlock

@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, text
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.store import Store, notes, open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.schema import upgrade
 from ctxbench.harness.store.write import Imported, Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec

@@ -14,10 +14,9 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.facets import facets
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.schema import upgrade
-from ctxbench.harness.store.searching import Measure, SampleFilter, search
+from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
