@@ -57,7 +57,7 @@ def boards(home: Path) -> Iterator[tuple[str, str]]:
         for form in ("table", "json"):
             yield _named("compare", form, sample_set), _run(home, "compare", *ids[:MOST_COMPARED], form=form)
     for page, query in itertools.product(PAGES, _queries(home)):
-        yield _named("page", "txt", page, *query.values()), _page(home, page, query)
+        yield _named("page", "txt", page, *query.values()), _page(page, query)
 
 
 def _named(name: str, suffix: str, *words: str) -> str:
@@ -85,17 +85,16 @@ def _queries(home: Path) -> list[dict[str, str]]:
     return [{"samples": name, **profile} for name in names for profile in ({}, {"profile": PROFILES[1]})]
 
 
-def _page(home: Path, page: str, query: dict[str, str]) -> str:
+def _page(page: str, query: dict[str, str]) -> str:
     """Return what a page gives the browser, as text."""
     from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow to import
 
-    os.environ |= {"CTXBENCH_HOME": str(home), "CTXBENCH_DB": Home(home).database}
     script = f"from ctxbench.dashboard.app import show_page\nshow_page({page!r})\n"
     test = AppTest.from_string(script, default_timeout=300)
     test.query_params.update(query)
     test.run()
-    # The ids of widgets hold where the script lay.
-    return re.sub(r"\$\$ID-[0-9a-f]+", "$$ID", "\n".join(_lines(test.main, 0)))
+    # Ids of widgets and data are digests of where the script lay, among others.
+    return re.sub(r"(?:\$\$ID|data)-[0-9a-f]{32}", "ID", "\n".join(_lines(test.main, 0)))
 
 
 def _lines(element: Any, depth: int) -> Iterator[str]:
@@ -119,6 +118,7 @@ def main(arguments: Sequence[str]) -> int:
         folder = out / home.name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        os.environ |= {"CTXBENCH_HOME": str(home.absolute()), "CTXBENCH_DB": Home(home.absolute()).database}
         for name, text in boards(home.absolute()):
             (folder / name).write_text(text, encoding="utf-8", errors="surrogatepass")
     return 0

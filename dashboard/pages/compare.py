@@ -11,8 +11,7 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import compare as view
 from ctxbench.dashboard.views import compare_choice
 from ctxbench.dashboard.views import compare_solved as drawing
-from ctxbench.harness.leaderboard.compare import Compared, compare
-from ctxbench.harness.leaderboard.solved import Solved, solved
+from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
 from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {

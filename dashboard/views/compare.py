@@ -9,10 +9,10 @@ import altair as alt
 from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.columns import completed
-from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
+from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.pairs import can_be_told_apart
+from ctxbench.harness.leaderboard.scales import completed
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable, Status
 

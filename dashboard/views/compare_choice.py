@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ctxbench.harness.leaderboard import choices
-from ctxbench.harness.leaderboard.columns import scale_of, values
+from ctxbench.harness.leaderboard.scales import scale_of, values
 from ctxbench.harness.results import RunInfo, RunTable
 
 FEW, MOST = 3, 6

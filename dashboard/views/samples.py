@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import choices
-from ctxbench.harness.leaderboard.columns import Scale, scale_of
+from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.metrics import context
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.runs import CONTEXT

@@ -9,7 +9,7 @@ from ctxbench.dashboard.views.samples import belongs, named
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.columns import scale_of
+from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000

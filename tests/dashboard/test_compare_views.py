@@ -14,8 +14,7 @@ from ctxbench.dashboard.views import compare as view
 from ctxbench.dashboard.views import compare_choice as choice
 from ctxbench.dashboard.views import compare_solved as drawing
 from ctxbench.harness.leaderboard import records
-from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.leaderboard.solved import Solved, SolvedRegion, solved
+from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
 from ctxbench.harness.results import Origin, Status
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_run, make_table

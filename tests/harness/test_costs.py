@@ -17,7 +17,7 @@ from ctxbench.harness.batcher import Batcher
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, numbers, records, render
-from ctxbench.harness.leaderboard.columns import at_level
+from ctxbench.harness.leaderboard.scales import at_level
 from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
 from ctxbench.harness.runner import RunOptions
