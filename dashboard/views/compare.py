@@ -253,8 +253,6 @@ def _under() -> alt.Axis:
     return alt.Axis(format="~g", titleAnchor="end", titleAlign="right")
 
 
-
-
 def spelled(table: RunTable, *, generator: bool = False) -> str:
     """Return a run as an option: its strategy and the id that `ctxbench run` printed; with its `generator` if asked."""
     return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), table.run.id])

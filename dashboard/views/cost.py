@@ -225,8 +225,6 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
     return frozenset(undominated)
 
 
-
-
 def stage_rows(group: Group) -> list[Row]:
     """Return one row a strategy: its mean seconds a sample, by the stages that anybody knows."""
     names = labels([row.run for row in group.rows])

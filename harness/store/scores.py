@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
-from ctxbench.harness.metrics.passk import pass_at_k
+from ctxbench.harness.metrics.aggregate import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
