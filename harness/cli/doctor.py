@@ -102,8 +102,7 @@ def _gvisor() -> DoctorFinding:
 
 
 def _bubblewrap() -> list[DoctorFinding]:
-    from ctxbench.sandbox.bubblewrap import cgroups, host
-    from ctxbench.sandbox.bubblewrap.backend import available
+    from ctxbench.sandbox.bubblewrap import available, cgroups, host
 
     # Nothing is written into a home folder by asking.
     with tempfile.TemporaryDirectory(prefix="ctxbench-box-") as cache:

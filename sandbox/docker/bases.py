@@ -13,12 +13,12 @@ from ctxbench.sandbox.types import Report
 OFFICIAL = "python:3.11-slim-bookworm"
 HOME_MADE = "ctxbench-debian-base"
 """What scripts/debian_base.sh makes."""
-_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+_PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
-def local(client: Client, base_image: str) -> str | None:
+def local_base(client: Client, base_image: str) -> str | None:
     """Return the id of a local base image, preferably of `base_image`; None if there is none."""
-    for name in _names(base_image):
+    for name in _base_names(base_image):
         with engine_faults(SandboxUnavailable, "docker"):
             try:
                 return str(client.images.get(name).id)
@@ -28,7 +28,7 @@ def local(client: Client, base_image: str) -> str | None:
     return None
 
 
-def get(client: Client, name: str, report: Report) -> str:
+def base_id(client: Client, name: str, report: Report) -> str:
     """Return the id of the base image; pull it where it is not here.
 
     Raises:
@@ -45,7 +45,7 @@ def get(client: Client, name: str, report: Report) -> str:
         with engine_faults(SandboxUnavailable, "docker"):
             return str(client.images.pull(name).id)
     except SandboxUnavailable as refused:
-        image_id = local(client, name)
+        image_id = local_base(client, name)
         if image_id is None:
             raise SandboxUnavailable(
                 f"the image cannot be pulled ({refused.what})",
@@ -57,7 +57,7 @@ def get(client: Client, name: str, report: Report) -> str:
         return image_id
 
 
-def python(client: Client, base: str, cache: Path) -> str:
+def base_python(client: Client, base: str, cache: Path) -> str:
     """Return the version of a base image's Python, e.g. ``3.11``; asked once an image.
 
     Raises:
@@ -70,7 +70,7 @@ def python(client: Client, base: str, cache: Path) -> str:
         with engine_faults(SandboxUnavailable, base[:19]):
             output: bytes = client.containers.run(
                 base,
-                ["python3", "-c", _VERSION],
+                ["python3", "-c", _PRINT_VERSION],
                 entrypoint=[],
                 remove=True,
                 network_mode="none",
@@ -89,5 +89,5 @@ def python(client: Client, base: str, cache: Path) -> str:
     return version
 
 
-def _names(name: str) -> tuple[str, ...]:
+def _base_names(name: str) -> tuple[str, ...]:
     return (name, HOME_MADE) if name == OFFICIAL else (name,)
