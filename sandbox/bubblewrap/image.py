@@ -1,6 +1,6 @@
-"""The content of a box beside the system: installed wheels, the guest and the library, a small ``/etc``; and its mounts.
+"""A box's content beside the system (installed wheels, the guest and the library, a small ``/etc``), and its mounts.
 
-The folders lie in digest-named folders of the cache, built aside and renamed, readable by everybody:
+Everything lies in digest-named folders of the cache, built aside and renamed, readable by everybody:
 a box runs as a uid that owns none of it.
 """
 
