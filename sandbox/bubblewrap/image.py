@@ -19,7 +19,7 @@ from ctxbench import sandbox
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import once
+from ctxbench.sandbox.ownership import once
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report
 
 _FORMAT = 1

@@ -22,7 +22,7 @@ from ctxbench.sandbox.docker.engine import Client, answers, connected
 from ctxbench.sandbox.docker.images import BUILDS, sweep, touch
 from ctxbench.sandbox.docker.launcher import DockerLauncher
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import exclusive_lock
+from ctxbench.sandbox.ownership import exclusive_lock
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
 __all__ = ["DockerSandbox", "answers"]

@@ -30,7 +30,7 @@ from ctxbench.sandbox.docker.tree import archive
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest.capture import Output
 from ctxbench.sandbox.link import check_paths
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import owner
 from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
 
 _PAUSES = (0.0, 0.2, 1.0)

@@ -26,8 +26,7 @@ from ctxbench import sandbox
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.docker.engine import Client, absent, engine_faults, fault
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
-from ctxbench.sandbox.folders import exclusive_lock
-from ctxbench.sandbox.owners import alive, owner
+from ctxbench.sandbox.ownership import alive, exclusive_lock, owner
 from ctxbench.sandbox.types import Environment, Report
 
 REPOSITORY = "ctxbench-sandbox"

@@ -14,7 +14,7 @@ from typing import Any
 from ctxbench.sandbox.docker.box import DockerBox, attached, remove
 from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import owner
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits
 
 USERS = range(1_900_000, 1_901_024)

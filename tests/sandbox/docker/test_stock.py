@@ -19,8 +19,7 @@ from ctxbench.sandbox.docker import DockerSandbox, images
 from ctxbench.sandbox.docker.box import DockerBox
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import exclusive_lock
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import exclusive_lock, owner
 from ctxbench.sandbox.types import Environment, Limits
 from tests.helpers.cli import run_cli
 
