@@ -1,7 +1,7 @@
 """The names of controls: rows made with the answer, to check the measure itself. Nothing else may be called so.
 
 Controls are not strategies: they need the reference, so they are no plugins and run in no cell. The harness makes
-them (`harness.controls`); only their names are here, for the code that lists or refuses them.
+them (`harness.run.controls`); only their names are here, for the code that lists or refuses them.
 """
 
 from __future__ import annotations

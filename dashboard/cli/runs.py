@@ -34,7 +34,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     Nothing is written: it can be asked while a run goes on.
     """
     from ctxbench.harness.cli.board import NOTHING_CURE, NothingStored
-    from ctxbench.harness.repeat import place
+    from ctxbench.harness.run.spec import place
     from ctxbench.harness.store.reading import exists, open_reader
     from ctxbench.harness.store.work import works
 
@@ -114,7 +114,7 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
     """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import command, judging
 
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
@@ -143,7 +143,7 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
     from dataclasses import asdict
 
     from ctxbench.dashboard.views.runs import state
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import command, judging
 
     choices = work.choices
     return {

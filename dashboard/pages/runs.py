@@ -11,7 +11,7 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import runs as view
 from ctxbench.dashboard.views.tables import Order, arranged
-from ctxbench.harness.repeat import command, judging, place
+from ctxbench.harness.run.spec import command, judging, place
 from ctxbench.harness.store.attempts import faults
 from ctxbench.harness.store.work import RunWork, watched, works
 

@@ -13,7 +13,7 @@ from ctxbench.dashboard.report.bars import Axis, Bar, axis
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
 from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
-from ctxbench.harness.repeat import command
+from ctxbench.harness.run.spec import command
 from ctxbench.harness.store.work import RunWork
 
 _METRIC = "[95%]"

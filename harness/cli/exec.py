@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from ctxbench.bench.errors import MachineFault
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.completions import FileCompletion, VerdictRow
-    from ctxbench.harness.execution import Executor
+    from ctxbench.harness.run.judging import Executor
+    from ctxbench.harness.run.stored import FileCompletion, VerdictRow
     from ctxbench.harness.store import Store
 
     Work = Callable[[Executor], Generator[VerdictRow]]
@@ -74,8 +74,8 @@ def execute(
     import os
 
     from ctxbench.bench import samples as sets
-    from ctxbench.harness.completions import read
-    from ctxbench.harness.execution import open_executor
+    from ctxbench.harness.run.judging import open_executor
+    from ctxbench.harness.run.stored import read
     from ctxbench.harness.store import open_store
 
     if (file is None) == (run is None):
@@ -101,14 +101,14 @@ def execute(
 
 
 def _of_file(completions: list[FileCompletion], *, again: bool) -> tuple[int, Work]:
-    from ctxbench.harness.completions import judge, judge_all_again
+    from ctxbench.harness.run.stored import judge, judge_all_again
 
     judging = judge_all_again if again else judge
     return len(completions), lambda executor: judging(executor, completions)
 
 
 def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, again: bool) -> tuple[int, Work]:
-    from ctxbench.harness.completions import judge_run, judge_run_again
+    from ctxbench.harness.run.stored import judge_run, judge_run_again
     from ctxbench.harness.store import verdicts
     from ctxbench.harness.store.queries import run_of
 

@@ -16,7 +16,7 @@ from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.attempt import RunSummary
+    from ctxbench.harness.run.attempt import RunSummary
 
 _Outcome: TypeAlias = "tuple[list[RunSummary], CtxbenchError | None]"
 
@@ -81,7 +81,7 @@ def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | Non
 
 def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.harness import quickstart as job
-    from ctxbench.harness.runner import RunOptions, fault_of, run
+    from ctxbench.harness.run.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 
     repositories = len(sample_set.manifest["repositories"])

@@ -21,7 +21,7 @@ def rescore(*, profile: str | None, home: Home, db: str | None) -> None:
     from ctxbench.bench.errors import InputFault, UnknownName
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.metrics import PROFILES
-    from ctxbench.harness.rescoring import rescore as score_stored
+    from ctxbench.harness.run.stored import rescore as score_stored
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.queries import run_of, runs
 

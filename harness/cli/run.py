@@ -21,8 +21,8 @@ from ctxbench.harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ctxbench.harness.attempt import RunSummary
     from ctxbench.harness.generators.base import Sampling
+    from ctxbench.harness.run.attempt import RunSummary
 
 
 @click.command()
@@ -117,8 +117,8 @@ def run(
     from ctxbench.bench import samples as sets
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.runner import RunOptions, decoding
-    from ctxbench.harness.runner import run as run_strategies
+    from ctxbench.harness.run.runner import RunOptions, decoding
+    from ctxbench.harness.run.runner import run as run_strategies
     from ctxbench.harness.store import open_store
 
     sample_set = sets.load(home, samples)
@@ -160,7 +160,7 @@ def _say_decoding(sampling: Sampling, n: int) -> None:
 
 def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
     """Say what else the run asked of the model, and which completions have no verdicts; raise the run's fault."""
-    from ctxbench.harness.runner import fault_of
+    from ctxbench.harness.run.runner import fault_of
 
     if summaries and summaries[-1].remark:
         click.echo(summaries[-1].remark, err=True)

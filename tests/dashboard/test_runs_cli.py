@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.repeat import place
+from ctxbench.harness.run.spec import place
 from ctxbench.harness.store import open_store
 from tests.dashboard.stored import HARMFUL
 from tests.dashboard.test_runs_page import begun, ended

@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.testing import judge as judging
-from ctxbench.harness.repeat import ImportedFile, StoredChoices, command
+from ctxbench.harness.run.spec import ImportedFile, StoredChoices, command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import RunWork, works
 from ctxbench.sandbox import registry

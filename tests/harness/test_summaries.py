@@ -12,11 +12,11 @@ from ctxbench.bench.apis.prompts import MAX_TOKENS, summary_prompt
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.types import Language, Place
-from ctxbench.harness.batcher import Batcher
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.run.batching import Batcher
+from ctxbench.harness.run.machinery import Spent, Summaries
 from ctxbench.harness.store.records import StoredGeneration
-from ctxbench.harness.summaries import Spent, Summaries
 
 
 class Memory:

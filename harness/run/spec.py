@@ -1,19 +1,106 @@
-"""Commands that repeat a stored run: the same choices, and so the same run id. Pure, no I/O.
-
-Options that change a run's speed and none of its numbers (workers, a generator's concurrency, the name of the variable
-with its key) are not stored, so no command can name them. Another version of ctxbench, of a strategy or of the sample
-set gives another id.
-"""
+"""`RunSpec`: every choice that decides a run's numbers, in one frozen record whose digest is the run's id."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
 from typing import Any
 
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.types import Sample
+from ctxbench.harness.generators.base import Sampling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """All choices of a run. Two runs with equal specs have equal ids and are one run, continued."""
+
+    samples: str
+    """Name of the sample set."""
+    samples_digest: str
+    limit: int | None = None
+    """How many samples were chosen of the set; None for all."""
+    strategy: str
+    """Canonical spec."""
+    strategy_version: str
+    """Digest of the files that define it."""
+    generator: str
+    """Canonical spec."""
+    generator_version: str
+    coder: str
+    """The coder that measured context gain: spec and version; empty if none did."""
+    sampling: Sampling
+    n: int = 1
+    """Completions a sample."""
+    seed: int = 0
+    tokenizer: str
+    """The tokenizer that budgets are counted with."""
+    code: str
+    """Version of ctxbench."""
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of a digest over every field."""
+        fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
+        return sha256(json.dumps(fields, sort_keys=True))[:12]
+
+
+def sampling_key(sampling: Sampling) -> str:
+    """Return the decoding parameters as text, equal for equal parameters."""
+    return json.dumps(_fields(sampling), sort_keys=True)
+
+
+def _fields(sampling: Sampling) -> dict[str, Any]:
+    """Return the parameters by name, without `fim` if it is off: keys from before it existed stay as they were."""
+    fields = dataclasses.asdict(sampling)
+    if not fields["fim"]:
+        del fields["fim"]
+    return fields
+
+
+def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
+    """Return the samples of a run, in the order in which they are done.
+
+    Under a limit they are taken from the repositories in turn, within a repository in an order that is as good as
+    random and always the same: a smaller limit's samples are part of a larger one's. They are done in the set's order,
+    one repository after the other, so that few indices are in memory at a time.
+
+    Raises:
+        InputFault: if the limit is less than 1.
+    """
+    if limit is not None and limit < 1:
+        raise InputFault(f"a limit of {limit} samples leaves none", cure="give --limit 1 or more")
+    if limit is None or limit >= len(samples):
+        return tuple(samples)
+    by_repo: dict[str, list[Sample]] = defaultdict(list)
+    for sample in sorted(samples, key=lambda sample: sha256(sample.id)):
+        by_repo[sample.repo].append(sample)
+    turns = chain.from_iterable(zip_longest(*(by_repo[repo] for repo in sorted(by_repo))))
+    ids = {sample.id for sample in islice((sample for sample in turns if sample is not None), limit)}
+    return tuple(sample for sample in samples if sample.id in ids)
+
+
+def unfinished_samples(
+    planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()
+) -> tuple[Sample, ...]:
+    """Return the samples that have no result yet, in the plan's order.
+
+    Args:
+        planned: all samples of the run.
+        finished: the ids of those that have a result.
+        failed: ids of samples that come last, as they are likely to fail again.
+    """
+    finished_ids, failed_ids = frozenset(finished), frozenset(failed)
+    unfinished = [sample for sample in planned if sample.id not in finished_ids]
+    return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
+
 
 PROGRAM = "ctxbench"
 _GREEDY = (0.0, 1.0)
@@ -35,7 +122,7 @@ class StoredChoices:
     """Completions a sample."""
     seed: int
     sampling: str
-    """How they were decoded, as JSON (`harness.runspec.sampling_key`)."""
+    """How they were decoded, as JSON (`sampling_key`)."""
     sandbox: str = ""
     """Back end that judged its functions; empty if unknown."""
 

@@ -25,11 +25,10 @@ from typing import Protocol
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
-from ctxbench.harness.accounting import stored
 from ctxbench.harness.generators.base import Generator, Request, Response, accounted
-from ctxbench.harness.inflight import InFlight, Outcome, Slot
-from ctxbench.harness.prices import Prices
-from ctxbench.harness.runspec import sampling_key
+from ctxbench.harness.prices import Prices, Rate
+from ctxbench.harness.run.inflight import InFlight, Outcome, Slot
+from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.records import StoredGeneration
 from ctxbench.harness.store.rows import clean
@@ -204,3 +203,37 @@ class Batcher:
             return dataclasses.replace(response, text=clean(response.text))
         what = "an answer reports an impossible end, number of tokens or number of seconds"
         return MachineFault(what, where=self._spec, cure="see that the generator is well: `ctxbench generator check`")
+
+
+def price(response: Response, rate: Rate | None) -> float | None:
+    """Return what an answer costs in US dollars; None if the rate is unknown."""
+    if rate is None:
+        return None
+    return rate.price(
+        tokens_in=response.tokens_in,
+        tokens_out=response.tokens_out,
+        cached=response.cached,
+        seconds=response.seconds,
+    )
+
+
+def stored(
+    id_: str, request: Request, response: Response, *, spec: str, version: str, rate: Rate | None
+) -> StoredGeneration:
+    """Return the row of an answer of the generator with that spec, version and rate."""
+    return StoredGeneration(
+        id=id_,
+        generator=spec,
+        version=version,
+        prompt_digest=request.prompt.digest,
+        prompt=request.prompt.text,
+        sampling=sampling_key(request.sampling),
+        idx=request.index,
+        text=response.text,
+        finish=response.finish,
+        tokens_in=response.tokens_in,
+        tokens_out=response.tokens_out,
+        seconds=response.seconds,
+        cached=response.cached,
+        price=price(response, rate),
+    )

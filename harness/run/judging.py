@@ -8,28 +8,32 @@ machine fault and never stored, so that the work is done again. The judge owns s
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from ctxbench.bench import records
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
-from ctxbench.harness.batcher import Stopped
+from ctxbench.harness.run.batching import Stopped
+from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.records import StoredVerdict
 from ctxbench.harness.store.rows import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.verdict import sample_digest, stored, verdict_key
+from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
@@ -311,3 +315,113 @@ def open_executor(
 
 def _stopped() -> Stopped:
     return Stopped("the run was stopped", cure="run the same command again to go on")
+
+
+def judged(answered: AnsweredSample, executor: Executor | None) -> AnsweredSample:
+    """Return an answered sample with the verdicts of its completions; empty completions need none.
+
+    Raises:
+        MachineFault: if one of them fails; the others are kept in the store.
+    """
+    if executor is None or not answered.sample.tested:
+        return answered
+    futures = [
+        executor.submit(answered.sample, completion.text) if completion.text.strip() else None
+        for completion in answered.completions
+    ]
+    completions = [
+        completion if future is None else dataclasses.replace(completion, verdict=executor.wait(future))
+        for completion, future in zip(answered.completions, futures, strict=True)
+    ]
+    return dataclasses.replace(answered, completions=tuple(completions))
+
+
+def judge_stored(
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
+) -> Iterator[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]]:
+    """Judge completions of a stored run, and store the score of each as soon as it is known; in their order.
+
+    Args:
+        store: where the run is.
+        executor: gives verdicts.
+        sample_set: the run's samples.
+        run: its id.
+        lacking: the completions to judge, see `verdicts.unjudged`.
+    """
+    samples = {sample.id: sample for sample in sample_set.samples}
+    futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
+    for completion, future in futures:
+        try:
+            verdict = executor.wait(future)
+        except MachineFault as fault:
+            yield completion, fault
+            continue
+        verdicts.link(store, run, completion.sample_id, {completion.idx: verdict})
+        yield completion, verdict
+
+
+def judge_again(
+    executor: Executor, sample_set: SampleSet, judged_completions: Sequence[JudgedCompletion]
+) -> Iterator[tuple[JudgedCompletion, Rejudgement | MachineFault]]:
+    """Judge completions of a stored run once more, equal ones once; in their order.
+
+    Args:
+        executor: gives verdicts.
+        sample_set: the run's samples.
+        judged_completions: the completions to judge, see `verdicts.judged`.
+    """
+    samples = {sample.id: sample for sample in sample_set.samples}
+    begun: dict[str, Future[Rejudgement]] = {}
+    for completion in judged_completions:
+        if completion.key not in begun:
+            begun[completion.key] = executor.again(samples[completion.sample_id], completion.text, completion.key)
+    for completion in judged_completions:
+        try:
+            yield completion, executor.wait(begun[completion.key])
+        except MachineFault as fault:
+            yield completion, fault
+
+
+RULES = "1"
+"""Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""
+OUTPUT_KEPT = 16_384
+"""Characters of a job's output that are stored; its first and last half."""
+
+
+def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
+    """Return a digest of a sample, its answer and tests, and how its repository's tests are run."""
+    entry = sample_set.manifest["repositories"].get(sample.repo, {})
+    parts = [
+        records.from_sample(sample),
+        records.from_reference(sample_set.references[sample.id]),
+        {name: entry.get(name) for name in ("snapshot", "tests")},
+    ]
+    return sha256(json.dumps(parts, sort_keys=True))
+
+
+def verdict_key(sample: str, text: str, image: str) -> str:
+    """Return the key of a verdict from the sample's digest, the whole function and the image."""
+    return sha256("\n".join((RULES, sample, sha256(text), image)))
+
+
+def stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
+    """Return the row of a judgement, without the middle of a long output."""
+    output = judgement.output
+    if len(output) > OUTPUT_KEPT:
+        half = OUTPUT_KEPT // 2
+        output = f"{output[:half]}\n[… {len(output) - 2 * half} characters left out …]\n{output[-half:]}"
+    return StoredVerdict(
+        key=key,
+        sample_digest=content,
+        text_digest=sha256(text),
+        image=image,
+        sandbox=sandbox,
+        verdict=str(judgement.verdict),
+        reason=" ".join(judgement.reason.split()),
+        tests_run=judgement.tests_run,
+        output=output,
+        seconds=judgement.seconds,
+        peak_bytes=judgement.peak_bytes,
+        flags=judgement.flags,
+        earlier=" ".join(judgement.earlier.split()),
+    )

@@ -16,19 +16,16 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Sample
-from ctxbench.harness import plan
-from ctxbench.harness.asking import AnsweredSample, Asker
 from ctxbench.harness.cells import StrategyFault
-from ctxbench.harness.controls import Controls
-from ctxbench.harness.execution import Executor
 from ctxbench.harness.generators.base import Sampling, TooLong
-from ctxbench.harness.judging import judge_stored, judged
-from ctxbench.harness.machinery import Machinery
-from ctxbench.harness.pace import WorkPace
-from ctxbench.harness.portion import Portion
 from ctxbench.harness.results import Load
-from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import SampleScorer
+from ctxbench.harness.run.controls import Controls
+from ctxbench.harness.run.judging import Executor, judge_stored, judged
+from ctxbench.harness.run.machinery import Machinery
+from ctxbench.harness.run.portions import Portion, UnderWay, WorkPace
+from ctxbench.harness.run.sample import AnsweredSample, Asker
+from ctxbench.harness.run.scoring import SampleScorer
+from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.attempts import failed_on
 from ctxbench.harness.store.claims import attempt_key
@@ -37,7 +34,6 @@ from ctxbench.harness.store.queries import counts
 from ctxbench.harness.store.records import StoredFault
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
-from ctxbench.harness.underway import UnderWay
 from ctxbench.strategies.controls import NAMES as CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
@@ -143,7 +139,7 @@ class Attempt:
     def go(self, progress: Progress) -> RunSummary:
         """Complete what is missing, and record the end of the attempt even if it is interrupted."""
         run = self._store.add_run(self._spec, self._planned)
-        missing = plan.missing(self._planned, self._store.finished(run), failed_on(self._store, run))
+        missing = unfinished_samples(self._planned, self._store.finished(run), failed_on(self._store, run))
         lacking = self._lacking() if self._machinery.judges else []
         tally = _Tally()
         if missing or lacking:

@@ -20,21 +20,20 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness import plan, prices
-from ctxbench.harness.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary
-from ctxbench.harness.bits import Bits
+from ctxbench.harness import prices
 from ctxbench.harness.cells import StrategyBounds, StrategyCard, copies, open_cells
-from ctxbench.harness.controls import card_of
 from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.execution import OpenJudge, open_executor, open_judge
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.machinery import Machinery, open_machinery
-from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import SampleScorer
+from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary
+from ctxbench.harness.run.controls import card_of
+from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
+from ctxbench.harness.run.machinery import Machinery, open_machinery
+from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.scoring import Bits, SampleScorer
+from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.tools import open_tools
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""
@@ -112,7 +111,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     choices = choices or RunOptions()
     if choices.n < 1:
         raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
-    planned = plan.choose(sample_set.samples, choices.limit)
+    planned = planned_samples(sample_set.samples, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
     machines = _machines(home, choices) | machines
