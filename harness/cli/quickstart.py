@@ -9,9 +9,8 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_option
 from ctxbench.harness.cli.progress import progress, say
-from ctxbench.harness.cli.samples_functions import sandbox_option
 from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from ctxbench.harness.cli.board import read_tables
-    from ctxbench.harness.cli.leaderboard import printed
+    from ctxbench.harness.cli.leaderboard import printed, read_tables
     from ctxbench.harness.leaderboard import board
     from ctxbench.harness.store import open_store
 

@@ -8,8 +8,7 @@ import sys
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, format_option, home_option
-from ctxbench.harness.cli.samples_functions import sandbox_option
+from ctxbench.harness.cli.options import db_option, format_option, home_option, sandbox_option
 
 _WIDEST = 120
 
