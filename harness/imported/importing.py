@@ -15,8 +15,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness import imported
 from ctxbench.harness.imported.conversion import generation, new_samples, remarks, spec_of, unscored
 from ctxbench.harness.imported.matching import Labels, Matched, matched
-from ctxbench.harness.run.attempt import Progress
-from ctxbench.harness.run.runner import silent
+from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec

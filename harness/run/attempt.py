@@ -6,7 +6,7 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -38,11 +38,17 @@ from ctxbench.strategies.controls import NAMES as CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
+Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
+"""Strategy, sample, decoding, completions -> the answered sample."""
 GIVE_UP_AFTER = 5
 """Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
 _LOG = logging.getLogger(__name__)
-Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
-"""Strategy, sample, decoding, completions -> the answered sample."""
+
+
+@contextlib.contextmanager
+def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
+    """Show no progress."""
+    yield lambda _: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +128,7 @@ class Attempt:
             sample_set: what is completed.
             snapshots: reads the repositories; called only if something is missing.
             machinery: cells, model and threads of the run.
-            spec: the run.
+            spec: the run, which is stored already.
             planned: its samples.
             scorer: scores completions.
             executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.
@@ -138,15 +144,14 @@ class Attempt:
 
     def go(self, progress: Progress) -> RunSummary:
         """Complete what is missing, and record the end of the attempt even if it is interrupted."""
-        run = self._store.add_run(self._spec, self._planned)
-        missing = unfinished_samples(self._planned, self._store.finished(run), failed_on(self._store, run))
+        missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._machinery.judges else []
         tally = _Tally()
         if missing or lacking:
             self._try(missing, lacking, tally, progress)
-        stored = counts(self._store, run)
+        stored = counts(self._store, self._run)
         return RunSummary(
-            run=run,
+            run=self._run,
             strategy=self._spec.strategy,
             scored=stored.scored,
             model_failed=stored.model_failed,
@@ -156,8 +161,8 @@ class Attempt:
             too_long=tally.too_long,
             judges=self._machinery.judges,
             unjudged=len(self._lacking()),
-            passes=tuple(verdicts.passes(self._store, run, self._spec.n)) if self._functions else (),
-            all_equal=verdicts.all_equal(self._store, run) if self._spec.n > 1 else False,
+            passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
+            all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
             gave_up=tally.gave_up,
             remark=self._machinery.summaries.spent.remark,
         )

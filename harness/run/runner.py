@@ -6,9 +6,8 @@ Strategies get queries and views; references are read here, after the strategy h
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,13 +24,13 @@ from ctxbench.harness.cells import StrategyBounds, StrategyCard, copies, open_ce
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary
+from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
 from ctxbench.harness.run.controls import card_of
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
 from ctxbench.harness.run.machinery import Machinery, open_machinery
 from ctxbench.harness.run.programs import open_tools
 from ctxbench.harness.run.scoring import Bits, SampleScorer
-from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
 
@@ -39,7 +38,6 @@ LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""
 SEVERAL = (0.8, 0.95)
 """Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
-GREEDY = (0.0, 1.0)
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
 _AGAIN = "run the same command again"
@@ -65,12 +63,6 @@ class RunOptions:
     """Processor time that a strategy may take for one sample; waiting for the model does not count."""
     fim: bool = False
     """Whether the model is shown what follows the cursor; strategies never are."""
-
-
-@contextlib.contextmanager
-def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
-    """Show no progress."""
-    yield lambda _: None
 
 
 def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
@@ -114,13 +106,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     planned = planned_samples(sample_set.samples, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
-    machines = _machines(home, choices) | machines
-    machines["hidden"] = kept_from_strategies(home, store.where, sample_set)
-    if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
-        # Opened only when something is missing.
-        machines["executor"] = functools.partial(
-            open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
-        )
+    machines = _machines(home, store, sample_set, planned, choices, judges) | machines
     with open_machinery(store, generator, **machines) as machinery:
         cards = [card_of(spec, machinery.cells) for spec in strategies]
         for card in cards:
@@ -144,16 +130,24 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     return summaries
 
 
-def _machines(home: Home, choices: RunOptions) -> dict[str, Any]:
-    """Return the arguments of `open_machinery` that a user's options decide."""
+def _machines(
+    home: Home, store: Store, sample_set: SampleSet, planned: Sequence[Sample], choices: RunOptions, judges: OpenJudge
+) -> dict[str, Any]:
+    """Return the arguments of `open_machinery`."""
     machines: dict[str, Any] = {
         "cache": home.cache,
         "workers": choices.workers,
         "prices": prices.of_home(home),
         "cells": functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
+        "hidden": kept_from_strategies(home, store.where, sample_set),
     }
     if choices.sandbox != NO_SANDBOX:
         machines["tools"] = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+        if any(sample.tested for sample in planned):
+            # Opened only when something is missing.
+            machines["executor"] = functools.partial(
+                open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
+            )
     return machines
 
 

@@ -1,4 +1,9 @@
-"""`RunSpec`: every choice that decides a run's numbers, in one frozen record whose digest is the run's id."""
+"""`RunSpec`: the choices that decide a run's numbers; the samples that it plans, and the command that repeats it. Pure.
+
+Options that change a run's speed and none of its numbers (workers, a generator's concurrency, the name of the variable
+with its key) are not stored, so no command can name them. Another version of ctxbench, of a strategy or of the sample
+set gives another id.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,10 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Sampling
+
+PROGRAM = "ctxbench"
+GREEDY = (0.0, 1.0)
+"""Temperature and top-p of decoding where none are chosen and one completion a sample is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +111,6 @@ def unfinished_samples(
     return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
 
 
-PROGRAM = "ctxbench"
-_GREEDY = (0.0, 1.0)
-"""Temperature and top-p that ``ctxbench run`` takes for one completion a sample when none is given."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChoices:
     """The choices of a run, as the store keeps them."""
@@ -142,7 +146,7 @@ class ImportedFile:
     """Labels to name: all, or, if one file holds several runs, those that all of them share."""
 
 
-def command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
+def repeat_command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
     """Return the command line that makes a run again, quoted for a POSIX shell.
 
     Args:
@@ -154,7 +158,7 @@ def command(run: StoredChoices, file: ImportedFile | None = None, *, options: Se
     return shlex.join([PROGRAM, *words])
 
 
-def place(home: Home, url: str, shown_url: str) -> list[str]:
+def place_options(home: Home, url: str, shown_url: str) -> list[str]:
     """Return the options that say where things are kept.
 
     Args:
@@ -169,7 +173,7 @@ def place(home: Home, url: str, shown_url: str) -> list[str]:
     return words
 
 
-def judging(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
+def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
     """Return the command line that judges the stored completions of a run that have no verdict yet.
 
     Args:
@@ -197,7 +201,7 @@ def _decoding(run: StoredChoices) -> list[str]:
     temperature, top_p = float(decoding["temperature"]), float(decoding["top_p"])
     words = ["--fim"] if decoding.get("fim") else []
     # The defaults of several completions depend on their kind, so their options are always written.
-    if run.n > 1 or (temperature, top_p) != _GREEDY:
+    if run.n > 1 or (temperature, top_p) != GREEDY:
         words = ["--temperature", repr(temperature), "--top-p", repr(top_p), *words]
     return words
 

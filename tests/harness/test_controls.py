@@ -14,8 +14,8 @@ from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.diagnostics.gains import diagnose, find
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
+from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.controls import card_of, defining_files, oracle_prompt, stored_prompt
-from ctxbench.harness.run.runner import silent
 from ctxbench.harness.run.sample import OVERFLOW
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
