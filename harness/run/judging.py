@@ -1,4 +1,4 @@
-"""`Executor`: verdicts of completions of functions; none is computed twice.
+"""Verdicts of completions of functions, by an `Executor`; none is computed twice.
 
 A verdict is looked up in the store; if it is not there, the judge runs the tests and the verdict is stored. Equal work
 that several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import threading
 import time
@@ -33,7 +34,7 @@ from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.records import StoredVerdict
 from ctxbench.harness.store.rows import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
+from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
@@ -41,6 +42,10 @@ _AGAIN = 0.25
 """Seconds between two looks at tests that another process runs."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
+RULES = "1"
+"""Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""
+OUTPUT_KEPT = 16_384
+"""Characters of a job's output that are stored; its first and last half."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 
 
@@ -167,19 +172,18 @@ class Executor:
     def _again(self, sample: Sample, text: str, key: str | None, times: Mapping[str, int]) -> Rejudgement:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = key or verdict_key(content, text, image)
+        judge = functools.partial(self._judged, sample, text, key, content, image)
         with self._claimed(sample, key):
             before = verdicts.counting(self._store, [key], most=times.get(key, 0)).get(key)
             if before is None:
-                first = stored(key, content, text, image, self.sandbox, self._judged(sample, text))
-                added = verdicts.add(self._store, first)
+                added = verdicts.add(self._store, judge())
                 return Rejudgement(before=added, anew=(), counts=added)
             anew = verdicts.later(self._store, key, times.get(key, 0))
             if not anew:
-                anew.append(stored(key, content, text, image, self.sandbox, self._judged(sample, text)))
+                anew.append(judge())
                 verdicts.add_again(self._store, key, anew[0], counts=False)
             if len(anew) == 1 and verdicts.passed(anew[0]) != verdicts.passed(before):
-                judgement = self._judged(sample, text, alone=True)
-                anew.append(stored(key, content, text, image, self.sandbox, judgement))
+                anew.append(judge(alone=True))
                 agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
                 verdicts.add_again(self._store, key, anew[1], counts=agrees)
             counts = verdicts.counting(self._store, [key])[key]
@@ -200,15 +204,11 @@ class Executor:
             self._under_way.pop(key, None)
 
     def _find(self, sample: Sample, text: str) -> StoredVerdict:
-        image = self._image(sample)
-        content = sample_digest(self._set, sample)
+        image, content = self._image(sample), sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
         with self._claimed(sample, key):
             verdict = verdicts.counting(self._store, [key]).get(key)
-            if verdict is not None:
-                return verdict
-            judgement = self._judged(sample, text)
-            return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
+            return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     @contextlib.contextmanager
     def _claimed(self, sample: Sample, key: str) -> Iterator[None]:
@@ -228,7 +228,10 @@ class Executor:
         if sample.repo in self._lost:
             raise self._lost[sample.repo]
 
-    def _judged(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+    def _judged(
+        self, sample: Sample, text: str, key: str, content: str, image: str, *, alone: bool = False
+    ) -> StoredVerdict:
+        """Run a sample's tests and return the row of their verdict, which is not stored yet."""
         self._check(sample)
         try:
             judgement = self._judge.judge(sample, text, alone=alone)
@@ -238,7 +241,7 @@ class Executor:
             raise self._fault(sample, judgement.reason or "the sandbox was lost")
         with self._lock:
             self._broken[sample.repo] = 0
-        return judgement
+        return _stored(key, content, text, image, self.sandbox, judgement)
 
     def _image(self, sample: Sample) -> str:
         """Return the image of a sample's repository, built once for all threads; a fault is remembered too."""
@@ -360,34 +363,6 @@ def judge_stored(
         yield completion, verdict
 
 
-def judge_again(
-    executor: Executor, sample_set: SampleSet, judged_completions: Sequence[JudgedCompletion]
-) -> Iterator[tuple[JudgedCompletion, Rejudgement | MachineFault]]:
-    """Judge completions of a stored run once more, equal ones once; in their order.
-
-    Args:
-        executor: gives verdicts.
-        sample_set: the run's samples.
-        judged_completions: the completions to judge, see `verdicts.judged`.
-    """
-    samples = {sample.id: sample for sample in sample_set.samples}
-    begun: dict[str, Future[Rejudgement]] = {}
-    for completion in judged_completions:
-        if completion.key not in begun:
-            begun[completion.key] = executor.again(samples[completion.sample_id], completion.text, completion.key)
-    for completion in judged_completions:
-        try:
-            yield completion, executor.wait(begun[completion.key])
-        except MachineFault as fault:
-            yield completion, fault
-
-
-RULES = "1"
-"""Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""
-OUTPUT_KEPT = 16_384
-"""Characters of a job's output that are stored; its first and last half."""
-
-
 def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
     """Return a digest of a sample, its answer and tests, and how its repository's tests are run."""
     entry = sample_set.manifest["repositories"].get(sample.repo, {})
@@ -404,7 +379,7 @@ def verdict_key(sample: str, text: str, image: str) -> str:
     return sha256("\n".join((RULES, sample, sha256(text), image)))
 
 
-def stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
+def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
     """Return the row of a judgement, without the middle of a long output."""
     output = judgement.output
     if len(output) > OUTPUT_KEPT:

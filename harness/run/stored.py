@@ -1,14 +1,13 @@
-"""Judge completions for `ctxbench exec`: those of a file, read strictly, and those of stored runs."""
+"""Work on completions after their run: judge those of files and of stored runs, and score stored ones anew."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
@@ -17,14 +16,14 @@ from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
 from ctxbench.harness.imported.ctxbench import completions
-from ctxbench.harness.run.judging import Executor, Rejudgement, judge_again, judge_stored
+from ctxbench.harness.run.attempt import Progress
+from ctxbench.harness.run.judging import Executor, Rejudgement, judge_stored
 from ctxbench.harness.run.scoring import has_answer, profiles_of, text_scores
 from ctxbench.harness.store.records import StoredFault, StoredVerdict
 from ctxbench.harness.store.scores import UnscoredCompletion, add_scores, unscored
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
 
-T = TypeVar("T")
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {
     "verdict": "FAILED",
@@ -35,6 +34,8 @@ _EMPTY: Mapping[str, Any] = {
     "flags": [],
 }
 """Verdict of a completion of nothing but blanks, which needs no test."""
+_CHUNK = 100
+"""Completions whose scores are stored together: as many are lost at most when the work is interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,76 +83,66 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
     return file_completions
 
 
-def judge(executor: Executor, file_completions: Sequence[FileCompletion]) -> Generator[VerdictRow]:
-    """Yield the verdict of each completion, in order; all are submitted at once."""
-    futures = [
-        executor.submit(completion.sample, completion.text) if completion.text.strip() else None
-        for completion in file_completions
-    ]
-    for completion, future in zip(file_completions, futures, strict=True):
-        labels = {"sample": completion.sample.id, "index": completion.index}
-        row = VerdictRow(record={**labels, **_EMPTY})
-        if future is not None:
-            outcome = _outcome(executor, future)
-            row = _row(labels, outcome)
-        yield dataclasses.replace(row, record={**row.record, **completion.labels})
+def judge_file(
+    executor: Executor, completions_of_file: Sequence[FileCompletion], *, again: bool = False
+) -> Generator[VerdictRow]:
+    """Yield the verdict of each completion of a file, in order; all are submitted at once, equal ones once.
 
-
-def judge_all_again(executor: Executor, file_completions: Sequence[FileCompletion]) -> Generator[VerdictRow]:
-    """Yield new verdicts of completions of a file, in order; those without a verdict get their first."""
-    futures: dict[tuple[str, str], Future[Rejudgement]] = {}
-    for completion in file_completions:
-        if completion.text.strip() and (completion.sample.id, completion.text) not in futures:
-            futures[completion.sample.id, completion.text] = executor.again(completion.sample, completion.text)
-    for completion in file_completions:
+    Args:
+        executor: gives verdicts.
+        completions_of_file: as `read` returns them.
+        again: whether those that have a verdict are judged once more.
+    """
+    submit: Callable[[Sample, str], Future[Any]] = executor.again if again else executor.submit
+    futures: dict[tuple[str, str], Future[Any]] = {}
+    for completion in completions_of_file:
+        key = (completion.sample.id, completion.text)
+        if completion.text.strip() and key not in futures:
+            futures[key] = submit(completion.sample, completion.text)
+    for completion in completions_of_file:
         labels = {"sample": completion.sample.id, "index": completion.index}
         future = futures.get((completion.sample.id, completion.text))
-        row = VerdictRow(record={**labels, **_EMPTY})
-        if future is not None:
-            outcome = _outcome(executor, future)
-            row = _row_again(labels, outcome)
+        row = VerdictRow(record={**labels, **_EMPTY}) if future is None else _row(labels, _outcome(executor, future))
         yield dataclasses.replace(row, record={**row.record, **completion.labels})
-
-
-def judge_run_again(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, judged: Sequence[JudgedCompletion]
-) -> Generator[VerdictRow]:
-    """Yield new verdicts of completions of a stored run that have verdicts; the old ones stay stored."""
-    rows = (
-        _row_again({"sample": completion.sample_id, "index": completion.idx}, outcome)
-        for completion, outcome in judge_again(executor, sample_set, judged)
-    )
-    return _attempted(store, run, f"tests again in {executor.sandbox}", rows, len(judged))
-
-
-def _row_again(labels: Mapping[str, Any], outcome: Rejudgement | MachineFault) -> VerdictRow:
-    if isinstance(outcome, MachineFault):
-        return VerdictRow(record={**labels, **_broken_fields(outcome)}, fault=outcome)
-    more = {"before": outcome.before.verdict, "anew": [verdict.verdict for verdict in outcome.anew]}
-    return VerdictRow(record={**labels, **_verdict_fields(outcome.counts), **more}, changed=outcome.changed)
 
 
 def judge_run(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
 ) -> Generator[VerdictRow]:
     """Yield verdicts of completions of a stored run, which get their scores."""
-    rows = (
-        _row({"sample": completion.sample_id, "index": completion.idx}, outcome)
-        for completion, outcome in judge_stored(store, executor, sample_set, run, lacking)
-    )
-    if lacking:
-        yield from _attempted(store, run, f"tests in {executor.sandbox}", rows, len(lacking))
+    outcomes = judge_stored(store, executor, sample_set, run, lacking)
+    return _attempted(store, run, f"tests in {executor.sandbox}", outcomes, len(lacking))
 
 
-def _attempted(store: Store, run: str, words: str, rows: Iterable[VerdictRow], total: int) -> Generator[VerdictRow]:
+def judge_run_again(
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, judged: Sequence[JudgedCompletion]
+) -> Generator[VerdictRow]:
+    """Yield new verdicts of completions of a stored run that have verdicts; the old ones stay stored."""
+    samples = {sample.id: sample for sample in sample_set.samples}
+    futures: dict[str, Future[Rejudgement]] = {}
+    for completion in judged:
+        if completion.key not in futures:
+            futures[completion.key] = executor.again(samples[completion.sample_id], completion.text, completion.key)
+    outcomes = ((completion, _outcome(executor, futures[completion.key])) for completion in judged)
+    return _attempted(store, run, f"tests again in {executor.sandbox}", outcomes, len(judged))
+
+
+def _attempted(
+    store: Store,
+    run: str,
+    words: str,
+    outcomes: Iterable[tuple[UnjudgedCompletion | JudgedCompletion, StoredVerdict | Rejudgement | MachineFault]],
+    total: int,
+) -> Generator[VerdictRow]:
     """Yield rows as an attempt at a run, with its faults and its end recorded."""
     finished, reason = 0, "interrupted"
     with store.claims() as claims:
         attempt = store.start_attempt(run, words, claims=claims)
         try:
-            for row in rows:
+            for completion, outcome in outcomes:
+                row = _row({"sample": completion.sample_id, "index": completion.idx}, outcome)
                 if row.fault is not None:
-                    fault = StoredFault(sample_id=row.record["sample"], kind="machine", message=str(row.fault))
+                    fault = StoredFault(sample_id=completion.sample_id, kind="machine", message=str(row.fault))
                     store.add_fault(attempt, fault)
                 finished += row.fault is None
                 yield row
@@ -160,17 +151,22 @@ def _attempted(store: Store, run: str, words: str, rows: Iterable[VerdictRow], t
             store.end_attempt(attempt, reason=reason, finished=finished, missing=total - finished)
 
 
-def _outcome(executor: Executor, future: Future[T]) -> T | MachineFault:
+def _outcome(executor: Executor, future: Future[Any]) -> Any:
+    """Return the verdict or the rejudgement that a future brings, or the fault in its place."""
     try:
         return executor.wait(future)
     except MachineFault as fault:
         return fault
 
 
-def _row(labels: Mapping[str, Any], outcome: StoredVerdict | MachineFault) -> VerdictRow:
+def _row(labels: Mapping[str, Any], outcome: StoredVerdict | Rejudgement | MachineFault) -> VerdictRow:
     if isinstance(outcome, MachineFault):
-        return VerdictRow(record={**labels, **_broken_fields(outcome)}, fault=outcome)
-    return VerdictRow(record={**labels, **_verdict_fields(outcome)})
+        broken = {"verdict": str(Verdict.BROKEN), "reason": str(outcome)}
+        return VerdictRow(record={**labels, **_EMPTY, **broken}, fault=outcome)
+    if isinstance(outcome, StoredVerdict):
+        return VerdictRow(record={**labels, **_verdict_fields(outcome)})
+    more = {"before": outcome.before.verdict, "anew": [verdict.verdict for verdict in outcome.anew]}
+    return VerdictRow(record={**labels, **_verdict_fields(outcome.counts), **more}, changed=outcome.changed)
 
 
 def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
@@ -183,15 +179,6 @@ def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
         "flags": list(verdict.flags),
         **({"earlier": verdict.earlier} if verdict.earlier else {}),
     }
-
-
-def _broken_fields(fault: MachineFault) -> Mapping[str, Any]:
-    return {**_EMPTY, "verdict": str(Verdict.BROKEN), "reason": str(fault)}
-
-
-Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
-_CHUNK = 100
-"""Completions whose scores are stored together: as many are lost at most when the work is interrupted."""
 
 
 def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, progress: Progress) -> int:
@@ -215,7 +202,6 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
         if profiles_of(samples[completion.sample_id], (profile,))
         and has_answer(sample_set.references[completion.sample_id])
     ]
-
     if not lacking:
         return 0
 
