@@ -15,7 +15,6 @@ Whatever happens, every caller gets its answers or the fault; a request's fault 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -178,10 +177,28 @@ class Batcher:
         self._in_flight.looked_up(slots, self._store.generations(ids), mine)
 
     def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
-        row = functools.partial(stored, spec=self._spec, version=self.generator.version, rate=self.rate)
-        generations = [row(slot.id, slot.request, answer) for slot, answer in answered if isinstance(answer, Response)]
+        generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if generations:
             self._store.add_generations(generations)
+
+    def _row(self, slot: Slot, response: Response) -> StoredGeneration:
+        request = slot.request
+        return StoredGeneration(
+            id=slot.id,
+            generator=self._spec,
+            version=self.generator.version,
+            prompt_digest=request.prompt.digest,
+            prompt=request.prompt.text,
+            sampling=sampling_key(request.sampling),
+            idx=request.index,
+            text=response.text,
+            finish=response.finish,
+            tokens_in=response.tokens_in,
+            tokens_out=response.tokens_out,
+            seconds=response.seconds,
+            cached=response.cached,
+            price=price(response, self.rate),
+        )
 
     def _lane(self) -> None:
         while batch := self._in_flight.next_batch():
@@ -214,26 +231,4 @@ def price(response: Response, rate: Rate | None) -> float | None:
         tokens_out=response.tokens_out,
         cached=response.cached,
         seconds=response.seconds,
-    )
-
-
-def stored(
-    id_: str, request: Request, response: Response, *, spec: str, version: str, rate: Rate | None
-) -> StoredGeneration:
-    """Return the row of an answer of the generator with that spec, version and rate."""
-    return StoredGeneration(
-        id=id_,
-        generator=spec,
-        version=version,
-        prompt_digest=request.prompt.digest,
-        prompt=request.prompt.text,
-        sampling=sampling_key(request.sampling),
-        idx=request.index,
-        text=response.text,
-        finish=response.finish,
-        tokens_in=response.tokens_in,
-        tokens_out=response.tokens_out,
-        seconds=response.seconds,
-        cached=response.cached,
-        price=price(response, rate),
     )

@@ -21,7 +21,7 @@ from ctxbench.bench.types import Kind, Language, Query, Reference, Sample, Use
 from ctxbench.harness.cells import Cells, StrategyCard
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics import identifiers
-from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, keep
+from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
 from ctxbench.harness.run.scoring import behind_cursor
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies import apis
@@ -79,7 +79,7 @@ class Controls:
         if name == STORED:
             return self._asker.complete(sample, stored_prompt(query, sample), sampling, n)
         prompt = infile_prompt(query, WHOLE)
-        answer = keep(self._store, name, prompt, reference.target if name == GOLD else "")
+        answer = unasked_answer(self._store, name, prompt, reference.target if name == GOLD else "")
         return AnsweredSample(
             sample=sample,
             prompt=prompt,

@@ -190,7 +190,7 @@ class Asker:
             prompt = request.prompt
         if OVERFLOW in prompt.flags:
             # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
-            finals = [keep(self._store, OVERFLOW, prompt, "")] * n
+            finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
         else:
             self._ahead(sample, prompt)
             finals = self._batcher.ask([replace(request, index=index) for index in range(n)])
@@ -238,8 +238,8 @@ def completion(sample: Sample, answer: Answer) -> Completion:
     return Completion(answer=answer, text=extracted.text, flags=extracted.flags)
 
 
-def keep(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
-    """Store a text as the answer to a prompt that no model was asked.
+def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
+    """Store a text as the answer to a prompt that no model was asked, under a name that no generator has.
 
     Args:
         store: where answers are kept.

@@ -1,5 +1,8 @@
 """`SampleScorer`: score completed samples with every profile's metrics, context gain and diagnostics.
 
+Context gain is the difference between the costs in bits (`Bits`) of a reference after two prompts. A coder that is not
+the writing model measures a prompt as soon as it is made, while the other model writes.
+
 Beside `harness.run.controls` this is the only reader of references.
 """
 
@@ -13,11 +16,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Any
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.types import Kind, Language, Place, Reference, Sample
+from ctxbench.bench.types import Kind, Language, Reference, Sample
 from ctxbench.harness import extract, metrics
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
@@ -30,7 +34,7 @@ from ctxbench.harness.store.queries import CONTEXT
 from ctxbench.harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import passed
-from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.api import Block, Dropped, Prompt
 from ctxbench.strategies.infile_text import WHOLE, infile_prompt
 
 GAIN, BITS = "context_gain", "bits"
@@ -38,6 +42,14 @@ EMPTY, LENGTH = "empty", "length"
 """Flags of a completion: nothing but blanks; cut at the token limit."""
 Scores = dict[tuple[str, str], float | None]
 """(profile, metric) -> value in the profile's own scale."""
+_CURSOR_CHARACTERS = 40
+"""Characters before the cursor that tell whether a prompt ends there."""
+_FIRST = 16
+"""Size of the first part of prompts that are measured ahead."""
+_Key = tuple[str, str, str]
+"""Language, prompt's digest, target's digest."""
+_Pairs = dict[_Key, tuple[Prompt, str]]
+"""Texts to measure, each after its prompt."""
 
 
 class SampleScorer:
@@ -157,47 +169,20 @@ def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
     """Return the blocks of a prompt with their places in it, then those left out."""
     rows, at = [], 0
     for block in prompt.blocks:
-        rows.append(
-            StoredBlock(
-                kind=block.kind,
-                places=_places(block.places),
-                score=block.score,
-                tokens=count(block.text),
-                state="cut" if block.cut else "kept",
-                reason="",
-                char_start=at,
-                char_end=at + len(block.text),
-            )
-        )
-        at += len(block.text)
+        end = at + len(block.text)
+        state = "cut" if block.cut else "kept"
+        rows.append(_block(block, tokens=count(block.text), state=state, reason="", char_start=at, char_end=end))
+        at = end
     rows += [
-        StoredBlock(
-            kind=block.kind,
-            places=_places(block.places),
-            score=block.score,
-            tokens=0,
-            state="dropped",
-            reason=block.reason,
-            char_start=None,
-            char_end=None,
-        )
+        _block(block, tokens=0, state="dropped", reason=block.reason, char_start=None, char_end=None)
         for block in prompt.dropped
     ]
     return tuple(rows)
 
 
-def _places(places: Sequence[Place]) -> str:
-    return json.dumps([[place.path, place.start, place.end] for place in places])
-
-
-_CURSOR_CHARACTERS = 40
-"""Characters before the cursor that tell whether a prompt ends there."""
-_FIRST = 16
-"""Size of the first part of prompts that are measured ahead."""
-_Key = tuple[str, str, str]
-"""Language, prompt's digest, target's digest."""
-_Pairs = dict[_Key, tuple[Prompt, str]]
-"""Texts to measure, each after its prompt."""
+def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
+    places = json.dumps([[place.path, place.start, place.end] for place in block.places])
+    return StoredBlock(kind=block.kind, places=places, score=block.score, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
