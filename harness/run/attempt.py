@@ -188,7 +188,7 @@ class Attempt:
         )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
-        load = Load(workers=machinery.workers, requests=machinery.requests, cores=os.cpu_count() or 1)
+        load = Load(workers=machinery.workers, requests=machinery.batcher.requests, cores=os.cpu_count() or 1)
         self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
         for language in sorted({sample.language for sample in missing}):
             # It starts while the model writes the first answers, which would otherwise wait for it.

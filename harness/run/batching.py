@@ -79,11 +79,11 @@ class Batcher:
             prices: what models cost; the price of an answer is kept with it.
             claims: which requests are this process's to send; None if no other process sends the same.
         """
-        self.generator, self._spec, self._store = generator, spec, store
+        self.generator, self.spec, self._store = generator, spec, store
         self._claims, self._claimed = claims or Unshared(), set[str]()
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
-        batch = max(1, generator.batch_size)
-        self._lanes, size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
+        self.requests = max(1, generator.batch_size)  # at most as many are sent at once
+        self._lanes, size = (self.requests, 1) if getattr(generator, "concurrent", False) else (1, self.requests)
         self._in_flight = InFlight(size, self._lanes)
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -122,7 +122,7 @@ class Batcher:
     def id_of(self, request: Request) -> str:
         """Return the key of everything that decides an answer: model, prompt, decoding, and which of n."""
         parts = [
-            self._spec,
+            self.spec,
             self.generator.version,
             request.prompt.digest,
             request.language,
@@ -185,7 +185,7 @@ class Batcher:
         request = slot.request
         return StoredGeneration(
             id=slot.id,
-            generator=self._spec,
+            generator=self.spec,
             version=self.generator.version,
             prompt_digest=request.prompt.digest,
             prompt=request.prompt.text,
@@ -219,7 +219,7 @@ class Batcher:
         if accounted(response):
             return dataclasses.replace(response, text=clean(response.text))
         what = "an answer reports an impossible end, number of tokens or number of seconds"
-        return MachineFault(what, where=self._spec, cure="see that the generator is well: `ctxbench generator check`")
+        return MachineFault(what, where=self.spec, cure="see that the generator is well: `ctxbench generator check`")
 
 
 def price(response: Response, rate: Rate | None) -> float | None:

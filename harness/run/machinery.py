@@ -36,6 +36,8 @@ T = TypeVar("T")
 CODER = "incontext"
 """Measures context gain for generators that cannot."""
 _MOST_THREADS = 128
+_LONGEST = 3000
+"""Tokens of a function that a model is shown for a summary; a longer one is cut at the end of a line."""
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
@@ -69,18 +71,14 @@ class Machinery:
     cells: Cells
     claims: Claims
     """The work that this process has claimed, while others may do the same run."""
-    generator: str
-    """Canonical spec."""
-    version: str
     batcher: Batcher
+    """The generator, and the threads that ask it."""
     pricer: Pricer
     threads: ThreadPoolExecutor
     width: int
     """How many samples are under way at once."""
     workers: int
     """How many strategies work at once, and how many tests of functions."""
-    requests: int
-    """How many requests the model is sent at once."""
     judges: bool
     """Whether functions get verdicts."""
     retrieval: Retrieval
@@ -95,77 +93,75 @@ class Machinery:
     """Opens what runs strategies' programs when first called, by one thread; None where there is no sandbox."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineryOptions:
+    """How the parts of a run are opened."""
+
+    hidden: Sequence[Path]
+    """Paths that no strategy may read."""
+    cache: Path | None = None
+    """Where vectors are kept from run to run; None: in memory only."""
+    workers: int | None = None
+    """Strategies, and tests, at work at once; None for one a core."""
+    executor: OpenExecutor | None = None
+    """Opens what gives verdicts; None for no verdicts."""
+    tools: OpenTools | None = None
+    """Opens what runs strategies' programs; None for no sandbox."""
+    prices: Prices | None = None
+    """Of models; None if unknown."""
+    cells: OpenCells = open_cells
+    resolve: Callable[[str], Generator] = registry.resolve
+    """Makes generators; another one in tests."""
+
+
 @contextlib.contextmanager
-def open_machinery(  # noqa: PLR0913 - the parts of a run
-    store: Store,
-    generator: str,
-    *,
-    hidden: Sequence[Path],
-    cache: Path | None = None,
-    workers: int | None = None,
-    executor: OpenExecutor | None = None,
-    tools: OpenTools | None = None,
-    prices: Prices | None = None,
-    cells: OpenCells = open_cells,
-    resolve: Callable[[str], Generator] = registry.resolve,
-) -> Iterator[Machinery]:
+def open_machinery(store: Store, generator: str, options: MachineryOptions) -> Iterator[Machinery]:
     """Open the parts of a run; nothing computes before it is asked. Close all of them on leaving, in whatever way.
 
     Args:
         store: where answers are kept.
         generator: its spec.
-        hidden: paths that no strategy may read.
-        cache: where vectors are kept from run to run; None: in memory only.
-        workers: strategies, and tests, at work at once; None for one a core.
-        executor: how to open what gives verdicts; None for no verdicts.
-        tools: how to open what runs strategies' programs; None for no sandbox.
-        prices: of models; None if unknown.
-        cells: how to open cells; for tests.
-        resolve: how to make generators; for tests.
+        options: how to open the parts.
 
     Raises:
         InputFault: if the spec is wrong.
         MachineFault: if no process can be started.
     """
     spec = registry.canonical(generator)
-    workers = workers or os.cpu_count() or 1
+    workers = options.workers or os.cpu_count() or 1
     with contextlib.ExitStack() as stack:
         claims = stack.enter_context(store.claims())
         # As written, not canonical: the parts that the canonical spec leaves out still say how to ask.
-        model = resolve(generator)
+        model = options.resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies work on while a full batch is answered.
         width = min(_MOST_THREADS, max(workers, 2 * model.batch_size))
         # Entered early to end late: its threads end only when cells and batcher let go of them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
-        batcher = Batcher(model, spec, store, prices, claims)
+        batcher = Batcher(model, spec, store, options.prices, claims)
         stack.callback(batcher.close)
         summaries, construction = Summaries(batcher), ConstructionLog()
-        vectors = None if cache is None else cache / "vectors"
+        vectors = None if options.cache is None else options.cache / "vectors"
         retrieval = Retrieval(vectors, summarise=summaries, built=construction)
-        pricer = _pricer(model, spec, resolve, stack)
-        open_cell_pool = stack.enter_context(cells(hidden, workers))
+        pricer = _pricer(model, spec, options.resolve, stack)
+        cells = stack.enter_context(options.cells(options.hidden, workers))
         stack.callback(batcher.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         stack.callback(retrieval.close)
-
         yield Machinery(
-            cells=open_cell_pool,
+            cells=cells,
             claims=claims,
-            generator=spec,
-            version=model.version,
             batcher=batcher,
             pricer=pricer,
             threads=threads,
             width=width,
             workers=workers,
-            requests=max(1, model.batch_size),
-            judges=executor is not None,
+            judges=options.executor is not None,
             retrieval=retrieval,
             construction=construction,
             summaries=summaries,
-            executor=_on_first_call(stack, executor, workers),
-            tools=_on_first_call(stack, tools, workers),
+            executor=_on_first_call(stack, options.executor, workers),
+            tools=_on_first_call(stack, options.tools, workers),
         )
 
 
@@ -199,11 +195,6 @@ def _pricer(
     return Pricer(name=f"{CODER} {coder.version}", coder=coder, aside=aside)
 
 
-ROLE = "summary"
-_LONGEST = 3000
-"""Tokens of a function that a model is shown; a longer one is cut at the end of a line."""
-
-
 @dataclass(frozen=True, slots=True)
 class Spent:
     """Cost of the summaries that were generated or looked up so far; equal ones count once."""
@@ -230,14 +221,9 @@ class Summaries:
     May be called by several threads, those of samples among them.
     """
 
-    def __init__(self, batcher: Batcher, *, template: prompts.Template = "release") -> None:
-        """Ask through a batcher; nothing is asked before the first call.
-
-        Args:
-            batcher: of the run's generator.
-            template: see `bench.apis.prompts.summary_prompt`.
-        """
-        self._batcher, self._template = batcher, template
+    def __init__(self, batcher: Batcher) -> None:
+        """Ask through the batcher of the run's generator; nothing is asked before the first call."""
+        self._batcher = batcher
         self._lock = threading.Lock()
         self._costs: dict[str, tuple[int, int, float | None]] = {}
 
@@ -273,7 +259,7 @@ class Summaries:
         return [text or plain.summarise(language, [unit])[0] for text, unit in zip(sentences, units, strict=True)]
 
     def _request(self, code: str, language: Language) -> Request:
-        text = prompts.summary_prompt(_cut(code), language, template=self._template)
+        text = prompts.summary_prompt(_cut(code), language)
         prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
         return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=prompts.MAX_TOKENS))
 

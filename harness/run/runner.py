@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
 from ctxbench.harness.run.controls import card_of
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
-from ctxbench.harness.run.machinery import Machinery, open_machinery
+from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
 from ctxbench.harness.run.programs import open_tools
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
@@ -90,7 +90,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
-        machines: passed on to `open_machinery`; for tests.
+        machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
         A summary for each strategy; `fault_of` says whether they are whole.
@@ -106,11 +106,11 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     planned = planned_samples(sample_set.samples, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
-    machines = _machines(home, store, sample_set, planned, choices, judges) | machines
-    with open_machinery(store, generator, **machines) as machinery:
+    options = replace(_options(home, store, sample_set, planned, choices, judges), **machines)
+    with open_machinery(store, generator, options) as machinery:
         cards = [card_of(spec, machinery.cells) for spec in strategies]
         for card in cards:
-            _check(card, planned, sample_set, has_sandbox="tools" in machines)
+            _check(card, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
             # Refused before a run is stored that could never be done.
             fim.template_of(machinery.batcher.generator)
@@ -130,25 +130,25 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     return summaries
 
 
-def _machines(
+def _options(
     home: Home, store: Store, sample_set: SampleSet, planned: Sequence[Sample], choices: RunOptions, judges: OpenJudge
-) -> dict[str, Any]:
-    """Return the arguments of `open_machinery`."""
-    machines: dict[str, Any] = {
-        "cache": home.cache,
-        "workers": choices.workers,
-        "prices": prices.of_home(home),
-        "cells": functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
-        "hidden": kept_from_strategies(home, store.where, sample_set),
-    }
+) -> MachineryOptions:
+    executor = tools = None
     if choices.sandbox != NO_SANDBOX:
-        machines["tools"] = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+        tools = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
         if any(sample.tested for sample in planned):
-            # Opened only when something is missing.
-            machines["executor"] = functools.partial(
+            executor = functools.partial(
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
-    return machines
+    return MachineryOptions(
+        hidden=kept_from_strategies(home, store.where, sample_set),
+        cache=home.cache,
+        workers=choices.workers,
+        executor=executor,
+        tools=tools,
+        prices=prices.of_home(home),
+        cells=functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
+    )
 
 
 def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
@@ -227,8 +227,8 @@ def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choic
         limit=choices.limit if limited else None,
         strategy=card.spec,
         strategy_version=card.version,
-        generator=machinery.generator,
-        generator_version=machinery.version,
+        generator=machinery.batcher.spec,
+        generator_version=machinery.batcher.generator.version,
         coder=machinery.pricer.name,
         sampling=decoding(choices, sample_set.samples),
         n=choices.n,

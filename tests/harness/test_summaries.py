@@ -92,12 +92,6 @@ def test_where_the_model_says_nothing_the_plain_summary_stands() -> None:
         assert Summaries(batcher)(Language.PYTHON, [SHIP, PAY]) == ["ship", "pays the bill"]
 
 
-def test_the_figures_template() -> None:
-    with batching(Scripted(lambda request: request.prompt.text[-10:])) as batcher:
-        [made] = Summaries(batcher, template="figure6")(Language.PYTHON, [PAY])
-    assert made == "docstring:"
-
-
 def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
     generator = Scripted(answer, instructs=False)
     with batching(generator) as batcher:
