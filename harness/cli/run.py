@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -95,18 +95,11 @@ def run(
     samples: str,
     strategies: tuple[str, ...],
     generator: str,
-    limit: int | None,
     n: int | None,
     ks: tuple[int, ...],
-    temperature: float | None,
-    top_p: float | None,
-    sandbox: str | None,
-    fim: bool,
-    workers: int | None,
-    strategy_seconds: float,
-    seed: int,
     home: Home,
     db: str | None,
+    **choices: Any,
 ) -> None:
     """Run strategies over a sample set with a generator, and store every result.
 
@@ -126,17 +119,7 @@ def run(
     n = n or max(ks, default=1)
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
-    options = RunOptions(
-        limit=limit,
-        n=n,
-        seed=seed,
-        workers=workers,
-        temperature=temperature,
-        top_p=top_p,
-        sandbox=sandbox,
-        strategy_seconds=strategy_seconds,
-        fim=fim,
-    )
+    options = RunOptions(n=n, **choices)
     strategies = tuple(spec_of(strategy) for strategy in strategies)
     if n > 1:
         _say_decoding(decoding(options, sample_set.samples), n)

@@ -101,16 +101,11 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
     choices = choices or RunOptions()
-    if choices.n < 1:
-        raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
-    planned = planned_samples(sample_set.samples, choices.limit)
-    for sample in planned if choices.fim else ():
-        fim.after(sample)
+    planned = _planned(sample_set, choices)
     options = replace(_options(home, store, sample_set, planned, choices, judges), **machines)
     with open_machinery(store, generator, options) as machinery:
         cards = [card_of(spec, machinery.cells) for spec in strategies]
-        for card in cards:
-            _check(card, planned, sample_set, has_sandbox=options.tools is not None)
+        _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
             # Refused before a run is stored that could never be done.
             fim.template_of(machinery.batcher.generator)
@@ -128,6 +123,16 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             summaries.append(attempt.go(progress))
             report(summaries[-1])
     return summaries
+
+
+def _planned(sample_set: SampleSet, choices: RunOptions) -> tuple[Sample, ...]:
+    """Return the samples of a run; raise `InputFault` if the choices do not fit them."""
+    if choices.n < 1:
+        raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
+    planned = planned_samples(sample_set.samples, choices.limit)
+    for sample in planned if choices.fim else ():
+        fim.after(sample)
+    return planned
 
 
 def _options(
@@ -189,21 +194,24 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
     return [path for path in paths if path.is_absolute() and path.exists()]
 
 
-def _check(card: StrategyCard, planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool) -> None:
+def _check(
+    cards: Sequence[StrategyCard], planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool
+) -> None:
     """Raise `InputFault` if a strategy does not take such samples, or needs a sandbox and has none."""
-    if card.executes and not has_sandbox:
-        raise InputFault(
-            f"{card.spec} runs what the model wrote, which needs a sandbox",
-            where=f"--sandbox {NO_SANDBOX}",
-            cure="leave the option out, or name a back end (see `ctxbench doctor`)",
-        )
-    odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
-    if odd:
-        raise InputFault(
-            f"{card.spec} takes {' and '.join(sorted(card.kinds))} samples, "
-            f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
-            cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
-        )
+    for card in cards:
+        if card.executes and not has_sandbox:
+            raise InputFault(
+                f"{card.spec} runs what the model wrote, which needs a sandbox",
+                where=f"--sandbox {NO_SANDBOX}",
+                cure="leave the option out, or name a back end (see `ctxbench doctor`)",
+            )
+        odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
+        if odd:
+            raise InputFault(
+                f"{card.spec} takes {' and '.join(sorted(card.kinds))} samples, "
+                f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
+                cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
+            )
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
