@@ -32,8 +32,8 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
     Nothing is written: it can be asked while a run goes on.
     """
-    from ctxbench.harness.cli.board import NOTHING_CURE, NothingStored
-    from ctxbench.harness.repeat import place
+    from ctxbench.harness.cli.leaderboard import NOTHING_CURE, NothingStored
+    from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
     from ctxbench.harness.store.work import works
 
@@ -45,7 +45,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
         if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
         listed = _of(stored, samples)
-        options = place(home, url, store.where)
+        options = place_options(home, url, store.where)
         if form == "json":
             records = [_record(work, _faults(store, work), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
@@ -109,11 +109,11 @@ def _cell(value: object) -> str:
     return "" if value is None else visible(" ".join(str(value).split()))
 
 
-def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
+def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
     """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import judge_command, repeat_command
 
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
@@ -123,13 +123,13 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
         f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
     )
     yield f"\nwith {versions} this is the same run, and does what is missing; with others a new one:"
-    yield command(work.choices, work.file, options=options)
+    yield repeat_command(work.choices, work.file, options=options)
     if work.unjudged:
-        yield f"\nthis judges what has no verdict:\n{judging(work.choices, work.id, options=options)}"
+        yield f"\nthis judges what has no verdict:\n{judge_command(work.choices, work.id, options=options)}"
     if work.attempts:
         yield ""
         yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
-    for fault in faults:
+    for fault in faults_of:
         some = _cell(", ".join(fault.samples[:3])) + (", …" if fault.count > len(fault.samples[:3]) else "")
         last = view.when(fault.started)
         yield f"\n{fault.count} times, last in the attempt of {last}: {fault.kind}: {_cell(fault.message)}"
@@ -137,12 +137,12 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
         yield from (f"  {line}" for line in visible(fault.detail).splitlines())
 
 
-def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
+def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
     """Return what is stored of one run; times are seconds since 1970."""
     from dataclasses import asdict
 
     from ctxbench.dashboard.views.runs import state
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import judge_command, repeat_command
 
     choices = work.choices
     return {
@@ -164,8 +164,8 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
         "versions": dict(work.versions),
         "origin": "imported" if work.imported else "run",
         "remarks": list(work.remarks),
-        "command": command(choices, work.file, options=options),
-        "judge": judging(choices, work.id, options=options) if work.unjudged else None,
+        "command": repeat_command(choices, work.file, options=options),
+        "judge": judge_command(choices, work.id, options=options) if work.unjudged else None,
         "attempts": [
             {
                 "began": attempt.started,
@@ -188,6 +188,6 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
                 "samples": list(fault.samples),
                 "detail": fault.detail,
             }
-            for fault in faults
+            for fault in faults_of
         ],
     }

@@ -10,11 +10,11 @@ import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError, UnknownName
 from ctxbench.bench.home import Home
+from ctxbench.bench.samples import AnsweredTask, Answers
 from ctxbench.bench.visible import hidden
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
-from ctxbench.harness.answers import AnsweredTask, Answers
 from ctxbench.harness.store.details import (
     CompletionFacts,
     CompletionTexts,

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.testing.types import FLAGS
 from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.metrics import context

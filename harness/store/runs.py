@@ -24,7 +24,7 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_VERDICT
 from ctxbench.harness.store.work import loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
-from ctxbench.strategies.controls import is_control
+from ctxbench.strategies.registration import is_control
 
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""

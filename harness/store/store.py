@@ -26,7 +26,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
-from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
 from ctxbench.harness.store.engine import (

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import UNTESTED, Kind
-from ctxbench.harness.repeat import ImportedFile, StoredChoices
 from ctxbench.harness.results import Load
+from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import attempt_key

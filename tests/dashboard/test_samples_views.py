@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.testing.types import FLAGS
 from ctxbench.bench.types import Place
 from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
-from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
 from ctxbench.harness.store.search import Facets, FoundSample, Measure
