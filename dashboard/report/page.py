@@ -19,8 +19,9 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
-from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, title
+from ctxbench.harness.leaderboard.sections import BoardSection, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store.work import RunWork
@@ -31,24 +32,6 @@ WIDTH = 240
 _MARGIN = 8
 _AIR = 0.04
 _TICKS = 4
-_METRIC = "[95%]"
-TERMS = {
-    "rank": "The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
-    "tier": "Letters: two rows that share one are not told apart at 5%, after correction for all pairs.",
-    "strategy": "What decides which parts of the repository the model is shown.",
-    "n": "Samples that count: scored, or without a usable answer, which counts as the worst value.",
-    "unscored": "Samples that the machine failed: missing, never counted as 0.",
-    "marked": "Samples left out because their own tests cannot judge them.",
-    "[95%]": "The mean over samples and its 95% interval, over repositories where there are at least five.",
-    "by repo": "The mean of the repositories' means: every repository weighs the same.",
-    "to": "The paired difference to the baseline on the samples that both completed, with its 95% interval.",
-    "p": "How often chance alone would give such a difference, corrected for the pairs shown; a star: below 5%.",
-    "tokens": "Mean number of tokens of the final prompt's context.",
-    "calls": "Mean number of calls of the model for a sample.",
-    "seconds": "Mean seconds a sample: the strategy's work and the model's answers.",
-    "US$": "Mean price of a sample in US dollars; a dash where the model's price is not known.",
-}
-"""Heading, or its beginning or end, -> what it means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +166,7 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
         dated=_dated([works[row.run.id] for row in board.rows if row.run.id in works]),
         sections=tuple(sections),
-        terms=tuple((_named(name), text) for name, text in TERMS.items()),
+        terms=glossary(),
     )
 
 
@@ -236,10 +219,6 @@ def _ticks(least: float, most: float) -> tuple[Tick, ...]:
     return tuple(Tick(x=_place(multiple * step, least, most), label=f"{multiple * step:.6g}") for multiple in numbers)
 
 
-def _named(term: str) -> str:
-    return {"[95%]": "mean [95%]", "to": "to (a strategy)"}.get(term, term)
-
-
 def _dated(works: Sequence[RunWork]) -> str:
     """Say when the newest run was made: reports of one database are the same whenever they are written."""
     times = [attempt.ended or attempt.started for work in works for attempt in work.attempts]
@@ -252,19 +231,17 @@ def _time(seconds: float) -> str:
 
 def _section(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
     rows: tuple[Row | None, ...] = group.rows if group else ()
-    metrics = {scale.heading(name): scale.help for name, scale in group.scales.items()} if group else {}
     first = _first(group) if group else []
     tables = []
-    for number, (headings, lines) in enumerate(section.tables):
-        caption = _caption(section, group, number, headings)
-        board_rows = rows or (None,) * len(lines)
+    for number, text_table in enumerate(section.tables):
+        board_rows = rows or (None,) * len(text_table.lines)
         table = ReportTable(
-            caption=caption,
-            headings=tuple(
-                Heading(text=heading, help=meaning(heading, metrics), is_text=heading in TEXT_COLUMNS)
-                for heading in headings
+            caption=_caption(section, group, number, text_table),
+            headings=tuple(Heading(text=head.text, help=head.help, is_text=head.is_text) for head in text_table.heads),
+            rows=tuple(
+                _row(text_table.heads, cells, row, first)
+                for cells, row in zip(text_table.lines, board_rows, strict=True)
             ),
-            rows=tuple(_row(headings, cells, row, first) for cells, row in zip(lines, board_rows, strict=True)),
         )
         tables.append(_with_bars(table, group) if group and number == 0 else table)
     return ReportSection(
@@ -276,12 +253,13 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
     )
 
 
-def _caption(section: BoardSection, group: Group | None, number: int, headings: Sequence[str]) -> str:
+def _caption(section: BoardSection, group: Group | None, number: int, text_table: TextTable) -> str:
     if group is None:
         return f"{section.title}, as printed"
     if number == 0:
         return f"Ranked by {group.metric}, best first"
-    return "Other metrics and costs" if "calls" in headings else f"{group.metric} by level"
+    is_costs = any(head.text == "calls" for head in text_table.heads)
+    return "Other metrics and costs" if is_costs else f"{group.metric} by level"
 
 
 def _lead(group: Group) -> str:
@@ -300,11 +278,11 @@ def _first(group: Group) -> list[Row]:
     return first if len(first) < len(ranked) else []
 
 
-def _row(headings: Sequence[str], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> ReportRow:
+def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> ReportRow:
     return ReportRow(
         cells=tuple(
-            ReportCell(text=text, is_text=heading in TEXT_COLUMNS, head=heading == "strategy")
-            for heading, text in zip(headings, cells, strict=True)
+            ReportCell(text=text, is_text=head.is_text, head=head.text == "strategy")
+            for head, text in zip(heads, cells, strict=True)
         ),
         first=row in first,
         ranked=row is None or row.rank_low is not None,
@@ -318,10 +296,10 @@ def _with_bars(table: ReportTable, group: Group) -> ReportTable:
         None if value is None or value.mean is None else (value.mean, value.low, value.high) for value in values
     ]
     scale = axis([interval for interval in intervals if interval is not None])
-    at = next((index for index, heading in enumerate(table.headings) if heading.text.endswith(_METRIC)), None)
+    at = next((index for index, heading in enumerate(table.headings) if heading.text.endswith(INTERVAL)), None)
     if scale is None or at is None:
         return table
-    head = Heading(text="interval", help=TERMS[_METRIC], is_text=True, axis=scale)
+    head = Heading(text="interval", help=INTERVAL_HELP, is_text=True, axis=scale)
     lines = []
     for line, interval in zip(table.rows, intervals, strict=True):
         drawn = ReportCell(drawn=True, bar=None if interval is None else scale.bar(interval))
@@ -355,18 +333,3 @@ def _origin(row: Row, work: RunWork | None) -> RowOrigin:
     return RowOrigin(
         strategy=run.strategy, run=run.id, facts=tuple(facts), command=repeat_command(work.choices, work.file)
     )
-
-
-def meaning(heading: str, metrics: Mapping[str, str]) -> str:
-    """Return what a heading means, or nothing where it is a level's own name.
-
-    Args:
-        heading: as it is shown.
-        metrics: heading of a metric, with its unit -> what its declaration says of it.
-    """
-    if heading in TERMS:
-        return TERMS[heading]
-    if heading.endswith("[95%]"):
-        return " ".join(filter(None, (metrics.get(heading.removesuffix(" [95%]")), TERMS["[95%]"])))
-    first = heading.partition(" ")[0]
-    return TERMS["to"] if first == "to" else ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Table, func, select
+from sqlalchemy import Connection, Table, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
@@ -26,6 +27,9 @@ from ctxbench.harness.store.work import loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
 from ctxbench.strategies.registration import is_control
 
+SET_BACK = "bring back the set as it was then"
+_GIVE_SET = "give --samples the set that it was run over, as it was then"
+"""Cure a set that has changed: for commands that take no other, and for those that do."""
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
 
@@ -36,6 +40,7 @@ class RunRow:
 
     id: str
     samples: str
+    samples_digest: str
     limit: int | None
     strategy: str
     generator: str
@@ -66,11 +71,14 @@ def stored_runs(store: Store) -> list[RunRow]:
     r = t.RUN.c
     with store.reading() as connection:
         planned_counts, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
-        rows = _sorted(connection.execute(select(r.id, r.samples, r.sample_limit, r.strategy, r.generator)))
+        rows = _sorted(
+            connection.execute(select(r.id, r.samples, r.samples_digest, r.sample_limit, r.strategy, r.generator))
+        )
         return [
             RunRow(
                 id=row.id,
                 samples=row.samples,
+                samples_digest=row.samples_digest,
                 limit=row.sample_limit,
                 strategy=row.strategy,
                 generator=redacted(row.generator),
@@ -81,39 +89,56 @@ def stored_runs(store: Store) -> list[RunRow]:
         ]
 
 
-def run_of(store: Store, run_id: str, sample_set: SampleSet) -> str:
-    """Return the id of the run with that id, or of the only one whose id begins so.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """One run, and what decided it."""
 
-    Raises:
-        InputFault: if the id is not whole enough, or the run is over other samples than those of the set.
-        UnknownName: if there is no such run.
-    """
-    run = find_run(store, run_id)
-    if run.samples_digest != sample_set.digest:
-        raise InputFault(
-            f"the run {run.id} is over other samples than those of the set {sample_set.name!r}",
-            cure="give --samples the set that it was run over, as it was then",
-        )
-    return str(run.id)
+    id: str
+    samples: str
+    samples_digest: str
+    strategy: str
+    generator: str
+    coder: str
+    n: int
+    """Completions a sample."""
 
 
-def find_run(store: Store, run_id: str) -> Row[Any]:
-    """Return the row of the run with that id, or of the only one whose id begins so.
+def find_run(store: Store, run_id: str) -> StoredRun:
+    """Return the run with that id, or the only one whose id begins so.
 
     Raises:
         InputFault: if the id is not whole enough.
         UnknownName: if there is no such run.
     """
+    columns = [t.RUN.c[field.name] for field in dataclasses.fields(StoredRun)]
     with store.reading() as connection:
-        runs_by_id = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
-    matches = [id_ for id_ in runs_by_id if id_ == run_id] or [id_ for id_ in runs_by_id if id_.startswith(run_id)]
+        runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
+    return StoredRun(**runs_by_id[whole_id(run_id, runs_by_id)]._mapping)
+
+
+def whole_id(run_id: str, ids: Collection[str]) -> str:
+    """Return the id that `run_id` is, or the only one of `ids` that begins so; raises as `find_run`."""
+    matches = [id_ for id_ in ids if id_ == run_id] or [id_ for id_ in ids if id_.startswith(run_id)]
     if not matches:
-        raise UnknownName("stored run", run_id, runs_by_id, command="ctxbench runs")
+        raise UnknownName("stored run", run_id, ids, command="ctxbench runs")
     if len(matches) > 1:
         raise InputFault(
             f"{run_id!r} begins the ids of {len(matches)} runs", cure=f"write more of it: {', '.join(sorted(matches))}"
         )
-    return runs_by_id[matches[0]]
+    return matches[0]
+
+
+def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE_SET) -> None:
+    """Refuse a set that is not the one, of that digest, that a run was made over.
+
+    Raises:
+        InputFault: if the set holds other samples.
+    """
+    if digest != sample_set.digest:
+        raise InputFault(
+            f"the run {run} is over other samples than those of the set {sample_set.name!r}",
+            cure=cure,
+        )
 
 
 def _sorted(runs: Iterable[Any]) -> list[Any]:

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Select, bindparam, select
 
-from ctxbench.bench.types import UNTESTED, Kind
-from ctxbench.harness.results import Status
+from ctxbench.harness.results import Status, is_tested, status_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.scores import Counts
@@ -48,7 +47,7 @@ class Facts:
     @property
     def tested(self) -> bool:
         """Whether tests judge it, as of `bench.types.Sample`."""
-        return self.kind == Kind.FUNCTION and self.level != UNTESTED
+        return bool(is_tested(self.kind, self.level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,8 @@ class Planned:
             excluded: the samples that are left out.
         """
         if not excluded and not any(facts.tested for facts in self.kinds):
-            return tuple([_STATUSES[stored] if stored else Status.INFRA_FAILED for stored in self.stored])
+            alike = {stored: status_of(self.kinds[0], stored, 0, n, excluded=False) for stored in set(self.stored)}
+            return tuple([alike[stored] for stored in self.stored])
         return tuple(
             status_of(facts, stored, verdicts.get(id_, (0, 0))[0], n, excluded=id_ in excluded)
             for id_, facts, stored in zip(self.id, self.facts, self.stored, strict=True)
@@ -131,20 +131,9 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return what became of a sample: infra-failed without a result, or while a function lacks a verdict.
-
-    Args:
-        facts: what the sample is.
-        stored: the status of its result; None where there is none.
-        judged: completions that have a verdict.
-        n: completions a sample.
-        excluded: whether the sample is left out.
-    """
-    if excluded:
-        return Status.EXCLUDED
-    if stored is None or (facts.tested and judged != n):
-        return Status.INFRA_FAILED
-    return _STATUSES[stored]
+    """Return what became of a sample, by the rules of `status_cases`; `stored` is the status of its result, if any."""
+    cases = status_cases(excluded=excluded, missing=stored is None, tested=facts.tested, judged=judged, n=n)
+    return next((status for holds, status in cases if holds), None) or _STATUSES[str(stored)]
 
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
