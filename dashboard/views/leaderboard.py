@@ -113,7 +113,7 @@ def helps(group: Group) -> dict[str, str]:
     """Return heading -> hover text; that of the ranking metric is its own."""
     texts = {column.head(group, page=True): column.help for column in columns(group)}
     scale = group.scales.get(group.metric)
-    return texts | ({scale.heading(group.metric): scale.help} if scale else {})
+    return texts | ({scale.heading(group.metric): scale.explained} if scale else {})
 
 
 def matching(lines: Sequence[Line], find: str) -> list[Line]:

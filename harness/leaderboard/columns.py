@@ -1,7 +1,7 @@
 """The columns of the leaderboard, each declared once: its heading, its help, its value and its text. Pure.
 
-Terminal, Markdown, LaTeX, the report, the pages, JSON and CSV take their columns from here; lists of keys at the end say
-which stand where, in order. A metric's columns come from its declaration (`MetricInfo`).
+Terminal, Markdown, LaTeX, the report, the pages, JSON and CSV take their columns from here. Lists of keys at the end
+say which stand where, in order. The columns of a metric come from its declaration (`MetricInfo`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def metric_column(group: Group, metric: str) -> Column:
     return Column(
         key=metric,
         heading=f"{heading(group, metric)} {INTERVAL}",
-        help=" ".join(filter(None, (scale.help if scale else "", INTERVAL_HELP))),
+        help=" ".join(filter(None, (scale.explained if scale else "", INTERVAL_HELP))),
         value=lambda _, row: mean(row, metric),
         text=lambda _, row: interval_of(row, metric),
     )
@@ -109,7 +109,7 @@ def metric_mean(group: Group, metric: str) -> Column:
     return Column(
         key=metric,
         heading=heading(group, metric),
-        help=scale.help if scale else "",
+        help=scale.explained if scale else "",
         value=lambda _, row: mean(row, metric),
         text=lambda _, row: _estimated(row, metric, "mean"),
     )

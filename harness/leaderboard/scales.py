@@ -31,6 +31,13 @@ class Scale:
     lower_is_better: bool = False
     help: str = ""
     """A sentence or two for whoever reads a number: what it is, its unit, its direction."""
+    source: str = ""
+    """Where the metric is defined."""
+
+    @property
+    def explained(self) -> str:
+        """The help with its source."""
+        return f"{self.help} Source: {self.source}." if self.source else self.help
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -62,6 +69,7 @@ def scale_of(profile: str, metric: str) -> Scale:
         unit=info.unit,
         lower_is_better=info.lower_is_better,
         help=info.description,
+        source=info.source,
     )
 
 

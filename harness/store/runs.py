@@ -15,7 +15,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
 from ctxbench.harness.metrics.context import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
-from ctxbench.harness.results import Load, Origin, RunInfo, RunTable, Status
+from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
@@ -278,31 +278,27 @@ class RunColumns:
             level=tuple([facts.level for facts in samples.facts]),
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
             metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},
-            context_tokens=unknown if self.imported else samples.context_tokens,
-            calls=unknown if self.imported else samples.calls,
+            context_tokens=unknown if self.imported else samples.numbers["context_tokens"],
+            calls=unknown if self.imported else samples.numbers["calls"],
             seconds=unknown if self.imported else samples.seconds,
             mark=tuple([self.marks.get(id_, "") for id_ in ids]) if self.marks else (),
             costs=self._costs(samples),
         )
 
     def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
-        """Return the columns of `harness.results.COSTS`."""
+        """Return the columns of `harness.results.COSTS`, and any other number that is stored with the results."""
         of_calls = {
             "tokens_in": self.costs.tokens_in,
             "tokens_out": self.costs.tokens_out,
             "tokens_cached": self.costs.tokens_cached,
-            "price": self.costs.price,
+            PRICE: self.costs.price,
         }
-        unknown = (None,) * len(samples.id)
-        return {
-            **{
-                name: unknown if self.imported else tuple(map(column.get, samples.id))
-                for name, column in of_calls.items()
-            },
-            "strategy_seconds": unknown if self.imported else samples.strategy_seconds,
-            "generator_seconds": unknown if self.imported else samples.generator_seconds,
-            "test_seconds": unknown if self.imported else self._test_seconds(samples),
+        costs = {
+            **{name: tuple(map(column.get, samples.id)) for name, column in of_calls.items()},
+            **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
+            "test_seconds": self._test_seconds(samples),
         }
+        return {name: (None,) * len(samples.id) for name in costs} if self.imported else costs
 
     def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
         """Return what their tests took: nothing where there was nothing but blanks to test."""
