@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxbench.bench.languages.python.analysis import analyse
+from ctxbench.bench.languages.python.facts import analyse
 from ctxbench.bench.languages.python.uses import resolve
 
 __all__ = ["analyse", "resolve"]

@@ -15,11 +15,10 @@ from tree_sitter import Node
 
 from ctxbench.bench.languages.members import ProjectReading
 from ctxbench.bench.languages.python import scopes
-from ctxbench.bench.languages.python.analysis import analyse
 from ctxbench.bench.languages.python.classes import SELF, Class, read_classes
 from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, PythonTarget
 from ctxbench.bench.languages.python.expressions import RawLoad
-from ctxbench.bench.languages.python.facts import ImportedName, PythonFile
+from ctxbench.bench.languages.python.facts import ImportedName, PythonFile, analyse
 from ctxbench.bench.languages.python.hierarchy import Hierarchy
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import Reader
