@@ -15,9 +15,8 @@ from posixpath import basename, dirname
 from ctxbench.bench.languages import java, python
 from ctxbench.bench.languages.java.facts import JavaImport
 from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.languages.python.exports import Exports, PythonTarget
 from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
-from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.modules import Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Query
 from ctxbench.strategies.definitions import ExternalDefinition, Sources

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ctxbench.bench.languages.members import ProjectReading
-from ctxbench.bench.languages.python.classes import SELF, Class, read_classes
-from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, PythonTarget
+from ctxbench.bench.languages.python.classes import SELF, Class, Hierarchy, read_classes
 from ctxbench.bench.languages.python.facts import ImportedName, PythonFile
-from ctxbench.bench.languages.python.hierarchy import Hierarchy
-from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.modules import OUTSIDE, Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.python.uses import analyse
 from ctxbench.bench.languages.syntax import Source

@@ -1,5 +1,6 @@
-"""Python scopes: which names a scope binds, and to which imports a load refers.
+"""Read one Python syntax tree into imports, scopes and name loads.
 
+A scope knows which names it binds, and to which imports a load refers.
 Flow is approximated line by line: a plain rebinding after the import (an assignment outside ``if``,
 ``try`` and loops, a ``def``, a parameter) hides it; a conditional one is taken for a fallback.
 """

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from ctxbench.bench.languages.facts import FileFacts, InternalLoad, ends
-from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, PythonTarget
 from ctxbench.bench.languages.python.facts import ImportedName, NameLoad, PythonFile
-from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.modules import OUTSIDE, Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.python.reader import Reader
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language, Use
