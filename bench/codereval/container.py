@@ -6,13 +6,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxbench.bench import checkout
 from ctxbench.bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE, WORK
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
-from ctxbench.bench.sources.base import LocalSource, Report
+from ctxbench.bench.repositories import checkout
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.sources import LocalSource, Report
 from ctxbench.bench.testing.judge import explained
 from ctxbench.bench.types import Language
 from ctxbench.sandbox.docker import DockerSandbox

@@ -22,8 +22,8 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.prepare import silent
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.sources import Report
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.sources.base import Report
 from ctxbench.bench.types import Kind
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.codereval.official_python import OfficialPythonSuite
 from ctxbench.bench.codereval.protocol import JAVA_RUNNER
 from ctxbench.bench.codereval.tests_of import STANDALONE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.testing import tree as trees
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Language

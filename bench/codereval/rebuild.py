@@ -27,7 +27,7 @@ from ctxbench.bench.testing.judge import explained
 from ctxbench.bench.types import Kind
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 
@@ -124,7 +124,7 @@ def _grouped(
 def _prepared(
     manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report
 ) -> PreparedRepository | _Failed:
-    from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     try:
         fetched = checkout.fetch(manifest, home, report=report)

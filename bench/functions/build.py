@@ -37,7 +37,7 @@ from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 
@@ -92,7 +92,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
             has the name.
         MachineFault: if the sandbox failed; the same build can be run again.
     """
-    from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     sets.folder(home, name)
     check(manifests, per_repo)

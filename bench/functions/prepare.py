@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.files import sha256
 from ctxbench.bench.functions.mining import Lock, Project, Report, miner
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import explained
 from ctxbench.bench.testing.suites import suite_of
@@ -20,8 +20,8 @@ from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.checkout import Checkout
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.checkout import Checkout
+    from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 T = TypeVar("T")

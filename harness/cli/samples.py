@@ -96,9 +96,9 @@ def build(
         raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
         raise click.UsageError("--sandbox is for --kind function: lines are not run")
-    from ctxbench.bench import manifest
     from ctxbench.bench import samples as sets
     from ctxbench.bench.projbench.build import build as build_set
+    from ctxbench.bench.repositories import manifest
 
     sets.folder(home, name)
     manifests = [manifest.load(repo) for repo in repos]

@@ -16,7 +16,7 @@ from ctxbench.harness.cli.progress import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])

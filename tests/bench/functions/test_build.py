@@ -17,9 +17,9 @@ from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.mutation import MEASURING
 from ctxbench.bench.functions.verify import Verification, verify
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.types import Kind
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox

@@ -11,8 +11,8 @@ from ctxbench.bench.functions.mining import Project, Spot
 from ctxbench.bench.functions.python import static
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest, TestSuite
-from ctxbench.bench.sources.base import LocalSource
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
+from ctxbench.bench.repositories.sources import LocalSource
 from ctxbench.bench.types import Cursor, Language, Use
 from tests.helpers.trees import make_snapshot
 

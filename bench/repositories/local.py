@@ -15,8 +15,7 @@ from pathspec import GitIgnoreSpec
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import explained, sha256, sha256_file
 from ctxbench.bench.home import Home
-from ctxbench.bench.sources.archive import unpack
-from ctxbench.bench.sources.base import Destination, LocalSource, Unreachable, check_sha256
+from ctxbench.bench.repositories.sources import Destination, LocalSource, Unreachable, check_sha256, unpack
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", ".tox", ".mypy_cache"})
 

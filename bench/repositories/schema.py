@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from ctxbench.bench.manifest_types import RepoManifest, TestSuite
-from ctxbench.bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource, Source
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
+from ctxbench.bench.repositories.sources import DebianSource, GitSource, LocalSource, PypiSource, Source
 from ctxbench.bench.types import Language
 
 T = TypeVar("T", bound="_Table")

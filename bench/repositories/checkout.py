@@ -20,9 +20,9 @@ from typing import Any
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import dump_line, explained, sha256, sha256_file, write_atomic
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
-from ctxbench.bench.sources import debian, git, local, pypi
-from ctxbench.bench.sources.base import (
+from ctxbench.bench.repositories import debian, git, local, pypi
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.sources import (
     DebianSource,
     Destination,
     GitSource,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ctxbench.bench.sources.archive import unpack
-from ctxbench.bench.sources.base import Destination, GitSource, run_program
+from ctxbench.bench.repositories.sources import Destination, GitSource, run_program, unpack
 
 _SECONDS = 900.0
 _PASSED_ON = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")

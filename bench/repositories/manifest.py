@@ -1,11 +1,13 @@
-"""Read manifests, one TOML file a repository; every fault of a file is reported at once.
+"""Manifests: the facts about repositories, and the TOML files that hold them.
 
-The shipped manifests lie in ``bench/repos/``; any other is named by its path. The form of the file is
-written down, key by key, in `bench.manifest_schema`.
+The shipped manifests lie in ``bench/repos/``; any other is named by its path. Every fault of a file
+is reported at once. The form of the file is
+written down, key by key, in `bench.repositories.schema`.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import tomllib
 from collections.abc import Sequence
@@ -14,9 +16,68 @@ from pathlib import Path
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import read_text
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.repositories.sources import Source
+from ctxbench.bench.types import Language
 
-BUILTIN = Path(__file__).parent / "repos"
+BUILTIN = Path(__file__).parents[1] / "repos"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestSuite:
+    """The repository's own tests and the way to run them; data for the function samples."""
+
+    __test__ = False  # pytest would take the class for a test case by its name
+
+    requirements: tuple[str, ...] = ()
+    """What the tests need beside the package itself: pip requirement strings; for Java Debian packages."""
+    pythonpath: str = "."
+    """The folder that goes first on the import path."""
+    paths: tuple[str, ...] = ()
+    """Where the tests are; empty: where the runner finds them by itself."""
+    arguments: tuple[str, ...] = ()
+    """More arguments of the test runner; for Java, of the virtual machine."""
+    deselect: tuple[str, ...] = ()
+    """Test files and tests left out, as node ids."""
+    notes: str = ""
+    jars: tuple[str, ...] = ()
+    """Java: files of ``/usr/share/java`` that the required packages bring."""
+    release: str = ""
+    """Java: what is handed to ``javac --release``; empty: what the ``pom.xml`` says."""
+    encoding: str = ""
+    """Java: of the source files; empty: what the ``pom.xml`` says."""
+    wheel: bool = True
+    """Python: whether the package index has a wheel of the project, which says what it requires. Without one
+    `requirements` name all that is needed, and nothing of the project's own metadata is installed."""
+    added: Path | None = None
+    """A folder of tests of ours, laid over the repository's tree as ``ctxbench_tests/``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoManifest:
+    """A repository, the sources of its copies, and the files that give samples."""
+
+    name: str
+    language: Language
+    license: str
+    """SPDX expression."""
+    version: str
+    sources: tuple[Source, ...]
+    """Copies of the same version, in the order to try."""
+    source_dir: str = ""
+    """The folder inside the repository to which reading is limited; empty: all of it."""
+    exclude: tuple[str, ...] = ()
+    """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
+    sets: tuple[str, ...] = ()
+    codereval: tuple[str, ...] = ()
+    """The projects of CoderEval, as ``owner/repository`` or a folder's name (Java), whose tasks are rebuilt on it."""
+    tests: TestSuite | None = None
+
+    def excludes(self, path: str) -> bool:
+        """Say whether the file at this path (POSIX, inside the repository) gives no samples."""
+        return any(
+            fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
+            for glob in self.exclude
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +148,7 @@ def _builtin(name: str) -> RepoManifest:
 
 def _read(path: Path, label: str) -> RepoManifest:
     # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
-    from ctxbench.bench.manifest_schema import check  # noqa: PLC0415
+    from ctxbench.bench.repositories.schema import check  # noqa: PLC0415
 
     text = read_text(path)
     try:

@@ -18,8 +18,14 @@ from pathlib import Path
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import explained, sha256_file, write_atomic
-from ctxbench.bench.sources.archive import unpack
-from ctxbench.bench.sources.base import DebianSource, Destination, Unreachable, check_sha256, run_program
+from ctxbench.bench.repositories.sources import (
+    DebianSource,
+    Destination,
+    Unreachable,
+    check_sha256,
+    run_program,
+    unpack,
+)
 
 _SECONDS = 900.0
 _LISTS_BYTES = 80_000_000
