@@ -16,7 +16,7 @@ from ctxbench.bench.functions.python.definitions import Function as PythonFuncti
 from ctxbench.bench.functions.python.definitions import parse
 from ctxbench.bench.languages.outline import Function, FunctionParameter, outline
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java_text import MethodParts, declared
+from ctxbench.bench.testing.java.text import MethodParts, declared
 from ctxbench.bench.types import Cursor, Language
 
 _COMMENTS = ("line_comment", "block_comment")

@@ -22,7 +22,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repositories.sources import Report
-from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.testing.suites import tree_digest
 from ctxbench.bench.types import Language
 
 NO_INTERPRETER = "no_interpreter"
@@ -148,7 +148,7 @@ def _tests(
         copy = container.copied(home, contents.id, place, f"codereval-{STANDALONE}", Language.PYTHON, report)
         fields["standalone"] = f"{copy.name}/{copy.key}"
     tree = official.laid_out(home, repo, {**entry, "tests": fields})
-    return {**fields, "tree": trees.digest(tree)}, tree
+    return {**fields, "tree": tree_digest(tree)}, tree
 
 
 def _outcome(

@@ -23,7 +23,7 @@ from ctxbench.bench.functions.mining import Lock, Report, Survey, miner
 from ctxbench.bench.functions.prepare import PreparedRepository, one_ahead, prepare, silent
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.testing.judge import sandbox_explained
 from ctxbench.bench.types import Kind
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _surveyed(
     if isinstance(preparation, _Failed):
         return preparation
     try:
-        with explained():
+        with sandbox_explained():
             return preparation, miner(preparation.project.manifest.language).survey(
                 preparation.project, preparation.suite, sandbox, report
             )

@@ -32,7 +32,7 @@ from ctxbench.bench.functions.samples import hidden_for, make, ordered
 from ctxbench.bench.functions.types import Candidate, Level
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import Judge, explained
+from ctxbench.bench.testing.judge import Judge, sandbox_explained
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Kind, Reference, Sample
 
@@ -143,7 +143,7 @@ def _mine(
 ) -> Mined:
     project, entry, suite = repository.project, repository.entry, repository.suite
     name, language = project.manifest.name, project.manifest.language
-    with explained():
+    with sandbox_explained():
         search = miner(language).find(project, suite, sandbox, report)
     tried = ordered(search.candidates, repo=name, seed=seed)
     pairs = [make(project, search, candidate, miner(language).lift) for candidate in tried]

@@ -14,7 +14,7 @@ from ctxbench.bench.functions.mining import Lock, Project, Report, miner
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.testing.judge import sandbox_explained
 from ctxbench.bench.testing.suites import suite_of
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Reference, Sample
@@ -66,7 +66,7 @@ def prepare(
     """
     read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
     project = Project(manifest=manifest, root=checkout.root, snapshot=read, home=home, lock=lock)
-    with explained():
+    with sandbox_explained():
         entry = _entry(project, checkout, miner(manifest.language).tests(project, report))
         suite = suite_of(home, provisional(manifest.name, entry, [], {}), manifest.name, sandbox)
         sandbox.prepare(suite.environment, report)

@@ -15,11 +15,13 @@ from ctxbench.bench.functions.java.mutants import mutants
 from ctxbench.bench.functions.mining import Project, Report, Search, Spot, Survey
 from ctxbench.bench.functions.static import ListedFunction, candidate, searched, uses_of
 from ctxbench.bench.functions.types import Candidate
-from ctxbench.bench.testing import java_errors, suites
-from ctxbench.bench.testing import tree as trees
-from ctxbench.bench.testing.java import JavaSuite, layout
-from ctxbench.bench.testing.java_build import cure_of
-from ctxbench.bench.testing.java_text import shifted
+from ctxbench.bench.testing import suites
+from ctxbench.bench.testing.java import JavaSuite
+from ctxbench.bench.testing.java import errors as java_errors
+from ctxbench.bench.testing.java.build import cure_of
+from ctxbench.bench.testing.java.layout import layout
+from ctxbench.bench.testing.java.text import shifted
+from ctxbench.bench.testing.suites import read_tree
 from ctxbench.bench.testing.types import Suite
 from ctxbench.sandbox.types import Sandbox
 
@@ -31,7 +33,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     suite = project.manifest.tests
     if suite is None:
         raise InputFault("its manifest has no [tests]", where=project.manifest.name, cure="add a [tests] table")
-    tree = trees.read(project.root)
+    tree = read_tree(project.root)
     layout(suite, tree, project.manifest.source_dir)
     report(f"{project.manifest.name}: {len(tree)} files")
     return suites.entry(suite, (), "", project.root)

@@ -15,9 +15,8 @@ from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.probes import numbered, probed
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.functions.static import ListedFunction
-from ctxbench.bench.testing import java_guest
-from ctxbench.bench.testing.java import JavaSuite, sources
-from ctxbench.bench.testing.java_build import checked_result, run_big
+from ctxbench.bench.testing.java import JavaSuite
+from ctxbench.bench.testing.java.build import SURVEY, checked_result, run_big, sources
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Sandbox
 
@@ -79,7 +78,7 @@ def cover(
         "deselected": deselected,
         **suite.layout.running(),
     }
-    job = Job(action=Call(function=java_guest.SURVEY, arguments=arguments), files=files, seconds=SECONDS)
+    job = Job(action=Call(function=SURVEY, arguments=arguments), files=files, seconds=SECONDS)
     outcome = run_big(sources(suite.tests, suite.tree, suite.build), job, sandbox, report)
     if outcome.ended is Ended.TIMED_OUT:
         cure = "name the test files that take long, or never end, under deselect in its [tests]"

@@ -22,9 +22,9 @@ from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.testing import python as pytest_suite
 from ctxbench.bench.testing import suites
-from ctxbench.bench.testing.coverage import Covered
 from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.splice import lift
+from ctxbench.bench.testing.python.reports import Covered
+from ctxbench.bench.testing.python.text import lift
 from ctxbench.bench.testing.types import Suite
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 
-from ctxbench.bench.testing.coverage import Covered
+from ctxbench.bench.testing.python.reports import Covered
 
 _OF_MODULES = {
     "asyncio": "sleep timeout timeout_at wait_for",

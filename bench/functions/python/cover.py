@@ -13,10 +13,9 @@ from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.functions.python.clocks import clock_tests
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing.coverage import Covered, read, replaced
-from ctxbench.bench.testing.events import Malformed
+from ctxbench.bench.testing.judge import Turns
 from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.turns import Turns
+from ctxbench.bench.testing.python.reports import Covered, Malformed, read_coverage, replaced
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
@@ -46,13 +45,13 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     place = project.home.cache / "coverage" / f"{key[:32]}.json"
     results = _stored(place)
     if results:
-        covered = read(results[0])
+        covered = read_coverage(results[0])
         report(f"{name}: coverage of {len(covered.tests)} tests is known")
     else:
         report(f"{name}: running its tests under coverage")
         outcome = _run(suite, job, sandbox, report)
         results = [_checked(name, outcome, report)]
-        covered = read(results[0])
+        covered = read_coverage(results[0])
         passed = sum(test.outcome == "passed" for test in covered.tests)
         report(f"{name}: {passed} of {len(covered.tests)} tests passed in {outcome.seconds:.1f} s")
         write_atomic(place, json.dumps(results) + "\n")
@@ -66,7 +65,7 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
             results.append(_run(suite, suite.cover(tests, SECONDS, only=doubtful), sandbox, report).result)
         write_atomic(place, json.dumps(results) + "\n")
     try:
-        alone = read(results[1])
+        alone = read_coverage(results[1])
     except Malformed as error:
         report(f"{name}: they could not run alone: {error}")
         return covered
@@ -80,7 +79,7 @@ def _stored(place: Path) -> list[Any]:
     with contextlib.suppress(InputFault, ValueError):
         record = json.loads(read_text(place))
         results = record if isinstance(record, list) else [record]
-        read(results[0])
+        read_coverage(results[0])
         return results
     return []
 
@@ -106,7 +105,7 @@ def _checked(name: str, outcome: Outcome, report: Report) -> Any:
     if outcome.ended is Ended.TIMED_OUT:
         raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=_CURE_OF_SLOW)
     try:
-        covered = read(outcome.result)
+        covered = read_coverage(outcome.result)
     except Malformed:
         raise InputFault(f"its tests cannot be run ({outcome.ended}): {output}", where=name, cure=cure) from None
     for where, what in covered.broken:

@@ -15,7 +15,7 @@ from ctxbench.bench.languages import python as reader
 from ctxbench.bench.languages.facts import FileFacts
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import is_hidden
-from ctxbench.bench.testing.tree import ADDED
+from ctxbench.bench.testing.suites import ADDED
 from ctxbench.bench.types import Use
 
 

@@ -11,7 +11,7 @@ from ctxbench.bench.functions.mutation import Draft, choose_by_faults
 from ctxbench.bench.functions.python.clocks import clock_lines, clock_tests
 from ctxbench.bench.functions.static import ListedFunction, candidate
 from ctxbench.bench.functions.types import Level
-from ctxbench.bench.testing.coverage import Covered, CoveredTest
+from ctxbench.bench.testing.python.reports import Covered, CoveredTest
 from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample
 

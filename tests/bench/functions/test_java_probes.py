@@ -14,7 +14,9 @@ from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.testing.java import Build, JavaSuite, layout
+from ctxbench.bench.testing.java import JavaSuite
+from ctxbench.bench.testing.java.build import Build
+from ctxbench.bench.testing.java.layout import layout
 from ctxbench.bench.types import Cursor, Language
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Outcome

@@ -14,7 +14,7 @@ from ctxbench.bench.codereval import image as images_of
 from ctxbench.bench.codereval.image import ImageReport
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing.java import sources
+from ctxbench.bench.testing.java.build import sources
 from ctxbench.bench.testing.suites import suite_of
 from ctxbench.sandbox.docker import bases, images
 from ctxbench.sandbox.docker.engine import connected

@@ -1,20 +1,124 @@
-"""From an outcome of `ctxbench_java:judge` to a verdict: every expected test passed, and the canary did not. Pure."""
+"""`JavaSuite`: how the JUnit suite of one repository judges one changed file."""
 
 from __future__ import annotations
 
+import logging
 import re
+import zipfile
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from typing import Any, NamedTuple
 
-from ctxbench.bench.testing.judging import ended
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import analyse
+from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing.java import text as java_text
+from ctxbench.bench.testing.java.build import JUDGE, LIMITS, Build, built, sources
+from ctxbench.bench.testing.java.layout import Layout, layout
+from ctxbench.bench.testing.python.judging import ended
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
-from ctxbench.sandbox.types import Outcome
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
+SECONDS = 180.0
+"""For what waits or sleeps; a loop meets the limit on processor time long before, which is in the guest."""
 _MAX_REASON = 300
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
 """The launcher's exit status when a test failed: the only right one, since the canary does."""
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
+
+
+_LOG = logging.getLogger(__name__)
+
+
+def suite(
+    tests: TestSuite, tree: Mapping[str, bytes], entry: Mapping[str, Any], home: Home, sandbox: Sandbox | None
+) -> JavaSuite:
+    """Return a repository's suite, compiling it where the cache has no classes; see `bench.testing.suites.Testing`."""
+    where = layout(tests, tree, str(entry.get("source_dir", "")))
+    return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
+
+
+class JavaSuite:
+    """The `Suite` of a repository that JUnit tests."""
+
+    def __init__(self, tests: TestSuite, where: Layout, tree: Mapping[str, bytes], build: Build) -> None:
+        """Take a suite.
+
+        Args:
+            tests: how it is run.
+            where: what `layout` says of it.
+            tree: path -> content of the repository.
+            build: what `bench.testing.java.build` made of it.
+        """
+        self.tests, self.layout, self.tree, self.build = tests, where, tree, build
+        # The sources hold the answers and nothing needs them: the one changed file comes with its job.
+        other_files = {path: content for path, content in tree.items() if not path.endswith(".java")}
+        self.environment = sources(tests, other_files, build)
+        self.limits = LIMITS
+        self._entries = frozenset(zipfile.ZipFile(BytesIO(build.main)).namelist())
+
+    def blank(self, sample: Sample) -> str:
+        """Return the method with a body that returns null, 0 or false."""
+        start, _ = _span(sample)
+        return java_text.blank("\n".join(sample.prefix.split("\n")[start:]))
+
+    def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that compiles the file with `text` in it and runs the reference's tests.
+
+        Raises:
+            InputFault: if the text is no text of such a method, or cannot be written in the file's encoding.
+        """
+        if sample.path not in self.tree:
+            raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
+        source = self.tree[sample.path]
+        changed = java_text.splice(source, self.layout.encoding, _span(sample), sample.name or "", text)
+        call = Call(
+            function=JUDGE,
+            arguments={
+                "path": sample.path,
+                "types": self.types(sample.path),
+                "classes": self._classes(sample.path),
+                "tests": list(reference.tests),
+                "secret": secret,
+                **self.layout.running(),
+            },
+        )
+        return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
+
+    def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
+        """Return what the outcome of such a job means."""
+        return judge(reference.tests, outcome, secret)
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that tells which of the reference's tests notice a fault: the one that judges."""
+        return self.job(sample, reference, text, secret)
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        return failing(reference.tests, outcome)
+
+    def types(self, path: str) -> list[str]:
+        """Return the top-level types of a file as paths of classes without ``.class``."""
+        facts: JavaFile = analyse(path, self.tree[path].decode(self.layout.encoding, "replace"))
+        folder = facts.package.replace(".", "/")
+        return [f"{folder}/{declared.name}".lstrip("/") for declared in facts.types if "." not in declared.name]
+
+    def _classes(self, path: str) -> list[str]:
+        """Return the entries of the main jar that were compiled from a file."""
+        types = self.types(path)
+        return sorted(
+            name for name in self._entries if any(name == f"{t}.class" or name.startswith(f"{t}$") for t in types)
+        )
+
+
+def _span(sample: Sample) -> tuple[int, int]:
+    if sample.span is None:
+        raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
+    return sample.span
 
 
 class _Finding(NamedTuple):

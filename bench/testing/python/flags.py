@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ctxbench.bench import asts
-from ctxbench.bench.testing.shifting import shift
+from ctxbench.bench.testing.python.text import shift
 from ctxbench.bench.types import Sample
 
 _MODULES = {

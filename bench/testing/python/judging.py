@@ -5,13 +5,15 @@ Pure. The reasons are a few fixed phrases, with the detail behind a colon.
 
 from __future__ import annotations
 
+import hashlib
+import random
+import re
 import signal
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from ctxbench.bench.testing import events
-from ctxbench.bench.testing.canaries import Canary
-from ctxbench.bench.testing.events import Phase, RunReport
+from ctxbench.bench.testing.python.reports import Malformed, Phase, RunReport, read_run, read_ways
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.sandbox.types import Ended, Outcome
 
@@ -20,6 +22,8 @@ _FAILED_STATUS = 1
 """pytest's exit status when a test failed: the only right one, since the canaries do."""
 _NO_TESTS_STATUS = (4, 5)
 """Named tests not found; nothing collected."""
+WAYS = frozenset(("returns", "raises", "idles"))
+"""In which the guest runner takes a value away; see ``ctxbench_pytest.twin``."""
 
 
 class _Finding(NamedTuple):
@@ -42,10 +46,10 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
     """
     flags: tuple[str, ...] = ()
     try:
-        report = None if outcome.result is None else events.read(outcome.result)
+        report = None if outcome.result is None else read_run(outcome.result)
         finding = _verdict(tests, canaries, nonce, outcome, report)
         flags = tuple(sorted({*report.flags})) if report else ()
-    except events.Malformed as error:
+    except Malformed as error:
         finding = _Finding(*(ended(outcome) or (Verdict.FAILED, f"{TAMPERED}: {error}")))
     return Judgement(
         verdict=finding.verdict,
@@ -88,8 +92,8 @@ def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
         outcome: as `judge` takes it.
     """
     try:
-        report = events.read(outcome.result) if outcome.result is not None else None
-    except events.Malformed:
+        report = read_run(outcome.result) if outcome.result is not None else None
+    except Malformed:
         return None
     if report is None:
         return None
@@ -219,3 +223,118 @@ def short(text: str) -> str:
     """Return a reason on one line of bounded length."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One test that asserts that two different numbers are equal."""
+
+    name: str
+    unittest: bool
+    """Whether it is a method of a TestCase, where the real tests have one."""
+    place: float
+    """From 0 to 1: where among the tests."""
+    left: int
+    right: int
+
+    def argument(self) -> dict[str, Any]:
+        """Return it as the guest runner takes it."""
+        return asdict(self)
+
+    def failed_as_it_must(self, phases: Sequence[Phase]) -> bool:
+        """Say whether these phases are those of this canary, run once and failed for its own reason."""
+        if [(phase.phase, phase.outcome) for phase in phases] != [
+            ("setup", "passed"),
+            ("call", "failed"),
+            ("teardown", "passed"),
+        ]:
+            return False
+        return phases[1].raised and f"{self.left} == {self.right}" in phases[1].message
+
+
+def canaries(secret: str, tests: Sequence[str]) -> tuple[Canary, ...]:
+    """Draw a job's canaries: one last of all, two anywhere; one of these a method, if the tests have methods."""
+    drawn = random.Random(hashlib.sha256(f"canaries {secret}".encode()).digest())  # noqa: S311 - seeded by a secret
+    words = _words(tests)
+    drawn_canaries: list[Canary] = []
+    for unittest, place in ((False, drawn.random()), (True, drawn.random()), (False, 1.0)):
+        first, second = drawn.sample(range(1000, 10_000), 2)
+        number = drawn.randrange(2, 100) + 100 * len(drawn_canaries)
+        name = "_".join(["test", *drawn.sample(words, min(2, len(words))), str(number)])
+        drawn_canaries.append(Canary(name, unittest, place, first, second))
+    return tuple(drawn_canaries)
+
+
+def nonce(secret: str) -> str:
+    """Return what must come back with a job's result."""
+    return hashlib.sha256(f"nonce {secret}".encode()).hexdigest()
+
+
+def _words(tests: Sequence[str]) -> list[str]:
+    """Return the words of the tests' own names, so that a canary's name looks like them."""
+    names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
+    words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
+    return sorted(words) or ["value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Which tests passed without the function's value."""
+
+    survivors: Mapping[str, frozenset[int]]
+    """Way -> positions among the expected tests."""
+    ended: frozenset[str] = frozenset()
+    """The ways that came to their ends."""
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def plain(self) -> bool:
+        """Whether every test failed both ways, so that nothing has to be compared."""
+        return self.ended == WAYS and not any(self.survivors.values())
+
+
+def survived(tests: Sequence[str], nonce: str, outcome: Outcome) -> Twins:
+    """Read the outcome of a job that took the value away.
+
+    Args:
+        tests: ids of the expected ones.
+        nonce: what the result must carry.
+        outcome: of that job.
+
+    Raises:
+        Malformed: if anything in it is not what the guest runner writes.
+    """
+    if outcome.result is None:
+        return Twins({})
+    ways = read_ways(outcome.result)
+    if any(report.nonce != nonce for report in ways.values()):
+        raise Malformed("the result is not this job's")
+    return Twins(
+        {way: passed(report, tests) for way, report in ways.items()},
+        frozenset(way for way, report in ways.items() if report.end is not None),
+        frozenset(flag for report in ways.values() for flag in report.flags),
+    )
+
+
+def forged(tests: Sequence[str], completion: Twins, reference: Twins) -> str:
+    """Return what speaks against a completion whose tests passed, or nothing.
+
+    Args:
+        tests: ids of the expected ones.
+        completion: what survived without its value.
+        reference: what survived without the reference's: tests that do not look at the value, for one.
+    """
+    none: frozenset[int] = frozenset()
+    odd = {
+        test
+        for way, survivors in completion.survivors.items()
+        for test in survivors - reference.survivors.get(way, none)
+    }
+    if odd:
+        return (
+            f"{TAMPERED}: {len(odd)} of {len(tests)} tests passed although the function gave them nothing: "
+            f"{tests[min(odd)]}"
+        )
+    if reference.ended - completion.ended:
+        return f"{TAMPERED}: the tests came to no end when the function gave them nothing"
+    return ""

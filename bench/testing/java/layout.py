@@ -1,8 +1,4 @@
-"""What the ``pom.xml`` files of a repository say of its modules: folders, dependencies, settings. Pure.
-
-Read as text that a build tool would read, not as Maven reads it: profiles and parents outside the repository are
-not followed.
-"""
+"""Layout of a Java repository."""
 
 from __future__ import annotations
 
@@ -10,13 +6,121 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from posixpath import dirname, normpath
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repositories.manifest import TestSuite
+
+OLDEST = 8
+"""The oldest Java that the compiler of Java 17 takes without a warning."""
 POM = "pom.xml"
 _BASE = re.compile(r"\$\{(project\.)?basedir\}/")
 _PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
 _DEPTH = 5
 """Of placeholders that stand for placeholders."""
+
+
+class SourceKind(NamedTuple):
+    """Which of a module's sources."""
+
+    setting: str
+    """Of a ``pom.xml`` that names their folder."""
+    usual: str
+    """Their folder without one."""
+
+
+MAIN = SourceKind("sourceDirectory", "src/main/java")
+
+
+TEST = SourceKind("testSourceDirectory", "src/test/java")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where a repository keeps what, and how it is compiled."""
+
+    folder: str
+    """The module whose tests are run, and where they are run; "" is the repository's own folder."""
+    main: tuple[str, ...]
+    """Of the module and of those that it needs."""
+    test: tuple[str, ...]
+    resources: tuple[str, ...]
+    """Folders of the class path."""
+    encoding: str
+    release: str
+    jars: tuple[str, ...] = ()
+    """Of `/usr/share/java`: what it needs beside JUnit."""
+    flags: tuple[str, ...] = ()
+    """Of Java when the tests are run."""
+
+    def compiling(self) -> dict[str, Any]:
+        """Return the part of a call's arguments that every call needs."""
+        return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
+
+    def running(self) -> dict[str, Any]:
+        """Return the part of a call's arguments that every call needs that runs tests."""
+        resources, flags = list(self.resources), list(self.flags)
+        return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
+
+
+def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") -> Layout:
+    """Return a repository's layout: Maven's folders, the rest from the manifest, else from its ``pom.xml`` files.
+
+    Args:
+        tests: how it is tested.
+        tree: its files.
+        source_dir: a module of it, or a folder in one: only that is tested, with the modules that it needs.
+
+    Raises:
+        InputFault: if it has no sources there.
+    """
+    poms = Poms(tree)
+    folder = _module(tree, poms, source_dir)
+    main, test = _folders(tree, poms, folder, MAIN), _folders(tree, poms, folder, TEST)
+    if not test:
+        what = f"has no {inside(folder, TEST.usual)}"
+        raise InputFault(what, cure="choose a module whose tests stand beside its sources")
+    resources = [*_resources(tree, folder)]
+    for sibling, needed in poms.siblings(folder):
+        folders = _folders(tree, poms, sibling, TEST if needed.of_tests else MAIN)
+        main, test = (main, (*test, *folders)) if needed.test or needed.of_tests else ((*main, *folders), test)
+        resources += _resources(tree, sibling)
+    names = ("maven.compiler.release", "maven.compiler.source", "release", "source")
+    release = (tests.release or poms.setting(folder, *names)).removeprefix("1.")
+    return Layout(
+        folder=folder,
+        main=main,
+        test=test,
+        resources=tuple(resources),
+        encoding=tests.encoding or poms.setting(folder, "project.build.sourceEncoding") or "UTF-8",
+        release=str(max(int(release), OLDEST) if release.isdigit() else OLDEST),
+        jars=tests.jars,
+        flags=tests.arguments,
+    )
+
+
+def _module(tree: Mapping[str, bytes], poms: Poms, source_dir: str) -> str:
+    """Return the folder of the module that is meant, "" for the repository's own."""
+    for folder in upwards(source_dir):
+        if _folders(tree, poms, folder, MAIN):
+            return folder
+    modules = sorted({path.partition(f"/{MAIN.usual}/")[0] for path in tree if f"/{MAIN.usual}/" in path})
+    cure = "only repositories of Maven's layout can be tested"
+    if modules:
+        cure = f"name one of its modules in the manifest, as source_dir: {', '.join(modules)}"
+    raise InputFault(f"has no {inside(source_dir, MAIN.usual)}", cure=cure)
+
+
+def _folders(tree: Mapping[str, bytes], poms: Poms, folder: str, kind: SourceKind) -> tuple[str, ...]:
+    place = inside(folder, poms.setting(folder, kind.setting) or kind.usual)
+    return (place,) if any(path.startswith(f"{place}/") for path in tree) else ()
+
+
+def _resources(tree: Mapping[str, bytes], folder: str) -> Iterator[str]:
+    for place in (inside(folder, f"src/{kind}/resources") for kind in ("main", "test")):
+        if any(path.startswith(f"{place}/") for path in tree):
+            yield place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,21 +6,34 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256, write_atomic
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing import java_errors, java_guest
-from ctxbench.bench.testing.java import LIMITS, Build, Layout, sources
-from ctxbench.bench.testing.java_errors import CompileError
-from ctxbench.bench.testing.java_jars import jar_of
-from ctxbench.bench.testing.java_pom import Poms
+from ctxbench.bench.testing.java import errors as java_errors
+from ctxbench.bench.testing.java.errors import CompileError, jar_of
+from ctxbench.bench.testing.java.layout import Layout, Poms
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
+PROGRAMS = (
+    "openjdk-17-jdk-headless",
+    "junit4",
+    "junit5",
+    "libhamcrest-java",
+    "libopentest4j-java",
+    "libapiguardian-java",
+)
+LIMITS = Limits(memory=1536 * MIB, disk=192 * MIB, file_bytes=64 * MIB, processes=128, open_files=512)
+PACKAGE = "ctxbench_java"
+BUILD, SURVEY, JUDGE = (f"{PACKAGE}:{name}" for name in ("build", "survey", "judge"))
+_SHIPPED = (".py", ".java", ".policy")
 Report = Callable[[str], None]
 _SECONDS = 900.0
 _BIG = Limits(
@@ -35,6 +48,44 @@ _BIG = Limits(
 _FILES = ("main", "test", "tools")
 _LOG = "javac.log"
 """What javac said of what does not compile."""
+
+
+@cache
+def library() -> Mapping[str, bytes]:
+    """Return the package's files by path, as `Environment.library` takes them."""
+    folder = Path(__file__).parent / PACKAGE
+    files = sorted(path for path in folder.iterdir() if path.suffix in _SHIPPED)
+    return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in files})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """A repository's compiled classes, as jars."""
+
+    main: bytes
+    test: bytes
+    tools: bytes
+    dropped: tuple[str, ...]
+    """Test files that do not compile."""
+    messages: str = ""
+    """What javac says of them."""
+    log: str = ""
+    """The file that holds that."""
+
+
+def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:
+    """Return what stands in a box where the whole repository is compiled, or its whole suite is run."""
+    return Environment(
+        name="java",
+        programs=(*PROGRAMS, *tests.requirements),
+        tree={**tree, **_jars(build)} if build else tree,
+        library=library(),
+        preload=(PACKAGE,),
+    )
+
+
+def _jars(build: Build) -> dict[str, bytes]:
+    return {f".ctxbench/{name}.jar": getattr(build, name) for name in ("main", "test", "tools")}
 
 
 def built(
@@ -139,7 +190,7 @@ def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
 def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: Report) -> dict[str, Any]:
     """Return what compiling it gave: jars, or javac's messages as ``fault``."""
     arguments = {"main": list(where.main), "test": list(where.test), **where.compiling()}
-    job = Job(action=Call(function=java_guest.BUILD, arguments=arguments), seconds=_SECONDS)
+    job = Job(action=Call(function=BUILD, arguments=arguments), seconds=_SECONDS)
     outcome = run_big(environment, job, sandbox, report)
     if isinstance(outcome.result, dict) and outcome.result.get("fault"):
         return outcome.result

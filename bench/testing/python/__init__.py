@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing import guest
-from ctxbench.bench.testing.canaries import canaries, nonce
-from ctxbench.bench.testing.judging import failing, judge
-from ctxbench.bench.testing.shifting import indentation
-from ctxbench.bench.testing.splice import splice
-from ctxbench.bench.testing.tree import ADDED
-from ctxbench.bench.testing.twins import Twins, survived
+from ctxbench.bench.testing.python.judging import Twins, canaries, failing, judge, nonce, survived
+from ctxbench.bench.testing.python.text import indentation, splice
+from ctxbench.bench.testing.suites import ADDED
 from ctxbench.bench.testing.types import Judgement
 from ctxbench.bench.types import Reference, Sample
-from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
+from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
@@ -36,6 +37,8 @@ SECONDS = 120.0
 TRIAL_WALL = 900.0
 """By the clock, of such a run: far more than its processor time, since the machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
+PACKAGE = "ctxbench_pytest"
+RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
 
 
 def requirements(tests: TestSuite) -> tuple[str, ...]:
@@ -64,10 +67,22 @@ def environment(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Map
         requirements=lock,
         project=project,
         tree=tree,
-        library=guest.library(),
+        library=library(),
         path=(tests.pythonpath,),
-        preload=(guest.PACKAGE,),
+        preload=(PACKAGE,),
     )
+
+
+def suite(
+    tests: TestSuite,
+    tree: Mapping[str, bytes],
+    entry: Mapping[str, Any],
+    home: Home,  # noqa: ARG001 - of languages that compile
+    sandbox: Sandbox | None,  # noqa: ARG001
+) -> PythonSuite:
+    """Return a repository's suite; see `bench.testing.suites.Testing`."""
+    record = entry["tests"]
+    return PythonSuite(tests, tuple(record.get("lock", ())), str(record.get("project", "")), tree)
 
 
 class PythonSuite:
@@ -96,7 +111,7 @@ class PythonSuite:
         start, end = _span(sample)
         lines = [start, end + len(changed.splitlines()) - len(self.environment.tree[sample.path].splitlines())]
         call = Call(
-            function=guest.RUN,
+            function=RUN,
             arguments={
                 "tests": tests,
                 "target": sample.path,
@@ -138,7 +153,7 @@ class PythonSuite:
     def compiling(self, tests: Collection[str]) -> Job:
         """Return the job that compiles the modules of these tests and what they import."""
         paths = sorted({test.partition("::")[0] for test in tests})
-        call = Call(function=guest.COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
+        call = Call(function=COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
         return Job(action=call, seconds=SECONDS)
 
     def cover(self, tests: TestSuite, seconds: float, *, only: Collection[str] = ()) -> Job:
@@ -150,7 +165,7 @@ class PythonSuite:
             only: run these tests, and what differs from them by parameters only; all if empty.
         """
         call = Call(
-            function=guest.COVER,
+            function=COVER,
             arguments={
                 "paths": sorted({test.partition("[")[0] for test in only}) or _places(tests),
                 "deselect": list(tests.deselect),
@@ -197,3 +212,10 @@ def _span(sample: Sample) -> tuple[int, int]:
     if sample.span is None:
         raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
     return sample.span
+
+
+@cache
+def library() -> Mapping[str, bytes]:
+    """Return the package's files by path, as `Environment.library` takes them."""
+    folder = Path(__file__).parent / PACKAGE
+    return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*.py"))})
