@@ -19,8 +19,8 @@ from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.functions.mining import Lock, Report, Survey, miner
-from ctxbench.bench.functions.prepare import PreparedRepository, one_ahead, prepare, silent
+from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, miner, one_ahead, prepare, silent
+from ctxbench.bench.functions.types import Survey
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import sandbox_explained

@@ -15,12 +15,12 @@ from ctxbench.bench.codereval.placing import placed
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task
+from ctxbench.bench.functions.candidates import hidden_for
 from ctxbench.bench.functions.certificates import Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, choose, steady, usable
-from ctxbench.bench.functions.mining import Spot, Survey
-from ctxbench.bench.functions.prepare import PreparedRepository, certificates_of, provisional
-from ctxbench.bench.functions.samples import hidden_for
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, choose, steady, usable
+from ctxbench.bench.functions.mining import PreparedRepository, certificates_of, provisional
+from ctxbench.bench.functions.types import Spot, Survey, TestRun
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.suites import tree_digest
 from ctxbench.bench.types import Reference

@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING, Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.accounts import account
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions import load
+from ctxbench.bench.functions.candidates import hidden_for, make, ordered
 from ctxbench.bench.functions.certificates import Certificates
-from ctxbench.bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
-from ctxbench.bench.functions.mining import Lock, Report, Search, miner
-from ctxbench.bench.functions.mutation import Draft
-from ctxbench.bench.functions.prepare import (
+from ctxbench.bench.functions.certify import FAILS_UNDER_LOAD, JOBS, Certified, certify
+from ctxbench.bench.functions.choose import Draft
+from ctxbench.bench.functions.mining import (
+    Lock,
     PreparedRepository,
+    Report,
     certificates_of,
+    miner,
     one_ahead,
     prepare,
     provisional,
     silent,
 )
-from ctxbench.bench.functions.samples import hidden_for, make, ordered
-from ctxbench.bench.functions.types import Candidate, Level
+from ctxbench.bench.functions.types import Candidate, Level, Search
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import Judge, sandbox_explained
@@ -150,7 +151,7 @@ def _mine(
     references = {reference.id: reference for _, reference in pairs}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in pairs], references)
-    with Judge(project.home, drafts, sandbox, width=max(workers, load.JOBS)) as judge:
+    with Judge(project.home, drafts, sandbox, width=max(workers, JOBS)) as judge:
         certified = certify(
             [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, pairs, strict=True)],
             references,

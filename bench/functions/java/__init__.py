@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, usable
-from ctxbench.bench.functions.java import static
+from ctxbench.bench.functions.candidates import ListedFunction, candidate, searched, uses_of
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.mutants import mutants
-from ctxbench.bench.functions.mining import Project, Report, Search, Spot, Survey
-from ctxbench.bench.functions.static import ListedFunction, candidate, searched, uses_of
-from ctxbench.bench.functions.types import Candidate
+from ctxbench.bench.functions.java.static import read_functions
+from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.functions.types import Candidate, Search, Spot, Survey, TestRun
 from ctxbench.bench.testing import suites
 from ctxbench.bench.testing.java import JavaSuite
 from ctxbench.bench.testing.java import errors as java_errors
@@ -50,7 +50,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     suite = _junit(project, suite)
     for line in _left_out(suite):
         report(f"{name}: {line}")
-    read = static.read(project, suite.layout.main)
+    read = read_functions(project, suite.layout.main)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
@@ -60,7 +60,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, with probes, for methods that are chosen by others; what `find` cannot use has none."""
     suite = _junit(project, suite)
-    read = static.read(project, suite.layout.main)
+    read = read_functions(project, suite.layout.main)
     ran = cover(project, suite, read.functions, sandbox, report)
     numbers = {(function.path, function.definition.name): spots for function, spots in _numbers(read.functions)}
 

@@ -23,7 +23,7 @@ from ctxbench.sandbox.types import Sandbox
 from tests.bench.codereval.asked import Asked, tasks
 from tests.helpers.sandboxes import locked
 
-ROOT = Path(manifests.__file__).resolve().parent.parent
+ROOT = Path(manifests.__file__).resolve().parents[2]
 REPOS = ROOT / "bench" / "repos"
 OWN = REPOS / "codereval-tests"
 NAMES = sorted(path.stem for path in REPOS.glob("codereval-*.toml"))

@@ -14,7 +14,8 @@ from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.importing import read_tasks
-from ctxbench.bench.functions.choose import MOST_TESTS, TestRun
+from ctxbench.bench.functions.choose import MOST_TESTS
+from ctxbench.bench.functions.types import TestRun
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest as manifests

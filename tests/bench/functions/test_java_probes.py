@@ -8,8 +8,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.java import lift
-from ctxbench.bench.functions.java.covering import Ran, cover, merged
-from ctxbench.bench.functions.java.probes import numbered, probed
+from ctxbench.bench.functions.java.covering import Ran, cover, merged, numbered, probed
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
