@@ -3,7 +3,7 @@
 ``gold`` completes with the reference and ``blank`` with nothing, without asking the model; both show the in-file
 prompt. ``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),
 ``oracle-stored`` with the context that the benchmark's authors retrieved with it (see `stored_prompt`).
-Beside `harness.scoring` this is the only reader of references.
+Beside `harness.run.scoring` this is the only reader of references.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.types import Kind, Language, Query, Reference, Sample, Use
-from ctxbench.harness.asking import FINAL, AnsweredSample, Asker, completion
-from ctxbench.harness.bits import behind_cursor
 from ctxbench.harness.cells import Cells, StrategyCard
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics import identifiers
+from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
+from ctxbench.harness.run.scoring import behind_cursor
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.unasked import keep
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.infercom import Apis, api_blocks
 from ctxbench.strategies.layout import WHOLE, as_found, draft_query, infile_prompt, similar_prompt
@@ -79,7 +78,7 @@ class Controls:
         if name == STORED:
             return self._asker.complete(sample, stored_prompt(query, sample), sampling, n)
         prompt = infile_prompt(query, WHOLE)
-        answer = keep(self._store, name, prompt, reference.target if name == GOLD else "")
+        answer = unasked_answer(self._store, name, prompt, reference.target if name == GOLD else "")
         return AnsweredSample(
             sample=sample,
             prompt=prompt,

@@ -1,4 +1,4 @@
-"""`Executor`: verdicts of completions of functions; none is computed twice.
+"""Verdicts of completions of functions, by an `Executor`; none is computed twice.
 
 A verdict is looked up in the store; if it is not there, the judge runs the tests and the verdict is stored. Equal work
 that several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a
@@ -8,28 +8,33 @@ machine fault and never stored, so that the work is done again. The judge owns s
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
+import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from ctxbench.bench import records
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
-from ctxbench.harness.batcher import Stopped
+from ctxbench.harness.run.batching import Stopped
+from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.records import StoredVerdict
 from ctxbench.harness.store.rows import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.verdict import sample_digest, stored, verdict_key
+from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
@@ -37,6 +42,10 @@ _AGAIN = 0.25
 """Seconds between two looks at tests that another process runs."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
+RULES = "1"
+"""Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""
+OUTPUT_KEPT = 16_384
+"""Characters of a job's output that are stored; its first and last half."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 
 
@@ -163,19 +172,18 @@ class Executor:
     def _again(self, sample: Sample, text: str, key: str | None, times: Mapping[str, int]) -> Rejudgement:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = key or verdict_key(content, text, image)
+        judge = functools.partial(self._judged, sample, text, key, content, image)
         with self._claimed(sample, key):
             before = verdicts.counting(self._store, [key], most=times.get(key, 0)).get(key)
             if before is None:
-                first = stored(key, content, text, image, self.sandbox, self._judged(sample, text))
-                added = verdicts.add(self._store, first)
+                added = verdicts.add(self._store, judge())
                 return Rejudgement(before=added, anew=(), counts=added)
             anew = verdicts.later(self._store, key, times.get(key, 0))
             if not anew:
-                anew.append(stored(key, content, text, image, self.sandbox, self._judged(sample, text)))
+                anew.append(judge())
                 verdicts.add_again(self._store, key, anew[0], counts=False)
             if len(anew) == 1 and verdicts.passed(anew[0]) != verdicts.passed(before):
-                judgement = self._judged(sample, text, alone=True)
-                anew.append(stored(key, content, text, image, self.sandbox, judgement))
+                anew.append(judge(alone=True))
                 agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
                 verdicts.add_again(self._store, key, anew[1], counts=agrees)
             counts = verdicts.counting(self._store, [key])[key]
@@ -196,15 +204,11 @@ class Executor:
             self._under_way.pop(key, None)
 
     def _find(self, sample: Sample, text: str) -> StoredVerdict:
-        image = self._image(sample)
-        content = sample_digest(self._set, sample)
+        image, content = self._image(sample), sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
         with self._claimed(sample, key):
             verdict = verdicts.counting(self._store, [key]).get(key)
-            if verdict is not None:
-                return verdict
-            judgement = self._judged(sample, text)
-            return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
+            return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     @contextlib.contextmanager
     def _claimed(self, sample: Sample, key: str) -> Iterator[None]:
@@ -224,7 +228,10 @@ class Executor:
         if sample.repo in self._lost:
             raise self._lost[sample.repo]
 
-    def _judged(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+    def _judged(
+        self, sample: Sample, text: str, key: str, content: str, image: str, *, alone: bool = False
+    ) -> StoredVerdict:
+        """Run a sample's tests and return the row of their verdict, which is not stored yet."""
         self._check(sample)
         try:
             judgement = self._judge.judge(sample, text, alone=alone)
@@ -234,7 +241,7 @@ class Executor:
             raise self._fault(sample, judgement.reason or "the sandbox was lost")
         with self._lock:
             self._broken[sample.repo] = 0
-        return judgement
+        return _stored(key, content, text, image, self.sandbox, judgement)
 
     def _image(self, sample: Sample) -> str:
         """Return the image of a sample's repository, built once for all threads; a fault is remembered too."""
@@ -311,3 +318,85 @@ def open_executor(
 
 def _stopped() -> Stopped:
     return Stopped("the run was stopped", cure="run the same command again to go on")
+
+
+def judged(answered: AnsweredSample, executor: Executor | None) -> AnsweredSample:
+    """Return an answered sample with the verdicts of its completions; empty completions need none.
+
+    Raises:
+        MachineFault: if one of them fails; the others are kept in the store.
+    """
+    if executor is None or not answered.sample.tested:
+        return answered
+    futures = [
+        executor.submit(answered.sample, completion.text) if completion.text.strip() else None
+        for completion in answered.completions
+    ]
+    completions = [
+        completion if future is None else dataclasses.replace(completion, verdict=executor.wait(future))
+        for completion, future in zip(answered.completions, futures, strict=True)
+    ]
+    return dataclasses.replace(answered, completions=tuple(completions))
+
+
+def judge_stored(
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
+) -> Iterator[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]]:
+    """Judge completions of a stored run, and store the score of each as soon as it is known; in their order.
+
+    Args:
+        store: where the run is.
+        executor: gives verdicts.
+        sample_set: the run's samples.
+        run: its id.
+        lacking: the completions to judge, see `verdicts.unjudged`.
+    """
+    samples = {sample.id: sample for sample in sample_set.samples}
+    futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
+    for completion, future in futures:
+        try:
+            verdict = executor.wait(future)
+        except MachineFault as fault:
+            yield completion, fault
+            continue
+        verdicts.link(store, run, completion.sample_id, {completion.idx: verdict})
+        yield completion, verdict
+
+
+def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
+    """Return a digest of a sample, its answer and tests, and how its repository's tests are run."""
+    entry = sample_set.manifest["repositories"].get(sample.repo, {})
+    parts = [
+        records.from_sample(sample),
+        records.from_reference(sample_set.references[sample.id]),
+        {name: entry.get(name) for name in ("snapshot", "tests")},
+    ]
+    return sha256(json.dumps(parts, sort_keys=True))
+
+
+def verdict_key(sample: str, text: str, image: str) -> str:
+    """Return the key of a verdict from the sample's digest, the whole function and the image."""
+    return sha256("\n".join((RULES, sample, sha256(text), image)))
+
+
+def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
+    """Return the row of a judgement, without the middle of a long output."""
+    output = judgement.output
+    if len(output) > OUTPUT_KEPT:
+        half = OUTPUT_KEPT // 2
+        output = f"{output[:half]}\n[… {len(output) - 2 * half} characters left out …]\n{output[-half:]}"
+    return StoredVerdict(
+        key=key,
+        sample_digest=content,
+        text_digest=sha256(text),
+        image=image,
+        sandbox=sandbox,
+        verdict=str(judgement.verdict),
+        reason=" ".join(judgement.reason.split()),
+        tests_run=judgement.tests_run,
+        output=output,
+        seconds=judgement.seconds,
+        peak_bytes=judgement.peak_bytes,
+        flags=judgement.flags,
+        earlier=" ".join(judgement.earlier.split()),
+    )

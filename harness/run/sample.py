@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from ctxbench.bench.files import sha256
 from ctxbench.bench.repository import Repository, View, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
-from ctxbench.harness.batcher import Answer, Batcher
 from ctxbench.harness.cells import Cells, StrategyFault
 from ctxbench.harness.extract import extract
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Request, Sampling, TooLong
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
-from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.run.batching import Answer, Batcher
+from ctxbench.harness.store.records import StoredGeneration, StoredVerdict
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.unasked import keep
 from ctxbench.strategies.api import Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"
@@ -190,7 +190,7 @@ class Asker:
             prompt = request.prompt
         if OVERFLOW in prompt.flags:
             # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
-            finals = [keep(self._store, OVERFLOW, prompt, "")] * n
+            finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
         else:
             self._ahead(sample, prompt)
             finals = self._batcher.ask([replace(request, index=index) for index in range(n)])
@@ -236,3 +236,32 @@ def completion(sample: Sample, answer: Answer) -> Completion:
         return Completion(answer=answer, text=answer.response.text)
     extracted = extract(sample, answer.response.text)
     return Completion(answer=answer, text=extracted.text, flags=extracted.flags)
+
+
+def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
+    """Store a text as the answer to a prompt that no model was asked, under a name that no generator has.
+
+    Args:
+        store: where answers are kept.
+        name: stored in place of a generator: a control, or why no model was asked.
+        prompt: the prompt.
+        text: the answer.
+    """
+    id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
+    stored = StoredGeneration(
+        id=id_,
+        generator=name,
+        version="",
+        prompt_digest=prompt.digest,
+        prompt=prompt.text,
+        sampling="{}",
+        idx=0,
+        text=text,
+        finish="stop",
+        tokens_in=0,
+        tokens_out=0,
+        seconds=0.0,
+        price=0.0,
+    )
+    store.add_generations([stored])
+    return Answer(id_, Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -16,19 +16,16 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Sample
-from ctxbench.harness import plan
-from ctxbench.harness.asking import AnsweredSample, Asker
 from ctxbench.harness.cells import StrategyFault
-from ctxbench.harness.controls import Controls
-from ctxbench.harness.execution import Executor
 from ctxbench.harness.generators.base import Sampling, TooLong
-from ctxbench.harness.judging import judge_stored, judged
-from ctxbench.harness.machinery import Machinery
-from ctxbench.harness.pace import WorkPace
-from ctxbench.harness.portion import Portion
 from ctxbench.harness.results import Load
-from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import SampleScorer
+from ctxbench.harness.run.controls import Controls
+from ctxbench.harness.run.judging import Executor, judge_stored, judged
+from ctxbench.harness.run.machinery import Machinery
+from ctxbench.harness.run.portions import Portion, UnderWay, WorkPace
+from ctxbench.harness.run.sample import AnsweredSample, Asker
+from ctxbench.harness.run.scoring import SampleScorer
+from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.attempts import failed_on
 from ctxbench.harness.store.claims import attempt_key
@@ -37,16 +34,21 @@ from ctxbench.harness.store.queries import counts
 from ctxbench.harness.store.records import StoredFault
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
-from ctxbench.harness.underway import UnderWay
 from ctxbench.strategies.registration import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
+Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
+"""Strategy, sample, decoding, completions -> the answered sample."""
 GIVE_UP_AFTER = 5
 """Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
 _LOG = logging.getLogger(__name__)
-Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
-"""Strategy, sample, decoding, completions -> the answered sample."""
+
+
+@contextlib.contextmanager
+def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
+    """Show no progress."""
+    yield lambda _: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,7 @@ class Attempt:
             sample_set: what is completed.
             snapshots: reads the repositories; called only if something is missing.
             machinery: cells, model and threads of the run.
-            spec: the run.
+            spec: the run, which is stored already.
             planned: its samples.
             scorer: scores completions.
             executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.
@@ -142,15 +144,14 @@ class Attempt:
 
     def go(self, progress: Progress) -> RunSummary:
         """Complete what is missing, and record the end of the attempt even if it is interrupted."""
-        run = self._store.add_run(self._spec, self._planned)
-        missing = plan.missing(self._planned, self._store.finished(run), failed_on(self._store, run))
+        missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._machinery.judges else []
         tally = _Tally()
         if missing or lacking:
             self._try(missing, lacking, tally, progress)
-        stored = counts(self._store, run)
+        stored = counts(self._store, self._run)
         return RunSummary(
-            run=run,
+            run=self._run,
             strategy=self._spec.strategy,
             scored=stored.scored,
             model_failed=stored.model_failed,
@@ -160,8 +161,8 @@ class Attempt:
             too_long=tally.too_long,
             judges=self._machinery.judges,
             unjudged=len(self._lacking()),
-            passes=tuple(verdicts.passes(self._store, run, self._spec.n)) if self._functions else (),
-            all_equal=verdicts.all_equal(self._store, run) if self._spec.n > 1 else False,
+            passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
+            all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
             gave_up=tally.gave_up,
             remark=self._machinery.summaries.spent.remark,
         )
@@ -187,7 +188,7 @@ class Attempt:
         )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
-        load = Load(workers=machinery.workers, requests=machinery.requests, cores=os.cpu_count() or 1)
+        load = Load(workers=machinery.workers, requests=machinery.batcher.requests, cores=os.cpu_count() or 1)
         self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
         for language in sorted({sample.language for sample in missing}):
             # It starts while the model writes the first answers, which would otherwise wait for it.

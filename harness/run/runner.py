@@ -6,10 +6,9 @@ Strategies get queries and views; references are read here, after the strategy h
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,27 +19,25 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness import plan, prices
-from ctxbench.harness.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary
-from ctxbench.harness.bits import Bits
+from ctxbench.harness import prices
 from ctxbench.harness.cells import StrategyBounds, StrategyCard, copies, open_cells
-from ctxbench.harness.controls import card_of
 from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.execution import OpenJudge, open_executor, open_judge
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.machinery import Machinery, open_machinery
-from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import SampleScorer
+from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
+from ctxbench.harness.run.controls import card_of
+from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
+from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
+from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.scoring import Bits, SampleScorer
+from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.tools import open_tools
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""
 SEVERAL = (0.8, 0.95)
 """Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
-GREEDY = (0.0, 1.0)
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
 _AGAIN = "run the same command again"
@@ -68,12 +65,6 @@ class RunOptions:
     """Whether the model is shown what follows the cursor; strategies never are."""
 
 
-@contextlib.contextmanager
-def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
-    """Show no progress."""
-    yield lambda _: None
-
-
 def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     home: Home,
     store: Store,
@@ -99,7 +90,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
-        machines: passed on to `open_machinery`; for tests.
+        machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
         A summary for each strategy; `fault_of` says whether they are whole.
@@ -110,22 +101,11 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
     choices = choices or RunOptions()
-    if choices.n < 1:
-        raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
-    planned = plan.choose(sample_set.samples, choices.limit)
-    for sample in planned if choices.fim else ():
-        fim.after(sample)
-    machines = _machines(home, choices) | machines
-    machines["hidden"] = kept_from_strategies(home, store.where, sample_set)
-    if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
-        # Opened only when something is missing.
-        machines["executor"] = functools.partial(
-            open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
-        )
-    with open_machinery(store, generator, **machines) as machinery:
+    planned = _planned(sample_set, choices)
+    options = replace(_options(home, store, sample_set, planned, choices, judges), **machines)
+    with open_machinery(store, generator, options) as machinery:
         cards = [card_of(spec, machinery.cells) for spec in strategies]
-        for card in cards:
-            _check(card, planned, sample_set, has_sandbox="tools" in machines)
+        _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
             # Refused before a run is stored that could never be done.
             fim.template_of(machinery.batcher.generator)
@@ -145,17 +125,35 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     return summaries
 
 
-def _machines(home: Home, choices: RunOptions) -> dict[str, Any]:
-    """Return the arguments of `open_machinery` that a user's options decide."""
-    machines: dict[str, Any] = {
-        "cache": home.cache,
-        "workers": choices.workers,
-        "prices": prices.of_home(home),
-        "cells": functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
-    }
+def _planned(sample_set: SampleSet, choices: RunOptions) -> tuple[Sample, ...]:
+    """Return the samples of a run; raise `InputFault` if the choices do not fit them."""
+    if choices.n < 1:
+        raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
+    planned = planned_samples(sample_set.samples, choices.limit)
+    for sample in planned if choices.fim else ():
+        fim.after(sample)
+    return planned
+
+
+def _options(
+    home: Home, store: Store, sample_set: SampleSet, planned: Sequence[Sample], choices: RunOptions, judges: OpenJudge
+) -> MachineryOptions:
+    executor = tools = None
     if choices.sandbox != NO_SANDBOX:
-        machines["tools"] = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
-    return machines
+        tools = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+        if any(sample.tested for sample in planned):
+            executor = functools.partial(
+                open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
+            )
+    return MachineryOptions(
+        hidden=kept_from_strategies(home, store.where, sample_set),
+        cache=home.cache,
+        workers=choices.workers,
+        executor=executor,
+        tools=tools,
+        prices=prices.of_home(home),
+        cells=functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
+    )
 
 
 def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
@@ -196,21 +194,24 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
     return [path for path in paths if path.is_absolute() and path.exists()]
 
 
-def _check(card: StrategyCard, planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool) -> None:
+def _check(
+    cards: Sequence[StrategyCard], planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool
+) -> None:
     """Raise `InputFault` if a strategy does not take such samples, or needs a sandbox and has none."""
-    if card.executes and not has_sandbox:
-        raise InputFault(
-            f"{card.spec} runs what the model wrote, which needs a sandbox",
-            where=f"--sandbox {NO_SANDBOX}",
-            cure="leave the option out, or name a back end (see `ctxbench doctor`)",
-        )
-    odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
-    if odd:
-        raise InputFault(
-            f"{card.spec} takes {' and '.join(sorted(card.kinds))} samples, "
-            f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
-            cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
-        )
+    for card in cards:
+        if card.executes and not has_sandbox:
+            raise InputFault(
+                f"{card.spec} runs what the model wrote, which needs a sandbox",
+                where=f"--sandbox {NO_SANDBOX}",
+                cure="leave the option out, or name a back end (see `ctxbench doctor`)",
+            )
+        odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
+        if odd:
+            raise InputFault(
+                f"{card.spec} takes {' and '.join(sorted(card.kinds))} samples, "
+                f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
+                cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
+            )
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
@@ -234,8 +235,8 @@ def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choic
         limit=choices.limit if limited else None,
         strategy=card.spec,
         strategy_version=card.version,
-        generator=machinery.generator,
-        generator_version=machinery.version,
+        generator=machinery.batcher.spec,
+        generator_version=machinery.batcher.generator.version,
         coder=machinery.pricer.name,
         sampling=decoding(choices, sample_set.samples),
         n=choices.n,

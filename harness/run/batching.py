@@ -15,7 +15,6 @@ Whatever happens, every caller gets its answers or the fault; a request's fault 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,11 +24,10 @@ from typing import Protocol
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
-from ctxbench.harness.accounting import stored
 from ctxbench.harness.generators.base import Generator, Request, Response, accounted
-from ctxbench.harness.inflight import InFlight, Outcome, Slot
-from ctxbench.harness.prices import Prices
-from ctxbench.harness.runspec import sampling_key
+from ctxbench.harness.prices import Prices, Rate
+from ctxbench.harness.run.inflight import InFlight, Outcome, Slot
+from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.records import StoredGeneration
 from ctxbench.harness.store.rows import clean
@@ -81,11 +79,11 @@ class Batcher:
             prices: what models cost; the price of an answer is kept with it.
             claims: which requests are this process's to send; None if no other process sends the same.
         """
-        self.generator, self._spec, self._store = generator, spec, store
+        self.generator, self.spec, self._store = generator, spec, store
         self._claims, self._claimed = claims or Unshared(), set[str]()
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
-        batch = max(1, generator.batch_size)
-        self._lanes, size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
+        self.requests = max(1, generator.batch_size)  # at most as many are sent at once
+        self._lanes, size = (self.requests, 1) if getattr(generator, "concurrent", False) else (1, self.requests)
         self._in_flight = InFlight(size, self._lanes)
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -124,7 +122,7 @@ class Batcher:
     def id_of(self, request: Request) -> str:
         """Return the key of everything that decides an answer: model, prompt, decoding, and which of n."""
         parts = [
-            self._spec,
+            self.spec,
             self.generator.version,
             request.prompt.digest,
             request.language,
@@ -179,10 +177,28 @@ class Batcher:
         self._in_flight.looked_up(slots, self._store.generations(ids), mine)
 
     def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
-        row = functools.partial(stored, spec=self._spec, version=self.generator.version, rate=self.rate)
-        generations = [row(slot.id, slot.request, answer) for slot, answer in answered if isinstance(answer, Response)]
+        generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if generations:
             self._store.add_generations(generations)
+
+    def _row(self, slot: Slot, response: Response) -> StoredGeneration:
+        request = slot.request
+        return StoredGeneration(
+            id=slot.id,
+            generator=self.spec,
+            version=self.generator.version,
+            prompt_digest=request.prompt.digest,
+            prompt=request.prompt.text,
+            sampling=sampling_key(request.sampling),
+            idx=request.index,
+            text=response.text,
+            finish=response.finish,
+            tokens_in=response.tokens_in,
+            tokens_out=response.tokens_out,
+            seconds=response.seconds,
+            cached=response.cached,
+            price=price(response, self.rate),
+        )
 
     def _lane(self) -> None:
         while batch := self._in_flight.next_batch():
@@ -203,4 +219,16 @@ class Batcher:
         if accounted(response):
             return dataclasses.replace(response, text=clean(response.text))
         what = "an answer reports an impossible end, number of tokens or number of seconds"
-        return MachineFault(what, where=self._spec, cure="see that the generator is well: `ctxbench generator check`")
+        return MachineFault(what, where=self.spec, cure="see that the generator is well: `ctxbench generator check`")
+
+
+def price(response: Response, rate: Rate | None) -> float | None:
+    """Return what an answer costs in US dollars; None if the rate is unknown."""
+    if rate is None:
+        return None
+    return rate.price(
+        tokens_in=response.tokens_in,
+        tokens_out=response.tokens_out,
+        cached=response.cached,
+        seconds=response.seconds,
+    )
