@@ -13,7 +13,7 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 
 test: lint engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
 	$(BIN)/pytest -n auto -m "not slow and not network"
-	$(BIN)/pytest -n 2 --dist loadfile -m "slow or network"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or network"
 
 unit: setup-dev ## Unit tests only: no network, under two minutes
 	$(BIN)/pytest -n auto -m "not slow and not network"

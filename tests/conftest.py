@@ -23,6 +23,27 @@ pytest_plugins = ("tests.helpers.sandboxes",)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+LONGEST = (
+    "tests/test_quickstart.py",
+    "tests/sandbox/forgeries/test_forgeries.py",
+    "tests/harness/cells/hostile/test_hostile.py",
+    "tests/sandbox/attacks/test_attacks.py",
+    "tests/bench/functions/test_real.py",
+    "tests/bench/functions/test_java_real.py",
+    "tests/bench/codereval/test_rebuild.py",
+    "tests/harness/test_run_survives.py",
+    "tests/dashboard/test_live.py",
+)
+"""The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    places = {file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every test out of the working directory's home."""
