@@ -2,6 +2,8 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
+# Containers often set it. Without bytecode every process that the tests start would compile ctxbench again, for a second.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help quickstart dashboard test unit lint docs bench engine setup setup-dev clean
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from pathlib import Path
@@ -17,6 +18,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # A busy machine draws and tries examples slowly.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# Collecting makes millions of objects and no garbage.
+gc.disable()
 
 pytest_plugins = ("tests.helpers.sandboxes",)
 
@@ -42,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
     places = {file: place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, without looking through what was collected as tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
