@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.databases import migrated_once
 from tests.helpers.extras import missing
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
@@ -52,6 +54,12 @@ def pytest_collection_finish() -> None:
     """Collect garbage from now on, without looking through what was collected as tests."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _migrated_once() -> Iterator[None]:
+    with migrated_once():
+        yield
 
 
 @pytest.fixture(autouse=True)
