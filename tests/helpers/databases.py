@@ -30,7 +30,7 @@ def migrated_once() -> Iterator[None]:
         else:
             upgrade(connection, where=where)
             # Without its first and last one, which begin and end a transaction.
-            statements.extend(list(connection.connection.driver_connection.iterdump())[1:-1])
+            statements[:] = list(connection.connection.driver_connection.iterdump())[1:-1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrate, "upgrade", copied)
