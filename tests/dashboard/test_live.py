@@ -167,8 +167,8 @@ def _rate(reader: Reader, what: Callable[[], None]) -> float:
 
 
 def _read(reader: Reader, seconds: float, page: Callable[[], None]) -> None:
-    end = time.monotonic() + seconds
     page()
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         reader.look()
         time.sleep(0.25)
