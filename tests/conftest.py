@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import socket
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ pytest_plugins = ("tests.helpers.sandboxes",)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+_HOMES = itertools.count()
 LONGEST = (
     "tests/test_quickstart.py",
     "tests/sandbox/forgeries/test_forgeries.py",
@@ -63,9 +65,15 @@ def _migrated_once() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep every test out of the working directory's home."""
-    monkeypatch.setenv("CTXBENCH_HOME", str(tmp_path / "home"))
+def _own_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keep every test out of the working directory's home. Most need no folder, so that none is made for them."""
+    if "tmp_path" in request.fixturenames:
+        folder: Path = request.getfixturevalue("tmp_path")
+    else:
+        folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
+    monkeypatch.setenv("CTXBENCH_HOME", str(folder / "home"))
     monkeypatch.delenv("CTXBENCH_DB", raising=False)
 
 
