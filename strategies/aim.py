@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from ctxbench.bench.code_tokens import count
+from ctxbench.bench.parameters import AtLeast, Inner
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt
@@ -14,7 +15,6 @@ from ctxbench.strategies.apis import CONTEXT, SIMILAR, Apis, ApiSearch, api_bloc
 from ctxbench.strategies.closing import TITLE
 from ctxbench.strategies.drafts import calls, drafted_body, stretches
 from ctxbench.strategies.infile_text import HALF, build_infile, infile_block
-from ctxbench.strategies.parameters import AtLeast, Inner
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
 from ctxbench.strategies.similar import HEADER, HEADER_TOKENS, choose, framed

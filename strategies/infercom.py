@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, Dropped, Generate, Prompt
 from ctxbench.strategies.apis import CONTEXT, SIMILAR, ApiSearch, api_blocks, fit, infer
 from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import LINE_DRAFT, RETRIEVED
 from ctxbench.strategies.similar import (

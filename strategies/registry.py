@@ -18,6 +18,7 @@ from typing import TypeVar
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import sha256
+from ctxbench.bench.parameters import Parameter, parameters_of
 from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec
@@ -26,7 +27,6 @@ from ctxbench.strategies import controls
 from ctxbench.strategies.api import Context, Execute, Model, Prompt
 from ctxbench.strategies.asking import Asking
 from ctxbench.strategies.from_file import being_loaded, load
-from ctxbench.strategies.parameters import StrategyParameter, read_signature
 from ctxbench.strategies.registration import Bound, Registration, listed
 from ctxbench.strategies.returned import Misshapen, check_context, check_prompt
 
@@ -34,6 +34,7 @@ F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
 DISTRIBUTION = "ctxbench"
 """The package that brings our own strategies."""
+_SERVICES = ["generate", "execute"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Strategy:
     """Whether it asks the model on the way."""
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
-    parameters: tuple[StrategyParameter, ...]
+    parameters: tuple[Parameter, ...]
 
     @property
     def summary(self) -> str:
@@ -145,14 +146,14 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
         if name in controls.NAMES:
             raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
-        drafts, executes, parameters = read_signature(function, name)
+        services = _services(function, name)
         registered = Strategy(
             name=name,
             function=function,
             kinds=frozenset(kinds),
-            drafts=drafts,
-            executes=executes,
-            parameters=parameters,
+            drafts=len(services) > 0,
+            executes=len(services) > 1,
+            parameters=parameters_of(function, f"strategy {name}", strict=True),
         )
         module, loading = being_loaded()
         if function.__module__ != module:
@@ -164,6 +165,21 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
         return function
 
     return register
+
+
+def _services(function: Callable[..., object], name: str) -> list[str]:
+    """Return which of the model and the sandbox a strategy asks, by the names of its arguments."""
+    arguments = inspect.signature(function).parameters.values()
+    fixed = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    is_variadic = any(a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD) for a in arguments)
+    services = fixed[2:]
+    if is_variadic or len(fixed) < 2 or services != _SERVICES[: len(services)]:
+        raise InputFault(
+            f"it takes ({', '.join(map(str, arguments))})",
+            where=f"strategy {name}",
+            cure="write it as (query, repo, *, …) or (query, repo, generate, *, …), parameters after the star",
+        )
+    return services
 
 
 def _parsed(name: str) -> Spec | None:

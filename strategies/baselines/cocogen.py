@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Language, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
@@ -15,7 +16,6 @@ from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFaul
 from ctxbench.strategies.baselines.left import left_block, left_flags
 from ctxbench.strategies.baselines.mini_blocks import WHOLE
 from ctxbench.strategies.baselines.symbols import Symbol, Symbols
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024

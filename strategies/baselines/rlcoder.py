@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Generate, Prompt
@@ -17,7 +18,6 @@ from ctxbench.strategies.baselines.mini_blocks import (
     question,
     retrieve,
 )
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 64

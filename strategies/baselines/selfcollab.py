@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Language, Query
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
@@ -12,7 +13,6 @@ from ctxbench.strategies.baselines import roles
 from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
 from ctxbench.strategies.closing import closing
 from ctxbench.strategies.icl import steps
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 ROLE = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from ctxbench.strategies.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
