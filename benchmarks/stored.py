@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import Store
 from ctxbench.harness.store import tables as t
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.cli.board import BoardQuery, board_options
+from ctxbench.harness.cli.leaderboard import BoardQuery, board_options
 from ctxbench.harness.cli.options import format_option
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
     Nothing is written: it can be asked while a run goes on.
     """
-    from ctxbench.harness.cli.board import NOTHING_CURE, NothingStored
-    from ctxbench.harness.repeat import place
+    from ctxbench.harness.cli.leaderboard import NOTHING_CURE, NothingStored
+    from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.reading import exists, open_reader
     from ctxbench.harness.store.work import works
 
@@ -46,7 +46,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
         if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
         listed = _of(stored, samples)
-        options = place(home, url, store.where)
+        options = place_options(home, url, store.where)
         if form == "json":
             records = [_record(work, _faults(store, work), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
@@ -114,7 +114,7 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
     """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import judge_command, repeat_command
 
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
@@ -124,9 +124,9 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
         f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
     )
     yield f"\nwith {versions} this is the same run, and does what is missing; with others a new one:"
-    yield command(work.choices, work.file, options=options)
+    yield repeat_command(work.choices, work.file, options=options)
     if work.unjudged:
-        yield f"\nthis judges what has no verdict:\n{judging(work.choices, work.id, options=options)}"
+        yield f"\nthis judges what has no verdict:\n{judge_command(work.choices, work.id, options=options)}"
     if work.attempts:
         yield ""
         yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
@@ -143,7 +143,7 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
     from dataclasses import asdict
 
     from ctxbench.dashboard.views.runs import state
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import judge_command, repeat_command
 
     choices = work.choices
     return {
@@ -165,8 +165,8 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
         "versions": dict(work.versions),
         "origin": "imported" if work.imported else "run",
         "remarks": list(work.remarks),
-        "command": command(choices, work.file, options=options),
-        "judge": judging(choices, work.id, options=options) if work.unjudged else None,
+        "command": repeat_command(choices, work.file, options=options),
+        "judge": judge_command(choices, work.id, options=options) if work.unjudged else None,
         "attempts": [
             {
                 "began": attempt.started,

@@ -10,12 +10,12 @@ import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError, UnknownName
 from ctxbench.bench.home import Home
+from ctxbench.bench.samples import AnsweredTask, Answers
 from ctxbench.bench.visible import hidden
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import samples as listing
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as view
-from ctxbench.harness.answers import AnsweredTask, Answers
 from ctxbench.harness.store.detail_records import CompletionFacts, CompletionTexts, Detail
 from ctxbench.harness.store.details import call_texts, completion_texts, detail
 from ctxbench.harness.store.facets import RunChoice

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.testing.types import FLAGS
 from ctxbench.dashboard.views.samples import belongs, named
 from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import scale_of
 from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece

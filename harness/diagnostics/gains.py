@@ -17,10 +17,10 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Language
-from ctxbench.harness.bits import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator
 from ctxbench.harness.generators.fim import unmarked
+from ctxbench.harness.run.scoring import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.store import gains
 from ctxbench.harness.store.gains import RETRIEVED, Gain, StoredRun
 from ctxbench.harness.store.store import Store

@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
-from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import rows, schema
 from ctxbench.harness.store import tables as t
 from ctxbench.harness.store.appending import append, append_finished, append_new, parts

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import UNTESTED, Kind
-from ctxbench.harness.repeat import ImportedFile, StoredChoices
+from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import attempts as tries
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import tables as t

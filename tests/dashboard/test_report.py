@@ -15,7 +15,7 @@ import pytest
 
 from ctxbench.dashboard.report import bars, model, page
 from ctxbench.harness.leaderboard import board, numbers
-from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.records import StoredCompletion
 from ctxbench.harness.store.work import works

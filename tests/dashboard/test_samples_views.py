@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.testing.types import FLAGS
 from ctxbench.bench.types import Place
 from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one
-from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
 from ctxbench.harness.store.facets import Facets
