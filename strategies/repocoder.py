@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Generate, Prompt
@@ -18,7 +19,6 @@ from ctxbench.strategies.layout import (
     similar_prompt,
     unfinished_query,
 )
-from ctxbench.bench.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
