@@ -45,7 +45,7 @@ def check(spec: str) -> None:
 
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.generators import registry
-    from ctxbench.harness.generators.abilities import abilities, served, speed
+    from ctxbench.harness.generators.conformance import abilities, served, speed
     from ctxbench.harness.generators.conformance import check as conformance
 
     with remarks(), closing(registry.resolve(spec)) as model:

@@ -74,6 +74,13 @@ class TooLong(MachineFault):
     """Raised for a request that is too long for the model; says nothing against the generator's health."""
 
 
+class CutShort(MachineFault):
+    """Raised for an answer to a prompt that the service silently cut.
+
+    Counts against its health, as `TooLong` does not: a run in which nothing else comes back is given up.
+    """
+
+
 class Generator(Protocol):
     """A model behind a spec. A call that fails is a `MachineFault`; it never returns a made-up text.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ctxbench.bench.errors import CtxbenchError, MachineFault
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.types import Language
-from ctxbench.harness.generators import reading
-from ctxbench.harness.generators.base import Coder, Generator, Request, Response, Sampling, accounted
+from ctxbench.harness.generators.base import Coder, CutShort, Generator, Request, Response, Sampling, TooLong, accounted
+from ctxbench.harness.generators.fim import Infilling
+from ctxbench.harness.generators.fitting import Windowed
+from ctxbench.harness.generators.openai.spread import spread
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 _CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
@@ -52,7 +55,7 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     most = 1 + int(getattr(generator, "thinking", 0))
     yield "keeps to the token limit", short.tokens_out <= most, f"{short.tokens_out} tokens of at most {most}"
     if hasattr(generator, "served"):
-        yield from reading.findings(generator)
+        yield from _reading(generator)
         yield "says who answers", True, ", ".join(generator.served) or "no more than the spec"
     if getattr(generator, "concurrent", False):
         yield _side_by_side(generator)
@@ -92,3 +95,145 @@ def _prompt(text: str) -> Prompt:
 
 def _request(text: str, max_tokens: int = 32) -> Request:
     return Request(prompt=_prompt(text), language=Language.PYTHON, sampling=Sampling(max_tokens=max_tokens))
+
+
+_PIECE = "def area(width, height):\n    return width * height\n\n\n"
+_FEW, _SOME, _MANY = 2, 40, 560
+"""Repetitions: some are under 1,000 tokens, which every server reads; many are some 8,000."""
+_LEEWAY = 0.02
+"""Share of a prompt whose tokens may differ where repetitions join."""
+_AROUND = 8
+"""Tokens that may surround a text to continue: a mark of its beginning, and those that its ends join with."""
+
+
+def _reading(generator: Generator) -> list[tuple[str, bool, str]]:
+    """Return checks of a service as (name, passed, words); three requests, the longest of some 8,000 tokens.
+
+    A service that refuses the longest one does read whole prompts.
+
+    Raises:
+        MachineFault: if a request failed for another reason than its length.
+    """
+    first = _read(generator, _FEW)
+    few, some = first.tokens_in, _read(generator, _SOME).tokens_in
+    try:
+        many, refused = _read(generator, _MANY).tokens_in, ""
+    except CutShort as fault:
+        return [("reads prompts whole", False, fault.what)]
+    except TooLong as fault:
+        many, refused = 0, fault.what
+    if not getattr(generator, "counts", True):
+        return [("reads prompts whole", True, "not known: the server counts no tokens")]
+    per_repetition = (some - few) / (_SOME - _FEW)
+    around = max(0, round(few - _FEW * per_repetition))
+    expected = round(few + (_MANY - _FEW) * per_repetition)
+    whole = not many or many >= expected * (1 - _LEEWAY)
+    words = refused or (f"{many:,} tokens" if whole else f"of {expected:,} tokens it read {many:,}, without a word")
+    checks = [("reads prompts whole", whole, words)]
+    if not generator.instructs:
+        words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")
+        echoed = first.text.startswith(_PIECE)
+        words = "it repeats the prompt before its answer" if echoed else words
+        checks.append(("goes on with the text", around <= _AROUND and not echoed, words))
+    return checks
+
+
+def _read(generator: Generator, times: int) -> Response:
+    """Return the answer to so many repetitions, with the number of tokens that the service reports."""
+    # A block of plain text: this side puts nothing around it.
+    prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
+    request = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=16))
+    [response] = generator.generate([request])
+    if isinstance(response, MachineFault):
+        raise response
+    return response
+
+
+_MOST = 16
+"""Requests of the timed batch, if as many go out at once."""
+_TOKENS = 64
+"""Tokens of an answer of the timed batch at most."""
+_PROMPT = "def area_{number}(width, height):\n    return width * height\n\n\n" * 16 + "def volume_{number}("
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratorSpeed:
+    """Tokens and seconds of one short batch."""
+
+    requests: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    """Wall time of all of them."""
+
+    def __str__(self) -> str:
+        """Return tokens a second."""
+        into, out = (_rounded(tokens / self.seconds) for tokens in (self.tokens_in, self.tokens_out))
+        return f"{into:,} tokens in and {out:,} out a second ({self.requests} requests in {self.seconds:.2g} s)"
+
+
+def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
+    """Yield a generator's abilities as (name, words); the model is not asked.
+
+    Raises:
+        InputFault: if its files cannot be read.
+    """
+    yield "instructions", "follows them" if generator.instructs else "goes on with text; is asked for no plans"
+    coder = isinstance(generator, Coder)
+    yield "context gain", "prices texts itself" if coder else "measured by the built-in copy model"
+    window = generator.window if isinstance(generator, Windowed) else 0
+    yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
+    yield "--fim", _middle(generator)
+    width = generator.batch_size
+    beside = getattr(generator, "concurrent", False)
+    yield "at once", f"{width} requests, each answered by itself" if beside else f"{width} requests in a batch"
+
+
+def served(generator: Generator) -> str:
+    """Return the services that answered so far, by their own names; empty if they name no more than the spec."""
+    return ", ".join(getattr(generator, "served", ()))
+
+
+def speed(generator: Generator) -> GeneratorSpeed:
+    """Time one batch of short answers; the generator has answered before, and is warm.
+
+    Raises:
+        MachineFault: if one of them failed.
+    """
+    requests = [_timed(number) for number in range(min(generator.batch_size, _MOST))]
+    begin = time.perf_counter()
+    if getattr(generator, "concurrent", False):
+        batches = spread(lambda request: generator.generate([request]), requests, len(requests))
+        answers = [answer for batch in batches for answer in batch]
+    else:
+        answers = list(generator.generate(requests))
+    seconds = max(time.perf_counter() - begin, 1e-9)
+    for answer in answers:
+        if isinstance(answer, MachineFault):
+            raise answer
+    responses = [answer for answer in answers if isinstance(answer, Response)]
+    return GeneratorSpeed(
+        requests=len(responses),
+        tokens_in=sum(answer.tokens_in for answer in responses),
+        tokens_out=sum(answer.tokens_out for answer in responses),
+        seconds=seconds,
+    )
+
+
+def _rounded(rate: float) -> int:
+    """Return a number to two digits: one batch measures no more."""
+    return int(float(f"{rate:.2g}"))
+
+
+def _middle(generator: Generator) -> str:
+    if not isinstance(generator, Infilling):
+        return "cannot fill in the middle"
+    try:
+        return f"fills in the middle, marks of {generator.infilling().name}"
+    except InputFault as fault:
+        return f"no: {fault.what}"
+
+
+def _timed(number: int) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=_PROMPT.format(number=number)),))
+    return Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=_TOKENS))

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.processes import uninterrupted
 from ctxbench.bench.types import Kind, Language
 from ctxbench.harness.generators.base import Request, Response
@@ -25,6 +24,8 @@ from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.strategies.api import Prompt
 
 _FOLDER = Path(__file__).parent
+VERSION = "1-5dd647a939dc"
+"""Part of the key of every stored answer and price: changed when one of them would come out otherwise, and only then."""
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -38,17 +39,6 @@ def weights_path(language: Language) -> Path:
 def model(language: Language) -> CopyModel:
     """Return a language's model, loaded once a process."""
     return CopyModel.load(weights_path(language), language)
-
-
-@functools.cache
-def version() -> str:
-    """Return ``1-`` and a digest of the weights and of the code that reads them."""
-    files = sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("*.npz")])
-    digests = []
-    for path in files:
-        with explained(path):
-            digests.append(f"{path.name} {sha256(path.read_bytes())}\n")
-    return f"1-{sha256(''.join(digests))[:12]}"
 
 
 def _begin() -> None:
@@ -104,6 +94,7 @@ class InContext:
     Decoding is greedy in the sense of the beam: temperature, seed and index change nothing.
     """
 
+    version = VERSION
     batch_size = 64
     instructs = False
 
@@ -121,11 +112,6 @@ class InContext:
         self._workers = workers or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
-
-    @property
-    def version(self) -> str:
-        """The digest of weights and code."""
-        return version()
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         """Complete the line, or for functions the body, at each prompt's cursor, in order.

@@ -12,10 +12,9 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import MOST_TOKENS, Request, Response, TooLong
+from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong
 from ctxbench.harness.generators.openai import lines
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.reading import CutShort
 
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
 _CUT = ("length", "max_tokens", "model_length")

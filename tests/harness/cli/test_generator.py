@@ -7,8 +7,8 @@ import re
 import pytest
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.harness.generators.abilities import GeneratorSpeed, abilities, speed
 from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.conformance import GeneratorSpeed, abilities, speed
 from ctxbench.harness.generators.scripted import Scripted
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import OPENAI, serving

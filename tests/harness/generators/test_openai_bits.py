@@ -11,9 +11,8 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import Coder
+from ctxbench.harness.generators.base import Coder, CutShort
 from ctxbench.harness.generators.openai.generator import OpenAI, PricingOpenAI
-from ctxbench.harness.generators.reading import CutShort
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Fault, Server, bits_of, serving
 

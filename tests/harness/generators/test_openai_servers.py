@@ -14,10 +14,9 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.openai.generator import OpenAI
-from ctxbench.harness.generators.reading import CutShort
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Body, Fault, raw, serving
 

@@ -12,11 +12,10 @@ import tokenizers
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Kind, Language
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling
 from ctxbench.harness.generators.fitting import Windowed, fitted
 from ctxbench.harness.generators.openai.counting import TEMPLATE
 from ctxbench.harness.generators.openai.generator import OpenAI
-from ctxbench.harness.generators.reading import CutShort
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.harness.generators import openai, reading
+from ctxbench.harness.generators import conformance, openai
 from tests.helpers.cli import run_cli
 from tests.helpers.openai_server import LLAMA_CPP, serving
 
@@ -17,7 +17,7 @@ def findings(*, endpoint: str = "completions", whole: bool = True, **server: Any
         serving(**server) as running,
         closing(openai.openai(model="tiny", url=running.url, endpoint=endpoint, whole=whole, retries=0)) as made,
     ):
-        found = {name: (passed, words) for name, passed, words in reading.findings(made)}
+        found = {name: (passed, words) for name, passed, words in conformance._reading(made)}
         assert len(running.calls) == 3
     return found
 
