@@ -13,7 +13,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness.generators.base import Coder, CutShort, Generator, Request, Response, Sampling, TooLong, accounted
 from ctxbench.harness.generators.fim import Infilling
 from ctxbench.harness.generators.fitting import Windowed
-from ctxbench.harness.generators.openai.spread import spread
+from ctxbench.harness.generators.openai.generator import spread
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 _CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "

@@ -7,7 +7,7 @@ import re
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.harness.generators.hf.generator import HF
-from ctxbench.harness.generators.hf.settings import AUTO, CURE, HFSettings, checked, is_chat
+from ctxbench.harness.generators.local import AUTO, CURE, HFSettings, checked, is_chat
 from ctxbench.harness.generators.registry import generator
 
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")

@@ -10,14 +10,12 @@ from typing import TypeVar
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Language
+from ctxbench.harness.generators import lines
 from ctxbench.harness.generators.base import Request, Response
-from ctxbench.harness.generators.hf import files, pricing
-from ctxbench.harness.generators.hf.choosing import chooser
-from ctxbench.harness.generators.hf.local import Local
-from ctxbench.harness.generators.hf.network import DecodedRow, TorchNetwork
-from ctxbench.harness.generators.hf.settings import HFSettings
-from ctxbench.harness.generators.hf.stopping import End, end_of
-from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.hf.network import DecodedRow, TorchNetwork, chooser
+from ctxbench.harness.generators.lines import End, end_of
+from ctxbench.harness.generators.local import HFSettings, Local, model_digest
+from ctxbench.harness.generators.tokens import priced_pieces, priced_tokens
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
@@ -41,8 +39,8 @@ class HF(Local):
 
     @functools.cached_property
     def version(self) -> str:
-        """Digest of configuration, tokenizer and weights, see `files.digest`."""
-        return f"{PROTOCOL}-{files.digest(self._folder)}"
+        """Digest of configuration, tokenizer and weights, see `model_digest`."""
+        return f"{PROTOCOL}-{model_digest(self._folder)}"
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.
@@ -85,8 +83,8 @@ class HF(Local):
             pieces = [
                 (number, *piece)
                 for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True))
-                for piece in pricing.pieces(
-                    *pricing.tokens(prompt.text, text, self._tokens.plain, self._tokens.begin), self.window
+                for piece in priced_pieces(
+                    *priced_tokens(prompt.text, text, self._tokens.plain, self._tokens.begin), self.window
                 )
             ]
             pieces.sort(key=lambda piece: -len(piece[1]))

@@ -25,7 +25,7 @@ from ctxbench.strategies.api import Prompt
 
 _FOLDER = Path(__file__).parent
 VERSION = "1-5dd647a939dc"
-"""Part of the key of every stored answer and price: changed when one of them would come out otherwise, and only then."""
+"""Part of the key of every stored answer and price: changed if one of them would come out otherwise, and only then."""
 J = TypeVar("J")
 R = TypeVar("R")
 

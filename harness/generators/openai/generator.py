@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response
-from ctxbench.harness.generators.openai import counting, pricing, replies, wire
+from ctxbench.harness.generators.openai import counting, pricing, wire
 from ctxbench.harness.generators.openai.client import LARGEST, Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.openai.spread import spread
 from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "2"
@@ -44,7 +43,7 @@ class OpenAI:
         self._settings = settings
         self._client = Client(settings)
         self._lock = threading.Lock()
-        self._served: dict[replies.Served, None] = {}
+        self._served: dict[wire.Served, None] = {}
         self._counts, self._others = True, False
         self._counter = counter
         parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
@@ -114,14 +113,14 @@ class OpenAI:
         least = self._least(wire.message(request, self._settings))
 
         def read(reply: Any, seconds: float) -> Response:
-            answered = replies.response(reply, request, self._settings, seconds, least=least)
+            answered = wire.response(reply, request, self._settings, seconds, least=least)
             text = self._client.scrub(answered.text)
-            self._note(replace(replies.served(reply, self._settings), repeats=text != answered.text))
+            self._note(replace(wire.served(reply, self._settings), repeats=text != answered.text))
             return replace(answered, text=text)
 
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
 
-    def _note(self, who: replies.Served) -> None:
+    def _note(self, who: wire.Served) -> None:
         """Keep the names of models that answered, if they say more than the spec; only the first if they change."""
         scrub = self._client.scrub
         who = replace(who, model=scrub(who.model), fingerprint=scrub(who.fingerprint), provider=scrub(who.provider))
@@ -177,3 +176,44 @@ def _both(first: Response, second: Response) -> Response:
         seconds=first.seconds + second.seconds,
         cached=first.cached + second.cached,
     )
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
+    """Do the work on every item, at most `width` at once; return the results in order.
+
+    The threads are no pool of the library's: those are waited for when the process ends, and one that waits for a
+    server would hold up an interrupted run.
+
+    Raises:
+        BaseException: the first that the work raised; what is not begun by then never is.
+    """
+    if len(items) < 2 or width < 2:
+        return [work(item) for item in items]
+    results: dict[int, R] = {}
+    errors: list[BaseException] = []
+    waiting = iter(enumerate(items))
+    lock = threading.Lock()
+
+    def worker() -> None:
+        while not errors:
+            with lock:
+                number, item = next(waiting, (-1, items[0]))
+            if number < 0:
+                return
+            try:
+                results[number] = work(item)
+            except BaseException as error:  # noqa: BLE001 - raised again by who waits for it
+                errors.append(error)
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(width, len(items)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(items))]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.harness.generators.hf.settings import AUTO, checked, is_chat
+from ctxbench.harness.generators.local import AUTO, checked, is_chat
 from ctxbench.harness.generators.registry import generator
 from ctxbench.harness.generators.vllm.answering import VLLM
-from ctxbench.harness.generators.vllm.settings import CURE, VLLMSettings
+from ctxbench.harness.generators.vllm.engine import CURE, VLLMSettings
 
 
 @generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"))

@@ -15,14 +15,13 @@ from typing import TypeVar
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Language
+from ctxbench.harness.generators import lines
 from ctxbench.harness.generators.base import Request, Response
-from ctxbench.harness.generators.hf import files, pricing
-from ctxbench.harness.generators.hf.local import Local
-from ctxbench.harness.generators.hf.stopping import end_of
-from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.lines import end_of
+from ctxbench.harness.generators.local import Local, model_digest
 from ctxbench.harness.generators.openai.wire import seed
-from ctxbench.harness.generators.vllm.engine import EngineAnswer, EngineRequest, VLLMEngine
-from ctxbench.harness.generators.vllm.settings import VLLMSettings
+from ctxbench.harness.generators.tokens import priced_pieces, priced_tokens
+from ctxbench.harness.generators.vllm.engine import EngineAnswer, EngineRequest, VLLMEngine, VLLMSettings
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
@@ -52,9 +51,9 @@ class VLLM(Local):
 
     @functools.cached_property
     def version(self) -> str:
-        """Digest of the model's files and of the adapter's, see `hf.files.digest`, and the version of vLLM."""
+        """Digest of the model's files and of the adapter's, see `hf.model_digest`, and the version of vLLM."""
         adapter = Path(self._settings.lora).expanduser() if self._settings.lora else None
-        parts = [PROTOCOL, files.digest(self._folder), *([files.digest(adapter)] if adapter else [])]
+        parts = [PROTOCOL, model_digest(self._folder), *([model_digest(adapter)] if adapter else [])]
         try:
             return "-".join([*parts, f"vllm{version_of('vllm')}"])
         except PackageNotFoundError:
@@ -100,7 +99,7 @@ class VLLM(Local):
         pieces = [
             (number, *piece)
             for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True))
-            for piece in pricing.pieces(*pricing.tokens(prompt.text, text, words.plain, words.begin), room)
+            for piece in priced_pieces(*priced_tokens(prompt.text, text, words.plain, words.begin), room)
         ]
         priced = self._work(lambda engine: engine.costs([(ids, count) for _, ids, count in pieces])) if pieces else []
         costs = [0.0] * len(prompts)

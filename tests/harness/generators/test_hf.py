@@ -18,9 +18,8 @@ from ctxbench.harness.generators.base import Request, Response, Sampling, TooLon
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.harness.generators.hf import hf
-from ctxbench.harness.generators.hf.choosing import draw
 from ctxbench.harness.generators.hf.generator import HF
-from ctxbench.harness.generators.hf.network import TorchNetwork
+from ctxbench.harness.generators.hf.network import TorchNetwork, draw
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama

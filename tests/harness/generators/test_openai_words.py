@@ -11,9 +11,8 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.types import Kind, Language
-from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators import lines, openai, registry
 from ctxbench.harness.generators.base import Request, TooLong
-from ctxbench.harness.generators.openai import lines
 from ctxbench.harness.generators.openai.faults import Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
 from ctxbench.harness.generators.openai.wire import body, seed

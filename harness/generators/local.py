@@ -1,18 +1,91 @@
-"""Find a model's files, and digest them without reading gigabytes."""
+"""Settings of `hf` and of every model on this machine, checked. Pure."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import json
+import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, ClassVar
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.harness.generators.hf.settings import LocalModel
+from ctxbench.bench.retrieval.encoders.recipes import CURE
+from ctxbench.harness.generators.base import Request, TooLong
+from ctxbench.harness.generators.fim import Template
+from ctxbench.harness.generators.openai.settings import follows_instructions
+from ctxbench.harness.generators.tokens import Tokens
+
+__all__ = ["AUTO", "CURE", "DTYPES", "HFSettings", "LocalModel", "checked", "is_chat"]
+
+AUTO = "auto"
+DTYPES = ("float32", "bfloat16", "float16", AUTO)
+_CACHED = "models--"
+"""The beginning of a model's folder name in a hub's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalModel:
+    """A model whose weights are on this machine, and how it is asked."""
+
+    by: ClassVar[str] = "hf"
+    """The generator that runs it, for messages."""
+    model: str
+    """A folder, or a name on the hub."""
+    revision: str
+    dtype: str
+    batch: int
+    """Requests that are computed at once."""
+    window: int
+    """Tokens of prompt and answer; 0: as the model's configuration says."""
+    chat: bool
+    """Whether it is asked by its chat template."""
+
+    @property
+    def where(self) -> str:
+        """The model, for messages."""
+        return f"{self.by} {self.model}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFSettings(LocalModel):
+    """One model, and how it is run."""
+
+    device: str
+
+
+def checked(by: str, *, model: str, dtype: str, batch: int, window: int, chat: str) -> None:
+    """Check a spec's parameters of a model.
+
+    Raises:
+        InputFault: naming the first that does not fit.
+    """
+    if not model.strip():
+        raise InputFault("the model has no name", where=by, cure="give a folder, or a name on the hub")
+    for name, value, choices in (("dtype", dtype, DTYPES), ("chat", chat, ("on", "off", AUTO))):
+        if value not in choices:
+            raise InputFault(f"{name}={value} does not fit", where=by, cure=f"give {', '.join(choices)}")
+    for name, number, least in (("batch", batch, 1), ("window", window, 0)):
+        if number < least:
+            raise InputFault(f"{name}={number} does not fit", where=by, cure=f"give {least} or more")
+
+
+def is_chat(chat: str, model: str) -> bool:
+    """Return whether a model is asked by its chat template; `AUTO` goes by its name.
+
+    A template alone says nothing: models that only continue text are published with one too.
+    """
+    if chat != AUTO:
+        return chat == "on"
+    path = PurePath(model)
+    cached = (part.replace("--", "/") for part in path.parts if part.startswith(_CACHED))
+    return any(follows_instructions(name) for name in (path.name, *cached))
+
 
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _WEIGHTS = (".safetensors", ".bin")
@@ -23,7 +96,7 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_leng
 """The names that configurations have for the longest text that a model takes."""
 
 
-def find(settings: LocalModel) -> Path:
+def model_folder(settings: LocalModel) -> Path:
     """Return the folder of a model: the named one, else that in the hub's cache, fetched if needed.
 
     The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
@@ -68,7 +141,7 @@ def _unknown(settings: LocalModel, what: str) -> InputFault:
     return InputFault(what, where=settings.where, cure=cure)
 
 
-def digest(folder: Path) -> str:
+def model_digest(folder: Path) -> str:
     """Return a digest of the files that decide a model's answers, cheap for any size.
 
     It is over configuration, tokenizer and chat template as a whole, and of every file of weights over its name, its
@@ -102,7 +175,7 @@ def weight_files(folder: Path) -> list[Path]:
     return []
 
 
-def window(folder: Path) -> int:
+def configured_window(folder: Path) -> int:
     """Return how many tokens a model takes by its ``config.json``; 0 if that does not say.
 
     Raises:
@@ -119,3 +192,51 @@ def window(folder: Path) -> int:
     parts = [config, config.get("text_config") or {}]
     numbers = (part.get(key) for part in parts for key in _POSITIONS)
     return next((number for number in numbers if type(number) is int and number > 0), 0)
+
+
+class Local:
+    """A model whose tokenizer is read here, wherever its answers are computed."""
+
+    def __init__(self, model: LocalModel) -> None:
+        """Prepare; files are found when they are first needed."""
+        self._model = model
+        self._opening = threading.Lock()
+        self._words: Tokens | None = None
+
+    @functools.cached_property
+    def window(self) -> int:
+        """Tokens of prompt and answer that the model takes; 0 if unknown."""
+        return self._model.window or configured_window(self._folder)
+
+    def count(self, request: Request) -> int:
+        """Return how many tokens a request's prompt has for this model, template and marks included.
+
+        Any thread may ask while others have answers made.
+        """
+        return len(self._tokens.prompt(request))
+
+    def infilling(self) -> Template:
+        """Return the template by which the model sees the text after the cursor.
+
+        Raises:
+            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
+        """
+        return self._tokens.template
+
+    @functools.cached_property
+    def _folder(self) -> Path:
+        return model_folder(self._model)
+
+    @property
+    def _tokens(self) -> Tokens:
+        with self._opening:
+            if self._words is None:
+                self._words = Tokens(self._folder, self._model)
+            return self._words
+
+    def _too_long(self, tokens: int) -> TooLong:
+        return TooLong(
+            f"the prompt has {tokens} tokens, the model's window {self.window}",
+            where=self._model.where,
+            cure="give the strategy a smaller window or limit, or take a model with a longer one",
+        )
