@@ -24,7 +24,7 @@ from ctxbench.harness.pace import WorkPace
 from ctxbench.harness.store.records import StoredBits
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
-from ctxbench.strategies.infile_text import WHOLE, infile_prompt
+from ctxbench.strategies.layout import WHOLE, infile_prompt
 
 _CURSOR_CHARACTERS = 40
 """Characters before the cursor that tell whether a prompt ends there."""

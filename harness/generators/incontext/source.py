@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, lex
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.closing import TITLE
+from ctxbench.strategies.layout import TITLE
 
 
 class PromptRegion(IntEnum):
