@@ -84,8 +84,8 @@ class Batcher:
         self.generator, self._spec, self._store = generator, spec, store
         self._claims, self._claimed = claims or Unshared(), set[str]()
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
-        batch = max(1, generator.batch_size)
-        self._lanes, size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
+        batch = max(1, generator.capabilities.batch_size)
+        self._lanes, size = (batch, 1) if generator.capabilities.concurrent else (1, batch)
         self._in_flight = InFlight(size, self._lanes)
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -98,7 +98,7 @@ class Batcher:
     @property
     def served(self) -> tuple[str, ...]:
         """The services that answered so far, by their own names; empty for generators that are no service."""
-        return tuple(getattr(self.generator, "served", ()))
+        return self.generator.served
 
     def member(self) -> AbstractContextManager[None]:
         """Count the calling thread among those that may still ask."""

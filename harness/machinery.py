@@ -19,7 +19,7 @@ from ctxbench.harness.bits import Pricer
 from ctxbench.harness.cells import Cells, open_cells
 from ctxbench.harness.execution import Executor
 from ctxbench.harness.generators import registry
-from ctxbench.harness.generators.base import Coder, Generator
+from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.records import StoredConstruction
@@ -131,7 +131,7 @@ def open_machinery(  # noqa: PLR0913 - the parts of a run
         model = resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies work on while a full batch is answered.
-        width = min(_MOST_THREADS, max(workers, 2 * model.batch_size))
+        width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
         # Entered early to end late: its threads end only when cells and batcher let go of them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store, prices, claims)
@@ -155,7 +155,7 @@ def open_machinery(  # noqa: PLR0913 - the parts of a run
             threads=threads,
             width=width,
             workers=workers,
-            requests=max(1, model.batch_size),
+            requests=max(1, model.capabilities.batch_size),
             judges=executor is not None,
             retrieval=retrieval,
             construction=construction,
@@ -183,12 +183,10 @@ def _pricer(
     resolve: Callable[[str], Generator],
     stack: contextlib.ExitStack,
 ) -> Pricer:
-    if isinstance(model, Coder):
+    if model.capabilities.prices:
         return Pricer(name=f"{spec} {model.version}", coder=model)
     coder = resolve(CODER)
     stack.callback(coder.close)
-    if not isinstance(coder, Coder):
-        raise TypeError(f"{CODER} is no coder")
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
     # Before the coder is closed, which would start again for what is left.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)

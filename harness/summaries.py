@@ -61,7 +61,7 @@ class Summaries:
     @property
     def plain(self) -> bool:
         """Whether the generator follows no instructions, so that summaries are `bench.apis.plain`'s."""
-        return not self._batcher.generator.instructs
+        return not self._batcher.generator.capabilities.instructs
 
     @property
     def spent(self) -> Spent:

@@ -14,13 +14,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
 from ctxbench.harness.generators.base import Generator, Request
-from ctxbench.harness.generators.fitting import Windowed, fit
+from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Prompt
 
 AUTO = "auto"
@@ -190,19 +189,6 @@ _OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-@runtime_checkable
-class Infilling(Protocol):
-    """A generator whose model may have been trained to fill in the middle."""
-
-    def infilling(self) -> Template:
-        """Return the template for text after the cursor.
-
-        Raises:
-            InputFault: if the model was not trained for that, judging by its vocabulary or name.
-        """
-        ...
-
-
 def unmarked(prompt: Prompt) -> Prompt:
     """Return a strategy's own prompt: without marks and without the text after the cursor."""
     blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
@@ -269,7 +255,7 @@ def template_of(generator: Generator) -> Template:
     Raises:
         InputFault: if there is none.
     """
-    if not isinstance(generator, Infilling):
+    if not generator.capabilities.fills:
         cure = "leave --fim out, or take hf, vllm or openai with a model that was trained for it"
         raise InputFault("this generator cannot fill in the middle", where="--fim", cure=cure)
     return generator.infilling()
@@ -288,7 +274,7 @@ def filled(generator: Generator, request: Request, after: Block) -> Request:
     """
     template = template_of(generator)
     prompt, after = _parted(template, request.prompt, after)
-    if not isinstance(generator, Windowed) or not generator.window:
+    if not generator.capabilities.counts or not generator.window:
         return replace(request, prompt=template.around(prompt, after))
     window = generator.window
 

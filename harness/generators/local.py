@@ -1,4 +1,4 @@
-"""Settings of `hf` and of every model on this machine, checked. Pure."""
+"""Models whose weights are on this machine: how they are asked, their files, and what `hf` and `vllm` share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import importlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, ClassVar
@@ -15,18 +15,25 @@ from typing import Any, BinaryIO, ClassVar
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.retrieval.encoders.recipes import CURE
-from ctxbench.harness.generators.base import Request, TooLong
+from ctxbench.harness.generators import lines
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.fim import Template
+from ctxbench.harness.generators.lines import End, end_of
 from ctxbench.harness.generators.openai.settings import follows_instructions
-from ctxbench.harness.generators.tokens import Tokens
-
-__all__ = ["AUTO", "CURE", "DTYPES", "HFSettings", "LocalModel", "checked", "is_chat"]
+from ctxbench.harness.generators.tokens import Tokens, priced_pieces, priced_tokens
+from ctxbench.strategies.api import Prompt
 
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
 _CACHED = "models--"
 """The beginning of a model's folder name in a hub's cache."""
+_TEXTS = (".json", ".txt", ".model", ".jinja")
+_WEIGHTS = (".safetensors", ".bin")
+"""If a model has both, the first kind is read."""
+_STRETCHES, _STRETCH = 16, 4096
+"""The number of stretches of a file of weights that enter the digest, and the bytes of each."""
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+"""The names that configurations have for the longest text that a model takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +57,6 @@ class LocalModel:
     def where(self) -> str:
         """The model, for messages."""
         return f"{self.by} {self.model}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HFSettings(LocalModel):
-    """One model, and how it is run."""
-
-    device: str
 
 
 def checked(by: str, *, model: str, dtype: str, batch: int, window: int, chat: str) -> None:
@@ -85,15 +85,6 @@ def is_chat(chat: str, model: str) -> bool:
     path = PurePath(model)
     cached = (part.replace("--", "/") for part in path.parts if part.startswith(_CACHED))
     return any(follows_instructions(name) for name in (path.name, *cached))
-
-
-_TEXTS = (".json", ".txt", ".model", ".jinja")
-_WEIGHTS = (".safetensors", ".bin")
-"""If a model has both, the first kind is read."""
-_STRETCHES, _STRETCH = 16, 4096
-"""The number of stretches of a file of weights that enter the digest, and the bytes of each."""
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""The names that configurations have for the longest text that a model takes."""
 
 
 def model_folder(settings: LocalModel) -> Path:
@@ -194,17 +185,37 @@ def configured_window(folder: Path) -> int:
     return next((number for number in numbers if type(number) is int and number > 0), 0)
 
 
-class Local:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalRequest:
+    """A request as tokens."""
+
+    request: Request
+    ids: list[int]
+    """The prompt; at least one token."""
+    most: int
+    """Tokens of the answer at most; at least one."""
+    end: End
+
+
+class Local(Generator):
     """A model whose tokenizer is read here, wherever its answers are computed."""
 
-    def __init__(self, model: LocalModel) -> None:
-        """Prepare; files are found when they are first needed."""
+    def __init__(self, model: LocalModel, *, batch_size: int) -> None:
+        """Prepare; files are found when they are first needed.
+
+        Args:
+            model: the model.
+            batch_size: requests to be given at once.
+        """
         self._model = model
         self._opening = threading.Lock()
         self._words: Tokens | None = None
+        self.capabilities = Capabilities(
+            batch_size=batch_size, instructs=model.chat, prices=True, fills=True, counts=True
+        )
 
     @functools.cached_property
-    def window(self) -> int:
+    def window(self) -> int:  # type: ignore[override] # found when first asked for
         """Tokens of prompt and answer that the model takes; 0 if unknown."""
         return self._model.window or configured_window(self._folder)
 
@@ -234,9 +245,51 @@ class Local:
                 self._words = Tokens(self._folder, self._model)
             return self._words
 
-    def _too_long(self, tokens: int) -> TooLong:
-        return TooLong(
-            f"the prompt has {tokens} tokens, the model's window {self.window}",
-            where=self._model.where,
-            cure="give the strategy a smaller window or limit, or take a model with a longer one",
+    def _tokenized(self, requests: Sequence[Request]) -> tuple[dict[int, LocalRequest], dict[int, TooLong]]:
+        """Return the requests as tokens, and the faults of those that leave no room for an answer, by their places."""
+        fitting: dict[int, LocalRequest] = {}
+        faults: dict[int, TooLong] = {}
+        for number, request in enumerate(requests):
+            ids, most = self._tokens.prompt(request), max(1, request.sampling.max_tokens)
+            if self.window and len(ids) >= self.window:
+                faults[number] = TooLong(
+                    f"the prompt has {len(ids)} tokens, the model's window {self.window}",
+                    where=self._model.where,
+                    cure="give the strategy a smaller window or limit, or take a model with a longer one",
+                )
+            else:
+                most = min(most, self.window - len(ids)) if self.window else most
+                end = end_of(request, chat=self._model.chat)
+                fitting[number] = LocalRequest(request=request, ids=ids, most=most, end=end)
+        return fitting, faults
+
+    def _response(
+        self, asked: LocalRequest, generated: Sequence[int], *, stopped: bool, seconds: float, cached: int = 0
+    ) -> Response:
+        """Return the answer that tokens spell, cut at its end."""
+        text = self._tokens.answer(asked.request, asked.ids, generated)
+        end = asked.end.find(text)
+        stopped, text = stopped or end is not None, text[:end]
+        if not stopped:
+            # The limit may fall between the tokens of one character.
+            text = text.rstrip("\ufffd")
+        return Response(
+            text=lines.answer(asked.request, text) if self._model.chat else text,
+            finish="stop" if stopped else "length",
+            tokens_in=len(asked.ids),
+            tokens_out=len(generated),
+            seconds=seconds,
+            cached=min(cached, len(asked.ids)),
         )
+
+    def _priced(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
+        """Return what the model reads to price texts: number of the text, tokens, how many of the last are priced.
+
+        Chat models read the bare prompt too: the code is priced, not the talk around it.
+        """
+        tokens = self._tokens
+        return [
+            (number, *piece)
+            for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True))
+            for piece in priced_pieces(*priced_tokens(prompt.text, text, tokens.plain, tokens.begin), window)
+        ]

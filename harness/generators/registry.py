@@ -107,4 +107,9 @@ def resolve(spec: str) -> Generator:
     """
     parsed = specs.parse(spec)
     factory = _REGISTRY.get(parsed.name)
-    return factory(**arguments(factory, parsed, command=COMMAND))
+    model: object = factory(**arguments(factory, parsed, command=COMMAND))
+    if not isinstance(model, Generator):
+        what = f"the factory returned {type(model).__name__}, which is no Generator"
+        cure = "write class …(Generator), imported from ctxbench.harness.generators"
+        raise InputFault(what, where=f"generator {parsed.name}", cure=cure)
+    return model

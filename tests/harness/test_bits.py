@@ -12,6 +12,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Language, Reference
 from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.bits import Bits, Pricer
+from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.store import Store, open_store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.samples import make_sample
@@ -21,10 +22,11 @@ PROMPT = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x = "),))
 MADE = AnsweredSample(sample=SAMPLE, prompt=PROMPT, calls=(), completions=(), strategy_seconds=0.0)
 
 
-class Coder:
+class Coder(Scripted):
     """A bit a character; the calls before `faults` fail."""
 
     def __init__(self, faults: int = 0) -> None:
+        super().__init__(lambda _: "", prices=True)
         self.calls: list[list[str]] = []
         self.faults = faults
 

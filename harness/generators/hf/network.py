@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.harness.generators.base import Request
-from ctxbench.harness.generators.local import AUTO, CURE, HFSettings
+from ctxbench.harness.generators.local import AUTO, LocalModel
 from ctxbench.harness.generators.tokens import transformers_module, unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFSettings(LocalModel):
+    """One model, and how it is run."""
+
+    device: str
 
 
 @dataclass(slots=True, kw_only=True)

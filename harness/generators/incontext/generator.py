@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.processes import uninterrupted
 from ctxbench.bench.types import Kind, Language
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.incontext.body import complete_body
 from ctxbench.harness.generators.incontext.decode import complete
 from ctxbench.harness.generators.incontext.model import CopyModel
@@ -88,15 +88,14 @@ def _load(language: Language) -> None:
     model(language)
 
 
-class InContext:
+class InContext(Generator):
     """The in-context copy model as a generator and coder.
 
     Decoding is greedy in the sense of the beam: temperature, seed and index change nothing.
     """
 
     version = VERSION
-    batch_size = 64
-    instructs = False
+    capabilities = Capabilities(batch_size=64, prices=True)
 
     def __init__(self, *, workers: int = 0) -> None:
         """Prepare; processes start with the first call.

@@ -1,4 +1,4 @@
-"""`OpenAI` and `PricingOpenAI`: the generator behind a spec of `openai`, and the coder for servers that can price."""
+"""`OpenAI`: the generator behind a spec of `openai`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.openai import counting, pricing, wire
 from ctxbench.harness.generators.openai.client import LARGEST, Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
@@ -25,37 +25,45 @@ _A_CHARACTER = 512
 """The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 
 
-class OpenAI:
+class OpenAI(Generator):
     """A model behind an OpenAI-compatible server. Its `generate` may be called by many threads at once."""
 
-    concurrent = True
-
     def __init__(
-        self, settings: OpenAISettings, *, revision: str = "", counter: counting.Counter | None = None
+        self,
+        settings: OpenAISettings,
+        *,
+        revision: str = "",
+        prices: bool = False,
+        counter: counting.Counter | None = None,
     ) -> None:
         """Prepare; the server is not contacted before the first request.
 
         Args:
             settings: the model, its server, and how to ask.
             revision: what the user knows of the served weights, one word.
+            prices: whether the server also prices given texts (``echo`` with ``logprobs``).
             counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
         """
         self._settings = settings
         self._client = Client(settings)
         self._lock = threading.Lock()
         self._served: dict[wire.Served, None] = {}
-        self._counts, self._others = True, False
+        self._others = False
         self._counter = counter
         parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
         self.version = "-".join(filter(None, parts))
-        self.instructs = settings.chat
-        self.batch_size = settings.concurrency
-        self.thinking = settings.thinking
-
-    @property
-    def window(self) -> int:
-        """Tokens of prompt and answer that prompts are cut to; 0 without the model's tokenizer."""
-        return self._settings.window if self._counter is not None else 0
+        # Without the model's tokenizer prompts are not cut.
+        self.window = settings.window if counter is not None else 0
+        self.capabilities = Capabilities(
+            batch_size=settings.concurrency,
+            concurrent=True,
+            instructs=settings.chat,
+            prices=prices,
+            fills=True,
+            counts=counter is not None,
+            thinking=settings.thinking,
+            service=True,
+        )
 
     def count(self, request: Request) -> int:
         """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own.
@@ -80,12 +88,6 @@ class OpenAI:
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
-    @property
-    def counts(self) -> bool:
-        """Whether the server has counted the tokens of every answer so far."""
-        with self._lock:
-            return self._counts
-
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that failed has its fault in its place.
 
@@ -93,6 +95,16 @@ class OpenAI:
             InputFault: if the key, the model or the address is wrong.
         """
         return spread(self._answer, requests, self._settings.concurrency)
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
+
+        Raises:
+            InputFault: if the server gives no such thing.
+            MachineFault: if it failed.
+        """
+        pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
+        return spread(self._price, pairs, self._settings.concurrency)
 
     def close(self) -> None:
         """Close the connections."""
@@ -127,7 +139,6 @@ class OpenAI:
         if str(who) == self._settings.model:
             return
         with self._lock:
-            self._counts = self._counts and who.counted
             if who in self._served or len(self._served) < _MOST_SERVED:
                 self._served[who] = None
             else:
@@ -138,20 +149,6 @@ class OpenAI:
         if not self._settings.whole:
             return 0
         return counting.least(text) if self._counter is None else self._counter.least(text)
-
-
-class PricingOpenAI(OpenAI):
-    """A model whose server also prices given texts (``echo`` with ``logprobs``)."""
-
-    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
-
-        Raises:
-            InputFault: if the server gives no such thing.
-            MachineFault: if it failed.
-        """
-        pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
-        return spread(self._price, pairs, self._settings.concurrency)
 
     def _price(self, pair: tuple[str, str]) -> float:
         prompt, text = pricing.ends(*pair)

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
+from ctxbench.harness.generators.fim import family
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
@@ -41,6 +42,7 @@ class OpenAISettings:
     """One model behind one server."""
 
     model: str
+    """Its name, as the server lists it."""
     url: str
     """Without a slash at its end; with ``/v1`` where the spec gave no path."""
     chat: bool
@@ -48,11 +50,13 @@ class OpenAISettings:
     instructed: bool
     """Whether a chat model gets instructions with the prompt of a line."""
     concurrency: int
+    """Requests at once."""
     timeout: float
-    """Seconds a try may take."""
+    """Seconds that one try may take."""
     retries: int
+    """Tries after the first."""
     backoff: float
-    """Seconds before the second try."""
+    """Seconds before the second try; doubled with every further one."""
     window: int
     """Tokens of prompt and answer that the model takes; 0: the server refuses what is too long."""
     fim: str
@@ -62,14 +66,34 @@ class OpenAISettings:
     extra: Mapping[str, Any]
     """More fields of every request's body; None takes a field out."""
     thinking: int = 0
-    """Tokens that the model may think, beside those of the answer."""
+    """Tokens that the model may think, asked for beside those of the answer."""
     whole: bool = True
     """Whether an answer counts only if the server's count says that the whole prompt was read."""
     key_header: str = BEARER
+    """The header with the key; ``Authorization`` has the word Bearer before it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """More headers of every request."""
     query: str = ""
     """The query of every request's address, after the question mark."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers and the family.
+
+        Raises:
+            InputFault: if a number is too small or not finite, or there is no such family.
+        """
+        for name, number, least in (
+            ("window", self.window, 0),
+            ("thinking", self.thinking, 0),
+            ("concurrency", self.concurrency, 1),
+            ("timeout", self.timeout, 0.01),
+            ("retries", self.retries, 0),
+            ("backoff", self.backoff, 0),
+        ):
+            if not least <= number < float("inf"):
+                raise InputFault(f"{name}={number:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
+        if self.fim != AUTO:
+            family(self.fim, where=_WHERE)
 
     @property
     def where(self) -> str:
@@ -107,6 +131,17 @@ def is_chat(endpoint: str, model: str) -> bool:
     if endpoint not in (CHAT, COMPLETIONS, AUTO):
         raise InputFault(f"endpoint={endpoint} is unknown", where=_WHERE, cure="give chat, completions or auto")
     return endpoint == CHAT or (endpoint == AUTO and follows_instructions(model))
+
+
+def is_instructed(lines: str) -> bool:
+    """Return whether a chat model is told to go on with a line's code; with `RAW` it gets the code alone.
+
+    Raises:
+        InputFault: if there is no such way.
+    """
+    if lines not in (INSTRUCTED, RAW):
+        raise InputFault(f"lines={lines} is unknown", where=_WHERE, cure="give asked or raw")
+    return lines == INSTRUCTED
 
 
 def base_url(url: str) -> str:
@@ -195,16 +230,6 @@ def name_of(model: str, url: str) -> str:
             "the model's name has an address in it", where=_WHERE, cure="write openai:MODEL@http://HOST:PORT/v1"
         )
     return word("model", model)
-
-
-def at_least(name: str, value: float, least: float) -> None:
-    """Check that a number is large enough.
-
-    Raises:
-        InputFault: if it is not, or is not finite.
-    """
-    if not least <= value < float("inf"):
-        raise InputFault(f"{name}={value:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
 
 
 def extra_fields(text: str) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from typing import Any
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.files import sha256
 from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import fim, lines
-from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong
+from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong, sample_seed
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 Body = dict[str, Any]
@@ -52,7 +51,7 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
     fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature
     if how.temperature > 0:
-        fields["seed"] = seed(how.seed, request.index)
+        fields["seed"] = sample_seed(how.seed, request.index)
         if how.top_p < 1:
             fields["top_p"] = how.top_p
     if stops := [*how.stop, *([lines.END] if line else [])]:
@@ -73,11 +72,6 @@ def renamed(fields: Body) -> Body:
 def with_extra(fields: Body, settings: OpenAISettings) -> Body:
     """Return a body with the spec's own fields; one that is null takes a field out."""
     return {key: value for key, value in {**fields, **settings.extra}.items() if value is not None}
-
-
-def seed(base: int, index: int) -> int:
-    """Return the seed of the sample with that index: 31 bits, the same everywhere, no two alike for long."""
-    return int(sha256(f"{base} {index}")[:8], 16) & 0x7FFFFFFF
 
 
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
@@ -195,6 +189,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
         tokens_out=code_tokens.count(text) if tokens_out is None else tokens_out,
         seconds=seconds,
         cached=min(_cached(reply), tokens_in or 0),
+        counted=tokens_in is not None and tokens_out is not None,
     )
     used = answered.tokens_in + answered.tokens_out
     if settings.window and used > settings.window:

@@ -14,7 +14,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind, Language
 from ctxbench.harness.generators import hf as package
-from ctxbench.harness.generators.base import Coder, Request, Sampling
+from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.lines import End, end_of
 from ctxbench.harness.generators.local import configured_window, is_chat, model_digest, weight_files
 from ctxbench.harness.generators.tokens import priced_pieces, priced_tokens
@@ -76,13 +76,16 @@ def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bool) -> None:
-    assert package.hf(model=model).instructs is is_chat("auto", model) is chat
-    assert package.hf(model=model, chat="on").instructs and not package.hf(model=model, chat="off").instructs
+    assert package.hf(model=model).capabilities.instructs is is_chat("auto", model) is chat
+    assert (
+        package.hf(model=model, chat="on").capabilities.instructs
+        and not package.hf(model=model, chat="off").capabilities.instructs
+    )
 
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
     made = package.hf(model="/no/such/folder", batch=4)
-    assert isinstance(made, Coder) and made.batch_size == 16
+    assert made.capabilities.prices and made.capabilities.batch_size == 16
     made.close()
 
 
@@ -271,7 +274,7 @@ def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
         "weights.need = lambda *_, **__: None\n"
         "from ctxbench.harness.generators import hf\n"
         "made = hf.hf(model=sys.argv[1])\n"
-        "print(made.version, made.window, made.instructs)\n"
+        "print(made.version, made.window, made.capabilities.instructs)\n"
         "made.close()\n"
         "print(sorted({'torch', 'transformers', 'tokenizers', 'huggingface_hub'} & sys.modules.keys()))\n"
     )

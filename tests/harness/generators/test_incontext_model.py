@@ -12,7 +12,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.manifest import builtin_names
 from ctxbench.bench.types import Language
-from ctxbench.harness.generators.base import Request, Sampling, Waking
+from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.incontext import decode
 from ctxbench.harness.generators.incontext.generator import InContext, model, weights_path
 from ctxbench.harness.generators.incontext.lexer import lex
@@ -205,7 +205,6 @@ def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_machine_fault(i
     prompts = [prompt(INFILE), prompt("x = "), prompt("", similar(("a.py", "b = c(d)")))]
     requests = [Request(prompt=shown, language=PYTHON) for shown in prompts]
     pooled = InContext(workers=2)
-    assert isinstance(pooled, Waking)
     try:
         pooled.wake(PYTHON)
         assert pooled._pool is not None and len(pooled._pool._processes) == 2
