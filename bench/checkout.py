@@ -20,7 +20,7 @@ from typing import Any
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import dump_line, explained, sha256, sha256_file, write_atomic
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.sources import debian, git, local, pypi
 from ctxbench.bench.sources.base import (
     DebianSource,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from ctxbench.bench.manifest_types import RepoManifest, TestSuite
+from ctxbench.bench.manifest import RepoManifest, TestSuite
 from ctxbench.bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource, Source
 from ctxbench.bench.types import Language
 

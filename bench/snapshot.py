@@ -6,16 +6,18 @@ included: it is the trusted side's. Strategies get a `bench.repository` view ins
 
 from __future__ import annotations
 
+import codecs
 import functools
+import io
 import os
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from ctxbench.bench import encodings
-from ctxbench.bench.encodings import UTF8
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.types import Language
@@ -78,14 +80,14 @@ def load(
     texts: dict[str, str] = {}
     undecoded: set[str] = set()
     read_in: Counter[str] = Counter()
-    pom = functools.cache(encodings.of_pom)
+    pom = functools.cache(encoding_of_pom)
     start = root / source
     if not start.is_dir():
         raise InputFault("no such folder", where=str(start), cure=f"fetch it with `ctxbench repo fetch {name}`")
     for path in _walk(start, language.suffix):
         relative = path.relative_to(root).as_posix()
         reason, raw = _read(path)
-        decoded = encodings.read(raw, path, root, language, pom=pom) if declared else encodings.decoded(raw, UTF8)
+        decoded = decode_source(raw, path, root, language, pom=pom) if declared else decode(raw, UTF8)
         text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
         if not reason and _is_generated(text):
             reason = "generated"
@@ -176,3 +178,82 @@ def is_harness_copy(name: str) -> bool:
     stem, dot, suffix = name.rpartition(".")
     _, mark, digits = stem.rpartition("_passk_validte")
     return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
+
+
+UTF8 = "utf-8"
+_PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_LARGEST_POM = 1 << 20
+
+
+class Decoded(NamedTuple):
+    """The text of a file."""
+
+    text: str
+    encoding: str
+    """What it was read in, by Python's name for it: ``utf-8``, ``iso8859-1``."""
+    whole: bool
+    """Whether every byte is text in that encoding; else U+FFFD stands for what is none."""
+
+
+def decode(raw: bytes, declared: str | None) -> Decoded:
+    """Return bytes as text, without a mark of byte order, in an encoding or, if that does not fit, in UTF-8.
+
+    Args:
+        raw: the file.
+        declared: the name of its encoding; None if what it declares cannot be read.
+    """
+    try:
+        if declared is not None:
+            name = codecs.lookup(declared).name.removesuffix("-sig")
+            return Decoded(raw.decode("utf-8-sig" if name == UTF8 else declared), name, True)
+    except (LookupError, UnicodeError):
+        pass
+    return Decoded(raw.decode("utf-8-sig", "replace"), UTF8, False)
+
+
+def encoding_of_python(raw: bytes) -> str | None:
+    """Return the encoding that a Python file declares (PEP 263), None if Python knows none of that name."""
+    try:
+        return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
+    except SyntaxError:
+        return None
+
+
+def decode_source(
+    raw: bytes, path: Path, root: Path, language: Language, *, pom: Callable[[Path, Path], str]
+) -> Decoded:
+    """Return a source file as text.
+
+    Args:
+        raw: its bytes.
+        path: where it lies.
+        root: the repository's folder.
+        language: which declaration counts.
+        pom: `encoding_of_pom`, or what remembers its answers.
+    """
+    if language is Language.PYTHON:
+        return decode(raw, encoding_of_python(raw))
+    as_utf8 = decode(raw, UTF8)
+    declared = "" if as_utf8.whole else pom(path.parent, root)
+    return decode(raw, declared) if declared else as_utf8
+
+
+def encoding_of_pom(folder: Path, root: Path) -> str:
+    """Return the encoding that the nearest ``pom.xml`` with one declares, in a folder or above it; empty if none does.
+
+    Read is what stands there as it is, as ``project.build.sourceEncoding`` or a plugin's ``encoding``: values with
+    ``${…}`` and the poms of other projects are not followed.
+    """
+    for place in (folder, *folder.parents):
+        pom = place / "pom.xml"
+        if pom.is_file() and not pom.is_symlink():
+            with explained(pom), pom.open("rb") as file:
+                text = file.read(_LARGEST_POM).decode(UTF8, "replace")
+            names = dict(reversed(_PROPERTIES.findall(_COMMENT.sub("", text))))
+            encoding = names.get("project.build.sourceEncoding") or names.get("encoding") or ""
+            if encoding and "$" not in encoding:
+                return str(encoding)
+        if place == root:
+            break
+    return ""

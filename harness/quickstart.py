@@ -13,7 +13,7 @@ from ctxbench.bench import checkout, manifest, samples
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.functions import build as functions
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.projbench.build import build
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox import wheels

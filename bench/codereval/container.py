@@ -11,7 +11,7 @@ from ctxbench.bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE,
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.sources.base import LocalSource, Report
 from ctxbench.bench.testing.judge import explained
 from ctxbench.bench.types import Language

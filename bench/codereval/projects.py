@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ctxbench.bench import manifest
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.types import Language
 
 

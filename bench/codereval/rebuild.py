@@ -27,7 +27,7 @@ from ctxbench.bench.testing.judge import explained
 from ctxbench.bench.types import Kind
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.accounts import account
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions import load
 from ctxbench.bench.functions.certificates import Certificates
@@ -31,13 +30,13 @@ from ctxbench.bench.functions.prepare import (
 from ctxbench.bench.functions.samples import hidden_for, make, ordered
 from ctxbench.bench.functions.types import Candidate, Level
 from ctxbench.bench.home import Home
-from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.samples import SampleSet, account
 from ctxbench.bench.testing.judge import Judge, explained
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from ctxbench.bench.functions.choose import TestRun
 from ctxbench.bench.functions.types import Candidate
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Cursor, Language, Use

@@ -21,7 +21,7 @@ from ctxbench.bench.types import Reference, Sample
 
 if TYPE_CHECKING:
     from ctxbench.bench.checkout import Checkout
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 T = TypeVar("T")

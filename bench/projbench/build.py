@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench import snapshot
-from ctxbench.bench.accounts import account
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.analysis import analyse
 from ctxbench.bench.projbench.repository import Excluded, RepositorySamples, sample_repository
-from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.samples import SampleSet, account
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.manifest import RepoManifest
 
 Report = Callable[[str], None]
 _TOTALS = (

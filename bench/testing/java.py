@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java import analyse
 from ctxbench.bench.languages.java.facts import JavaFile
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing import java_guest, java_text
 from ctxbench.bench.testing.java_judging import failing, judge
 from ctxbench.bench.testing.java_pom import Poms, inside, upwards

@@ -12,7 +12,7 @@ from typing import Any
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256, write_atomic
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing import java_errors, java_guest
 from ctxbench.bench.testing.java import LIMITS, Build, Layout, sources
 from ctxbench.bench.testing.java_errors import CompileError

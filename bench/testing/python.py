@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing import guest
 from ctxbench.bench.testing.canaries import canaries, nonce
 from ctxbench.bench.testing.judging import failing, judge

@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing import tree as trees
 from ctxbench.bench.testing.python import PythonSuite

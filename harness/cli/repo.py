@@ -12,7 +12,7 @@ from ctxbench.harness.cli.options import home_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.manifest import RepoManifest
 
 SAMPLE = """\
 # A benchmark repository. Save it as NAME.toml and check it with `ctxbench repo check NAME.toml`.

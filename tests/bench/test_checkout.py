@@ -18,7 +18,7 @@ import pytest
 from ctxbench.bench import checkout, manifest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from tests.helpers.trees import write_tree
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ctxbench.bench import manifest
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.testing import guest
 from ctxbench.bench.testing.canaries import Canary
 from ctxbench.sandbox.fake import FakeSandbox

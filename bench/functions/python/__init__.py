@@ -17,7 +17,7 @@ from ctxbench.bench.functions.python.locking import locked
 from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.functions.static import ListedFunction, candidate, searched
 from ctxbench.bench.functions.types import Candidate
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.testing import python as pytest_suite

@@ -12,7 +12,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.functions.python.clocks import clock_tests
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing.coverage import Covered, read, replaced
 from ctxbench.bench.testing.events import Malformed
 from ctxbench.bench.testing.python import PythonSuite

@@ -14,7 +14,7 @@ import pytest
 from ctxbench.bench import manifest as manifests
 from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.types import Verdict

@@ -18,7 +18,7 @@ from ctxbench.bench.formats.importing import read_tasks
 from ctxbench.bench.functions.choose import MOST_TESTS, TestRun
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.manifest import RepoManifest
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Language

@@ -12,7 +12,7 @@ from ctxbench.bench.functions.java.covering import Ran, cover, merged
 from ctxbench.bench.functions.java.probes import numbered, probed
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest, TestSuite
+from ctxbench.bench.manifest import RepoManifest, TestSuite
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.testing.java import Build, JavaSuite, layout
 from ctxbench.bench.types import Cursor, Language

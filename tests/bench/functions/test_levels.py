@@ -11,7 +11,7 @@ from ctxbench.bench.functions.mining import Project, Spot
 from ctxbench.bench.functions.python import static
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest, TestSuite
+from ctxbench.bench.manifest import RepoManifest, TestSuite
 from ctxbench.bench.sources.base import LocalSource
 from ctxbench.bench.types import Cursor, Language, Use
 from tests.helpers.trees import make_snapshot

@@ -8,7 +8,7 @@ from types import CodeType
 
 import pytest
 
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing import guest, python
 from ctxbench.bench.testing.bytecode import read
 from ctxbench.bench.testing.python import PythonSuite

@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing.java import JavaSuite, layout
 from ctxbench.bench.testing.java_build import built
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict

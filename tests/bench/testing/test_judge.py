@@ -17,7 +17,7 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing import guest
 from ctxbench.bench.testing import tree as trees

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing import coverage
 from ctxbench.bench.testing.events import Malformed
 from ctxbench.bench.testing.python import PythonSuite, requirements

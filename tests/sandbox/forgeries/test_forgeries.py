@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.manifest import TestSuite
 from ctxbench.bench.testing import coverage
 from ctxbench.bench.testing.judge import judged
 from ctxbench.bench.testing.python import PythonSuite, requirements
