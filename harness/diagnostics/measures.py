@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.languages.members import ProjectNames, ProjectReading, project
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Language, Place, Sample, Use
 from ctxbench.harness.diagnostics.excerpt import OutlinedFile
 from ctxbench.harness.metrics import ctxbench, identifiers

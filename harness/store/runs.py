@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -207,38 +207,50 @@ def run_tables(
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
-        ids = [run.id for run in run_rows]
-        counts = verdict_counts(connection, ids)
-        worth = mean_gains(connection, ids)
-        made_elsewhere = notes.imports(connection, ids)
-        remarks = notes.remarks(connection, ids)
-        spent = costs_of(connection, ((run.id, run.generator) for run in run_rows), prices)
-        loads = loads_of(connection, ids)
-        marks = notes.marked(connection, (run.samples_digest for run in run_rows))
-        plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
-        score_query = functools.cache(asked_scores)
-        tables: list[RunTable] = []
-        for run, plan in zip(run_rows, plans, strict=True):
-            verdicts = counts.get(run.id, {})
-            among = None if plan.only(run_filter.language) else (run.samples_digest, str(run_filter.language))
-            values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
-            values |= pass_columns(verdicts, run.n, ks)
-            values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
-            stored = RunColumns(
-                run=run,
-                profile=profile,
-                samples=plan,
-                values=values,
-                verdicts=verdicts,
-                marks=marks.get(run.samples_digest, {}),
-                exclude=marked == "exclude",
-                costs=spent[run.id],
-                imported=run.id in made_elsewhere,
-                loads=loads.get(run.id, ()),
-                remarks=remarks[run.id],
-            )
-            tables += stored.tables(run_filter.language)
-    return tables
+        costs = costs_of(connection, ((run.id, run.generator) for run in run_rows), prices)
+        columns = _run_columns(
+            connection, run_rows, costs, profile, ks, exclude=marked == "exclude", language=run_filter.language
+        )
+        return [table for run in columns for table in run.tables(run_filter.language)]
+
+
+def _run_columns(
+    connection: Connection,
+    run_rows: Sequence[Any],
+    costs: Mapping[str, Costs],
+    profile: str,
+    ks: Collection[int],
+    *,
+    exclude: bool,
+    language: str | None,
+) -> Iterator[RunColumns]:
+    """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
+    ids = [run.id for run in run_rows]
+    counts, gains = verdict_counts(connection, ids), mean_gains(connection, ids)
+    imported, remarks = notes.imports(connection, ids), notes.remarks(connection, ids)
+    loads = loads_of(connection, ids)
+    marks = notes.marked(connection, (run.samples_digest for run in run_rows))
+    plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
+    score_query = functools.cache(asked_scores)
+    for run, plan in zip(run_rows, plans, strict=True):
+        verdicts = counts.get(run.id, {})
+        among = None if plan.only(language) else (run.samples_digest, str(language))
+        values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
+        values |= pass_columns(verdicts, run.n, ks)
+        values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
+        yield RunColumns(
+            run=run,
+            profile=profile,
+            samples=plan,
+            values=values,
+            verdicts=verdicts,
+            marks=marks.get(run.samples_digest, {}),
+            exclude=exclude,
+            costs=costs[run.id],
+            imported=run.id in imported,
+            loads=loads.get(run.id, ()),
+            remarks=remarks[run.id],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
