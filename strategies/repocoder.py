@@ -48,7 +48,7 @@ class WindowSearch:
         text = draft_query(self.query, draft, self.size, join=partial == "join", first_only=lines == "first")
         return as_found(self._hits(text))
 
-    def _hits(self, text: str) -> list[WindowHit]:
+    def _hits(self, text: str) -> tuple[WindowHit, ...]:
         return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride)
 
 
