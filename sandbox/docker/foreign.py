@@ -219,26 +219,16 @@ class ForeignJob:
     """One job: the program of its container, and the talk with it."""
 
     def __init__(self, folder: str, data: bytes, argv: Sequence[str]) -> None:
-        """Plan a job.
-
-        Args:
-            folder: where the files go; the program's current folder.
-            data: a whole tar.
-            argv: the program.
-        """
+        """Plan a job: a program, started in `folder`, into which a whole tar is unpacked first."""
         self._data = data
         self._first, self._last = (f"<{secrets.token_hex(16)}>" for _ in range(2))
         marks = [self._first, str(len(data)), self._last]
         self.entrypoint = ["/bin/sh", "-c", _SCRIPT, "ctxbench", folder, *marks, *argv]
 
     def run(self, client: Client, box: DockerBox, seconds: float, most: int) -> Outcome:
-        """Unpack the files, follow the program until it ends or its time is over.
+        """Unpack the files in a box just started with `entrypoint`; follow the program to its end, or that of its time.
 
-        Args:
-            client: the engine's.
-            box: just started with `entrypoint`.
-            seconds: the program's time, counted from the moment when the files are there.
-            most: bytes of output that are kept.
+        Its seconds count from the moment when the files are there; `most` bytes of its output are kept.
 
         Raises:
             SandboxLost: if the files cannot be unpacked, or the container is ended by anything but the program.

@@ -20,9 +20,7 @@ _END = bytes(2 * tarfile.BLOCKSIZE)
 def archive(files: Mapping[str, bytes], *, ended: bool = False) -> bytes:
     """Return files as a tar; equal files give equal bytes, and the later of two of one name holds.
 
-    Args:
-        files: path -> content.
-        ended: whether this is the last part of the archive, which what comes before it is not.
+    Only an archive's last part is `ended`.
     """
     data = io.BytesIO()
     tar = tarfile.TarFile(fileobj=data, mode="w", format=tarfile.GNU_FORMAT)
@@ -37,15 +35,8 @@ def archive(files: Mapping[str, bytes], *, ended: bool = False) -> bytes:
 def copy_out(client: Client, image: str, path: str, into: IO[bytes], keep: Callable[[str], bool], most: int) -> bool:
     """Write the plain files of an image's folder as a tar, below its own name; False if it has no such folder.
 
-    Nothing of the image is run. Equal files give equal bytes.
-
-    Args:
-        client: the engine's.
-        image: name or id.
-        path: of the folder, absolute.
-        into: where the tar goes.
-        keep: says of a path below the folder whether the file is wanted.
-        most: bytes that the files may have together.
+    Nothing of the image is run. Equal files give equal bytes. Files whose path below the folder `keep` refuses are left
+    out; together they may have `most` bytes.
 
     Raises:
         SandboxUnavailable: if there is no such image.
