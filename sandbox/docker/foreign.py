@@ -11,8 +11,6 @@ How a job ended is the engine's word, never the output's.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import math
 import posixpath
 import secrets
@@ -32,7 +30,7 @@ from ctxbench.sandbox.guest.capture import Output
 from ctxbench.sandbox.link import check_paths
 from ctxbench.sandbox.ownership import owner
 from ctxbench.sandbox.pool import tried
-from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
+from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool, digest_of
 
 _PROBE = Job(action=Command(argv=("true",)), seconds=20.0)
 SETUP_SECONDS = 180.0
@@ -63,7 +61,7 @@ def key(client: Client, environment: Environment) -> str:
         ValueError: if the environment wants something installed.
     """
     parts = ["foreign", _inspected(client, environment)["Id"], environment.digest]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return digest_of(parts)
 
 
 @contextlib.contextmanager
