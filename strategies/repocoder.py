@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.bench.windows import WindowHit
@@ -21,7 +22,6 @@ from ctxbench.strategies.layout import (
     similar_prompt,
     unfinished_query,
 )
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
