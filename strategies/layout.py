@@ -29,6 +29,8 @@ BUDGET = 2000
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
+MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
+"""What makes a line a comment."""
 
 
 def build_infile(text: str, limit: int) -> str:

@@ -11,9 +11,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.drafts import bare_name
-from ctxbench.strategies.layout import stretches
-
-_MARKS = {Language.PYTHON: ("#",), Language.JAVA: ("//",)}
+from ctxbench.strategies.layout import MARK, stretches
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +210,6 @@ def _comment(lines: tuple[str, ...], start: int, language: Language) -> int:
         end = next((at for at in range(start, len(lines)) if "*/" in lines[at]), len(lines) - 1)
         return end - start + 1
     end = start
-    while end < len(lines) and lines[end].lstrip().startswith(_MARKS[language]):
+    while end < len(lines) and lines[end].lstrip().startswith(MARK[language]):
         end += 1
     return end - start
