@@ -215,18 +215,20 @@ class BubblewrapLauncher:
 
 def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
     """Start a program with an empty environment and one more file descriptor."""
-    start = functools.partial(
-        subprocess.Popen,
-        argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={},
-        cwd="/",
-        pass_fds=(descriptor,),
-        start_new_session=True,  # a Ctrl-C is for us, and we end the boxes
-        bufsize=0,
-    )
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={},
+            cwd="/",
+            pass_fds=(descriptor,),
+            start_new_session=True,  # a Ctrl-C is for us, and we end the boxes
+            bufsize=0,
+        )
+
     return _starter(os.getpid()).submit(start).result()
 
 
