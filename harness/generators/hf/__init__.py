@@ -12,6 +12,7 @@ from typing import TypeVar
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
+from ctxbench.bench.spec import Shorthand
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.hf.network import DecodedRow, HFSettings, TorchNetwork, chooser
@@ -27,7 +28,7 @@ _SORTED = 4
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 
 
-@generator("hf", machine=("device",))
+@generator("hf", machine=("device",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
 def hf(
     *,
     model: str,

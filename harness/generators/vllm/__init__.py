@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.spec import Shorthand
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.base import Request, Response, sample_seed
 from ctxbench.harness.generators.local import AUTO, Local, LocalRequest, checked, is_chat, model_digest
@@ -30,7 +31,7 @@ _GOES = 3
 """How often an answer that begins with blank lines is continued."""
 
 
-@generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"))
+@generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
 def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     *,
     model: str,
