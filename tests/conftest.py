@@ -45,6 +45,15 @@ LONGEST = (
 """The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
 
 
+WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_model.py", "test_vllm_hf.py"}
+"""The files that import torch and transformers, for seconds; all of their tests are slow."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files out whose import takes long and of which no test is to be run."""
+    return True if collection_path.name in WITH_MODELS and "not slow" in config.option.markexpr else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
