@@ -22,9 +22,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-# Collecting makes millions of objects and no garbage.
-gc.disable()
-
 pytest_plugins = ("tests.helpers.sandboxes",)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -61,10 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
-def pytest_collection_finish() -> None:
-    """Collect garbage from now on, without looking through what was collected as tests."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage among the millions of objects that tests are collected into, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
