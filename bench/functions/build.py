@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.accounts import account
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.candidates import hidden_for, make, ordered
 from ctxbench.bench.functions.certificates import Certificates
@@ -32,7 +31,7 @@ from ctxbench.bench.functions.mining import (
 )
 from ctxbench.bench.functions.types import Candidate, Level, Search
 from ctxbench.bench.home import Home
-from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.samples import SampleSet, account
 from ctxbench.bench.testing.judge import Judge, sandbox_explained
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Kind, Reference, Sample

@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.accounts import account
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.analysis import analyse
 from ctxbench.bench.projbench.repository import Excluded, RepositorySamples, sample_repository
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.samples import SampleSet, account
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:

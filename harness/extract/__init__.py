@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from ctxbench.bench.types import Language, Sample
 from ctxbench.harness.extract import java, python
-from ctxbench.harness.extract.head import FunctionHead, head_of
-from ctxbench.harness.extract.unwrap import tagged
+from ctxbench.harness.extract.parts import FunctionHead, head_of, tagged
 
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is no function of the language; it is kept unchanged, and fails its tests."""

@@ -10,14 +10,14 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository, View, digest_of
 from ctxbench.bench.types import Kind, Language, Query, StoredContext, StoredSnippet, Use
-from ctxbench.harness.asking import OVERFLOW
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.controls import card_of, defining_files, oracle_prompt, stored_prompt
 from ctxbench.harness.diagnostics.gains import diagnose, find
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
-from ctxbench.harness.runner import silent
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.run.attempt import silent
+from ctxbench.harness.run.controls import card_of, defining_files, oracle_prompt, stored_prompt
+from ctxbench.harness.run.sample import OVERFLOW
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.registration import CONTROLS, is_control
 from tests.harness import test_run_functions, test_runner

@@ -16,13 +16,13 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Language
-from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.machinery import OpenCells
 from ctxbench.harness.papers.presets import presets, with_encoder
-from ctxbench.harness.runner import NO_SANDBOX, RunOptions, fault_of, run
+from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.run.machinery import OpenCells
+from ctxbench.harness.run.runner import NO_SANDBOX, RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import registry, resolve
 from ctxbench.strategies.api import Execute, Execution, Prompt

@@ -18,8 +18,7 @@ from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages import java as reader
 from ctxbench.bench.languages.facts import FileFacts, InternalLoad
 from ctxbench.bench.languages.java.facts import METHOD, JavaFile, JavaImport
-from ctxbench.bench.languages.java.reader import JavaReader
-from ctxbench.bench.languages.java.scopes import JavaRawLoad, JavaScope
+from ctxbench.bench.languages.java.reader import JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden

@@ -12,8 +12,9 @@ import re
 import tokenize
 import warnings
 
-from ctxbench.bench import asts, encodings
+from ctxbench.bench import asts
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repositories.snapshot import UTF8, encoding_of_python
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CURE = "give the whole function, from its `def` line to its end"
@@ -100,7 +101,7 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 
 
 def _encoding(source: bytes) -> str:
-    return (encodings.of_python(source) or encodings.UTF8).removesuffix("-sig")
+    return (encoding_of_python(source) or UTF8).removesuffix("-sig")
 
 
 def _newline(lines: list[str]) -> str:
