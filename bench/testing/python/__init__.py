@@ -16,7 +16,7 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.python.judging import Twins, canaries, failing, judge, nonce, survived
 from ctxbench.bench.testing.python.text import indentation, splice
 from ctxbench.bench.testing.suites import ADDED
-from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.testing.types import Judgement, span_of
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
@@ -106,9 +106,9 @@ class PythonSuite:
         """
         if sample.path not in self.environment.tree:
             raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
-        changed = splice(self.environment.tree[sample.path], _span(sample), sample.name or "", text)
+        changed = splice(self.environment.tree[sample.path], span_of(sample), sample.name or "", text)
         tests = list(reference.tests)
-        start, end = _span(sample)
+        start, end = span_of(sample)
         lines = [start, end + len(changed.splitlines()) - len(self.environment.tree[sample.path].splitlines())]
         call = Call(
             function=RUN,
@@ -193,7 +193,7 @@ class PythonSuite:
 
 def blank(sample: Sample) -> str:
     """Return a sample's function with its docstring and no body."""
-    start, _ = _span(sample)
+    start, _ = span_of(sample)
     lines = sample.prefix.split("\n")[start:]
     first = indentation(lines[0])
     if not lines[-1].strip() and len(lines[-1]) <= len(first):
@@ -206,12 +206,6 @@ def _places(tests: TestSuite) -> list[str]:
     """Return where tests are, ours included; where the runner finds tests by itself, it finds ours too."""
     named = tests.added is None or not tests.paths or ADDED.rstrip("/") in {path.rstrip("/") for path in tests.paths}
     return [*tests.paths, *([] if named else [ADDED])]
-
-
-def _span(sample: Sample) -> tuple[int, int]:
-    if sample.span is None:
-        raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
-    return sample.span
 
 
 @cache
