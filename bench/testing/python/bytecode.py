@@ -48,9 +48,9 @@ def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, h
         return {}
     path = home.cache / "bytecode" / f"{sha256(json.dumps([_VERSION, image, sorted(tests)]))[:32]}.json"
     if path.is_file():
-        return read(json.loads(path.read_text(encoding="utf-8")))
+        return read_bytecode(json.loads(path.read_text(encoding="utf-8")))
     outcome = pool.run(suite.compiling(tests))
-    files = read(outcome.result)
+    files = read_bytecode(outcome.result)
     if files:
         write_atomic(path, json.dumps(outcome.result))
     return files
@@ -62,7 +62,7 @@ def with_bytecode(job: Job, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     return {**{path: content for path, content in files.items() if _source(path) not in own}, **job.files}
 
 
-def read(result: object) -> dict[str, bytes]:
+def read_bytecode(result: object) -> dict[str, bytes]:
     """Return path -> content of what ``ctxbench_pytest:compiled`` returned.
 
     What is odd is left out: a job without it takes longer and says the same.
