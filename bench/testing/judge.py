@@ -18,7 +18,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.python.bytecode import Compiling, bytecode, with_bytecode
+from ctxbench.bench.testing.python import Compiling, bytecode, with_bytecode
 from ctxbench.bench.testing.python.flags import flags
 from ctxbench.bench.testing.python.judging import Twins, forged
 from ctxbench.bench.testing.python.reports import Malformed

@@ -11,8 +11,7 @@ import pytest
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing import python
 from ctxbench.bench.testing import python as guest
-from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.python.bytecode import read_bytecode
+from ctxbench.bench.testing.python import PythonSuite, read_bytecode
 from ctxbench.bench.testing.python.judging import WAYS, Twins
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Reference
