@@ -12,10 +12,12 @@ from typing import Any
 
 from ctxbench.bench.codereval.locate import locate, within
 from ctxbench.bench.codereval.placing import CONTRADICTION, DOCSTRING, NO_REFERENCE, placed
+from ctxbench.bench.codereval.predictions import PREDICTIONS
 from ctxbench.bench.codereval.records import Missed, record_of
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import register
 from ctxbench.bench.formats.codereval_shape import EXTENSION, PromptRecord, RecordedTask, is_prompt, prompt, recorded
-from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.formats.types import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable
 from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 
 BENCHMARK = "codereval"
@@ -185,3 +187,20 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
             cure = "export it as ctxbench; CoderEval's records hold what only CoderEval knows"
             raise InputFault(f"{sample.id} is no task of CoderEval", cure=cure)
         yield dict(record)
+
+
+register(
+    BenchmarkFormat(
+        name=BENCHMARK,
+        samples=SampleFiles(
+            shape=SHAPE,
+            read=read,
+            records=records,
+            in_repository=in_repository,
+            in_snapshot=in_snapshot,
+            remarks=remarks,
+            document="RECORDS",
+        ),
+        predictions=PREDICTIONS,
+    )
+)

@@ -7,12 +7,12 @@ from importlib.metadata import version
 from pathlib import PurePath
 
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.codereval.predictions import NO_RESULT
 from ctxbench.bench.files import sha256
+from ctxbench.bench.formats.types import RecordedAnswer
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response, Sampling
-from ctxbench.harness.imported.codereval import NO_RESULT
 from ctxbench.harness.imported.matching import Matched
-from ctxbench.harness.imported.types import RecordedAnswer
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.batching import Answer as ModelAnswer
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion, completion

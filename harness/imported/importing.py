@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ctxbench.bench import formats
 from ctxbench.bench.formats.types import Table
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Language
-from ctxbench.harness import imported
 from ctxbench.harness.imported.conversion import generation, new_samples, remarks, spec_of, unscored
 from ctxbench.harness.imported.matching import Labels, Matched, matched
 from ctxbench.harness.run.attempt import Progress, silent
@@ -58,7 +58,7 @@ def import_results(
     Args:
         store: where to.
         table: the opened file.
-        format_name: one of `imported.NAMES`.
+        format_name: one of `bench.formats.prediction_names`.
         labels: strategy and generator; default: the file's, else ``recorded`` and the first part of the file's name.
         sample_set: what the ids belong to; may be None where the file tells the facts of its samples (CoderEval).
         language: whose samples are meant; None for all.
@@ -70,7 +70,7 @@ def import_results(
     Raises:
         InputFault: naming file, line, field and cure; then nothing is stored.
     """
-    shape = imported.named(format_name)
+    shape = formats.predictions(format_name)
     runs = matched(
         shape.read(table.rows),
         shape,
