@@ -68,9 +68,13 @@ class WithShapes(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of shapes."""
-        [choice] = [param.type for param in self.params if isinstance(param.type, FormatChoice)]
         with formatter.section("Shapes"):
-            formatter.write_dl([(name, choice.shape(name)) for name in choice.names()])
+            formatter.write_dl(self.shapes())
+
+    def shapes(self) -> list[tuple[str, str]]:
+        """Return name and fields of every format."""
+        [choice] = [param.type for param in self.params if isinstance(param.type, FormatChoice)]
+        return [(name, choice.shape(name)) for name in choice.names()]
 
 
 def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
