@@ -15,7 +15,7 @@ from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.extract import body
 from ctxbench.harness.extract.parts import head_of
-from ctxbench.harness.store.completions import Completed, Text
+from ctxbench.harness.store.runs import Completed, Text
 
 
 def rows(

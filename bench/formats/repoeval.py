@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from ctxbench.bench.asts import parse
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
@@ -32,9 +33,7 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
-from ctxbench.bench.functions.python.definitions import parse
-from ctxbench.bench.testing.shifting import indentation, shift
-from ctxbench.bench.testing.splice import lift
+from ctxbench.bench.testing.python.text import indentation, lift, shift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Language, Reference, Sample
 
 SHAPE = (

@@ -13,7 +13,7 @@ from ctxbench.harness.cli.options import FormatChoice, WithShapes, db_option, ho
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.imported.importing import ImportSummary
-    from ctxbench.harness.store.completions import Completed
+    from ctxbench.harness.store.runs import Completed
 
 _SHAPES = FormatChoice("predictions")
 
@@ -121,8 +121,8 @@ def export(
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_jsonl
     from ctxbench.harness.exported import check, rows
-    from ctxbench.harness.store.completions import completed
-    from ctxbench.harness.store.reading import open_current
+    from ctxbench.harness.store.runs import completed
+    from ctxbench.harness.store.store import open_current
 
     if repeat > 1 and not formats.predictions(shape).repeats:
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.files import sha256
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, View, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
 from ctxbench.harness.extract import extract
@@ -20,8 +20,8 @@ from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher
-from ctxbench.harness.store.records import StoredGeneration, StoredVerdict
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
 from ctxbench.strategies.api import Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"
@@ -151,7 +151,7 @@ class Asker:
         with self._slots:
             since = time.perf_counter()
             prompt = self._cells.run(
-                strategy, query, repo, _Model(self._batcher.generator.instructs, generate), execute
+                strategy, query, repo, _Model(self._batcher.generator.capabilities.instructs, generate), execute
             )
             worked += time.perf_counter() - since
         try:

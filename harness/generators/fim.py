@@ -1,0 +1,308 @@
+"""Prompts that show the text after the cursor. Pure.
+
+A strategy's prompt stays unchanged in the place of the text before the cursor; the lines after the answer follow it.
+Strategies and their drafts see none of these. The first `MOST` tokens are shown (512, as in CrossCodeEval's programs),
+and at most a quarter of a small window; both are cut at a line's end.
+
+Tokens of the model's own mark the texts. A text of the repository that spells such a mark is shown with a blank after
+its first character, and the prompt is flagged: no text may pass for a mark.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
+from ctxbench.harness.generators.base import Generator, Request
+from ctxbench.harness.generators.fitting import fit
+from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Prompt
+
+AUTO = "auto"
+_ENDS = (
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<|file_separator|>",
+    "<|endoftext|>",
+    "<fim_pad>",
+    "<file_sep>",
+    "<repo_name>",
+    "<fim-pad>",
+    "<|EOT|>",
+    "<EOT>",
+)
+"""Tokens that models write after a middle; tokenizers show some of them as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The tokens, and their order, that a family of models was trained with."""
+
+    name: str
+    before: str
+    """The mark in front of the text before the cursor, as a server's prompt spells it."""
+    after: str
+    """The mark in front of the text after the cursor."""
+    middle: str = ""
+    """The mark that the answer follows; empty where it follows the text before the cursor."""
+    after_first: bool = False
+    models: str
+    """Regular expression that finds the family in a model's name."""
+    spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Mark -> its spelling in the vocabulary, where that differs."""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All marks."""
+        return tuple(mark for mark in (self.before, self.after, self.middle) if mark)
+
+    def token(self, mark: str) -> str:
+        """Return the vocabulary's spelling of a mark."""
+        return self.spelled.get(mark, mark)
+
+    def around(self, prompt: Prompt, after: Block) -> Prompt:
+        """Return the prompt with its marks and the text after the cursor, as blocks in the order of the text."""
+        before = (_mark(self.before), *prompt.blocks)
+        behind = (_mark(self.after), after)
+        parts = (*behind, *before) if self.after_first else (*before, *behind)
+        return replace(prompt, blocks=(*parts, *([_mark(self.middle)] if self.middle else [])))
+
+
+_PIPES = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+FAMILIES = (
+    Template(name="qwen", before=_PIPES[0], after=_PIPES[1], middle=_PIPES[2], models=r"qwen[\d.]*-?coder"),
+    Template(name="codegemma", before=_PIPES[0], after=_PIPES[1], middle=_PIPES[2], models="codegemma"),
+    Template(
+        name="starcoder",
+        before="<fim_prefix>",
+        after="<fim_suffix>",
+        middle="<fim_middle>",
+        models=r"starcoder|codeqwen|stable-?code|granite-[\d.]+b-code",
+    ),
+    Template(
+        name="santacoder", before="<fim-prefix>", after="<fim-suffix>", middle="<fim-middle>", models="santacoder"
+    ),
+    Template(
+        name="deepseek",
+        before="<｜fim▁begin｜>",
+        after="<｜fim▁hole｜>",
+        middle="<｜fim▁end｜>",
+        models="deepseek-coder",
+    ),
+    Template(
+        name="codellama",
+        before="<PRE> ",
+        after=" <SUF>",
+        middle=" <MID>",
+        models=r"code-?llama",
+        spelled={"<PRE> ": "▁<PRE>", " <SUF>": "▁<SUF>", " <MID>": "▁<MID>"},
+    ),
+    Template(name="codestral", before="[PREFIX]", after="[SUFFIX]", after_first=True, models="codestral"),
+)
+_ENDS_SPELLED = (*_ENDS, "▁<EOT>")
+
+
+def family(name: str, *, where: str) -> Template:
+    """Return the template of that name.
+
+    Raises:
+        InputFault: if there is none.
+    """
+    for template in FAMILIES:
+        if template.name == name:
+            return template
+    names = ", ".join(template.name for template in FAMILIES)
+    raise InputFault(f"fim={name} is unknown", where=where, cure=f"give {names}")
+
+
+def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: str) -> Template:
+    """Return the template of a model that is known by its name only.
+
+    Args:
+        model: its name.
+        family_name: the user's choice; `AUTO` goes by the model's name.
+        chat: whether it is asked as a chat model, whose answers continue no text.
+        where: for messages.
+
+    Raises:
+        InputFault: if there is none.
+    """
+    _refuse_chat(chat, where, "give endpoint=completions and a model that was trained to fill in the middle")
+    if family_name != AUTO:
+        return family(family_name, where=where)
+    for template in FAMILIES:
+        if re.search(template.models, model, re.I):
+            return template
+    names = ", ".join(template.name for template in FAMILIES)
+    raise InputFault("no marks for fill in the middle are known for it", where=where, cure=f"give fim={names}")
+
+
+def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str) -> Template:
+    """Return the first template whose marks are all tokens of a vocabulary.
+
+    Raises:
+        InputFault: if there is none, or the model is asked as a chat model.
+    """
+    _refuse_chat(chat, where, "give chat=off and a model that was trained to fill in the middle")
+    for template in FAMILIES:
+        if all(template.token(mark) in vocabulary for mark in template.marks):
+            return template
+    cure = "leave --fim out, or take a model with tokens for it, such as Qwen2.5-Coder"
+    raise InputFault("its vocabulary has no tokens for fill in the middle", where=where, cure=cure)
+
+
+def _refuse_chat(chat: bool, where: str, cure: str) -> None:
+    if chat:
+        raise InputFault("is asked as a chat model, which fills in no middle", where=where, cure=cure)
+
+
+def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
+    """Return the tokens of a vocabulary with which an answer in the middle ends, beside the model's usual ones."""
+    candidates = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
+    return tuple(dict.fromkeys(token for token in candidates if token in vocabulary))
+
+
+def cut(text: str) -> str:
+    """Return an answer up to the first token for an end that a server shows as text."""
+    return text[: min((at for end in _ENDS if (at := text.find(end)) >= 0), default=len(text))]
+
+
+def _mark(text: str) -> Block:
+    return Block(kind=BlockKind.MARK, text=text)
+
+
+MOST = 512
+"""The most tokens, counted by ctxbench, that are shown after the cursor."""
+SHARE = 4
+"""They have at most one part in so many of the window's room."""
+PARTED = "fim_marks_parted"
+"""Flag of a prompt in which a text spelled a mark of the model."""
+REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."
+_WHOLE_SUFFIX = "crosscodeeval"
+"""The benchmark whose suffixes begin right after the answer; those of all others begin with the next line."""
+_OURS = (BlockKind.MARK, BlockKind.AFTER)
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def unmarked(prompt: Prompt) -> Prompt:
+    """Return a strategy's own prompt: without marks and without the text after the cursor."""
+    blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
+    return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)
+
+
+def of_strategy(prompt: Prompt) -> Prompt:
+    """Return a strategy's prompt; blocks of kinds that only the harness may use become plain text."""
+    if not any(block.kind in _OURS for block in prompt.blocks):
+        return prompt
+    blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
+    return replace(prompt, blocks=tuple(blocks))
+
+
+def after(sample: Sample) -> Block:
+    """Return the text after the answer of a line sample, `MOST` tokens at most.
+
+    Raises:
+        InputFault: if it is no line, or its file after the cursor is unknown.
+    """
+    if sample.kind is not Kind.LINE:
+        what = f"{sample.id} is a function, whose prompts show what follows by themselves"
+        raise InputFault(what, where="--fim", cure="leave --fim out")
+    if sample.suffix is None:
+        what = f"nobody recorded what follows {sample.id}"
+        raise InputFault(what, where="--fim", cure="leave --fim out, or import the set with its repositories")
+    text = sample.suffix if sample.benchmark == _WHOLE_SUFFIX else "\n" + _blanked(sample)
+    block = Block(kind=BlockKind.AFTER, text=text)
+    block = trimmed(block, lambda shorter: code_tokens.count(shorter.text) <= MOST)
+    if sample.subkind not in (SINGLE_LINE, NEXT_LINE):
+        # The number of the answer's lines must not show.
+        return block
+    start = sample.cursor.line + 1
+    return replace(block, places=(Place(path=sample.path, start=start, end=start + block.text.count("\n")),))
+
+
+def _blanked(sample: Sample) -> str:
+    """Return the lines after the answer, with masked ones empty."""
+    text, start = sample.suffix or "", sample.cursor.line + 1
+    if not any(end > start for _, end in sample.masked):
+        return text
+    lines = enumerate(text.split("\n"), start)
+    return "\n".join("" if any(a <= at < b for a, b in sample.masked) else line for at, line in lines)
+
+
+def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
+    """Return a block cut at its end until it fits, by whole lines; a first line that is too long, by tokens."""
+    if fits(block):
+        return block
+
+    def shortened(parts: list[str]) -> Block:
+        def beginning(count: int) -> Block:
+            return replace(block, text="".join(parts[:count]), cut=True)
+
+        return beginning(bisect_right(range(1, len(parts)), False, key=lambda count: not fits(beginning(count))))
+
+    lines = shortened(_LINE.findall(block.text))
+    return lines if lines.text else shortened(code_tokens.pieces(block.text))
+
+
+def template_of(generator: Generator) -> Template:
+    """Return the template by which a generator's model sees the text after the cursor.
+
+    Raises:
+        InputFault: if there is none.
+    """
+    if not generator.capabilities.fills:
+        cure = "leave --fim out, or take hf, vllm or openai with a model that was trained for it"
+        raise InputFault("this generator cannot fill in the middle", where="--fim", cure=cure)
+    return generator.infilling()
+
+
+def filled(generator: Generator, request: Request, after: Block) -> Request:
+    """Return a request whose prompt also shows the text after the cursor, all of it cut to the model's window.
+
+    Args:
+        generator: the model.
+        request: with the strategy's own prompt.
+        after: the text after the cursor, see `after`.
+
+    Raises:
+        InputFault: if the generator cannot fill in the middle.
+    """
+    template = template_of(generator)
+    prompt, after = _parted(template, request.prompt, after)
+    if not generator.capabilities.counts or not generator.window:
+        return replace(request, prompt=template.around(prompt, after))
+    window = generator.window
+
+    def count(prompt: Prompt) -> int:
+        return generator.count(replace(request, prompt=prompt))
+
+    room = window - min(request.sampling.max_tokens, window // 2)
+    after = trimmed(after, lambda block: count(Prompt(blocks=(block,))) <= room // SHARE)
+    after_tokens = count(template.around(Prompt(blocks=()), after))
+    prompt = fit(prompt, count, max(1, window - after_tokens), request.sampling.max_tokens, request.kind)
+    marked = template.around(prompt, after)
+    if count(marked) > room:
+        marked = replace(marked, flags=tuple(dict.fromkeys((*marked.flags, TRIMMED, FAILED))))
+    return replace(request, prompt=marked)
+
+
+def _parted(template: Template, prompt: Prompt, after: Block) -> tuple[Prompt, Block]:
+    """Return both with a blank in every text that spells a mark."""
+    marks = [mark.strip() for mark in template.marks]
+
+    def parted(block: Block) -> Block:
+        text = block.text
+        for mark in marks:
+            text = text.replace(mark, f"{mark[0]} {mark[1:]}")
+        return block if text == block.text else replace(block, text=text)
+
+    blocks, behind = tuple(map(parted, prompt.blocks)), parted(after)
+    if blocks == prompt.blocks and behind is after:
+        return prompt, after
+    flags = tuple(dict.fromkeys((*prompt.flags, PARTED)))
+    return replace(prompt, blocks=blocks, flags=flags), behind
