@@ -226,7 +226,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Column:
+class MetricColumn:
     """One metric of one run, of the samples that count and have a value; in the run's order and the unit shown."""
 
     values: Array
@@ -269,7 +269,7 @@ class RunArrays:
         self._samples = samples
         self._outcomes = Outcomes(table)
 
-    def column(self, metric: str, scale: Scale) -> Column:
+    def column(self, metric: str, scale: Scale) -> MetricColumn:
         """Return one metric; empty if the run lacks it."""
         if metric not in self.table.metrics:
             return self._column(np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0))
@@ -278,9 +278,9 @@ class RunArrays:
         rows = np.flatnonzero(~np.isnan(counting))
         return self._column(counting[rows], rows, own[self._outcomes.excluded & ~np.isnan(own)])
 
-    def _column(self, values: Array, rows: Places, excluded: Array) -> Column:
+    def _column(self, values: Array, rows: Places, excluded: Array) -> MetricColumn:
         every = [*values.tolist(), *excluded.tolist()]
-        return Column(
+        return MetricColumn(
             values=values,
             rows=rows,
             places=self._samples.places(self.table)[rows],
@@ -289,7 +289,7 @@ class RunArrays:
         )
 
 
-def align(this: Column, other: Column) -> Aligned:
+def align(this: MetricColumn, other: MetricColumn) -> Aligned:
     """Return two runs' values of the samples that both have, sorted by sample."""
     this_values, other_values, codes = this.spread, other.spread, this.samples.codes
     if not (this.whole and other.whole):
