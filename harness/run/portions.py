@@ -1,4 +1,4 @@
-"""`Portion`: the part of a run's missing samples that this process completes, while others may do the same run."""
+"""Work in parts: a process's `Portion` of the missing samples, what is `UnderWay` in threads, and its `WorkPace`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,23 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.store import Store
 
+K = TypeVar("K")
+R = TypeVar("R")
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _AGAIN = 0.25
 """Seconds between two looks at samples that another process has claimed."""
+_MOMENT = 0.05
+"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
+_SECONDS = 0.5
+"""The time that a part should take."""
 
 
 class Portion:
-    """The missing samples of one run, claimed some at a time; each is handed out at most once."""
+    """The missing samples of one run that this process completes, while others may do the same run.
+
+    They are claimed some at a time; each is handed out at most once.
+    """
 
     def __init__(
         self, store: Store, claims: Claims, run: str, missing: Sequence[Sample], *, elsewhere: Callable[[int], Any]
@@ -77,12 +87,6 @@ class Portion:
         return f"{self._run} {sample.id}"
 
 
-K = TypeVar("K")
-R = TypeVar("R")
-_MOMENT = 0.05
-"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
-
-
 class UnderWay(Generic[K, R]):
     """Work whose results are not taken yet; used by a single thread."""
 
@@ -123,13 +127,11 @@ class UnderWay(Generic[K, R]):
                 return future
 
 
-T = TypeVar("T")
-_SECONDS = 0.5
-"""The time that a part should take."""
-
-
 class WorkPace:
-    """Parts of work: the first is small, the next ones as large as the time of the last suggests, at most doubled."""
+    """The size of the next part of some work, so that results are stored soon and a kill loses little.
+
+    The first part is small, the next ones as large as the time of the last suggests, at most doubled.
+    """
 
     def __init__(self, first: int) -> None:
         """Begin with parts of `first` pieces."""
