@@ -8,10 +8,9 @@ import math
 import time
 from typing import Any
 
-from ctxbench.sandbox.box import Box
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest import frames
-from ctxbench.sandbox.types import Call, Check, Command, Ended, Environment, Job, Limits, Outcome
+from ctxbench.sandbox.types import Box, Call, Check, Command, Ended, Environment, Job, Limits, Outcome
 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ctxbench.sandbox.box import Launcher
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import Link, job_frame, tree_frame
-from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
+from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, Limits, Outcome, Pool
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)

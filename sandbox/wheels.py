@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import once, scratch
+from ctxbench.sandbox.ownership import once, scratch
 from ctxbench.sandbox.types import Report
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"

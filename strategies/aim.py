@@ -10,14 +10,21 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt
-from ctxbench.strategies.apis import CONTEXT, SIMILAR, Apis, ApiSearch, api_blocks, entry, fit, infer, retrieve
-from ctxbench.strategies.closing import TITLE
 from ctxbench.strategies.drafts import calls, drafted_body, stretches
-from ctxbench.strategies.infile_text import HALF, build_infile, infile_block
+from ctxbench.strategies.infercom import CONTEXT, SIMILAR, Apis, ApiSearch, api_blocks, entry, fit, infer, retrieve
+from ctxbench.strategies.layout import (
+    HALF,
+    HEADER_TOKENS,
+    SIMILAR_HEADER,
+    TITLE,
+    build_infile,
+    choose,
+    framed,
+    infile_block,
+)
 from ctxbench.strategies.parameters import AtLeast, Inner
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
-from ctxbench.strategies.similar import HEADER, HEADER_TOKENS, choose, framed
 
 Count = Annotated[int, AtLeast(0)]
 _SECTION = "APIS THAT MAY BE USED"
@@ -148,7 +155,7 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
     block has no score, the one farthest from the code.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
-    if blocks and blocks[0].text == HEADER:
+    if blocks and blocks[0].text == SIMILAR_HEADER:
         packed, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
         return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
     scored = all(block.score is not None for block in pieces)

@@ -1,19 +1,24 @@
-"""InferCom: a draft, the APIs that it may mean, and similar code."""
+"""InferCom: a draft, the APIs that it may mean, found by what it calls and by what it does, and similar code.
+
+InferCom paper, sections on API inference and prompt construction; the layout is that of its later release.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
+from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Query
-from ctxbench.strategies.api import Block, Dropped, Generate, Prompt
-from ctxbench.strategies.apis import CONTEXT, SIMILAR, ApiSearch, api_blocks, fit, infer
-from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
-from ctxbench.strategies.parameters import AtLeast
-from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.repocoder import LINE_DRAFT, RETRIEVED
-from ctxbench.strategies.similar import (
+from ctxbench.bench.windows import split_lines
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt
+from ctxbench.strategies.layout import (
+    HALF,
     HEADER_TOKENS,
     Fragment,
     as_found,
@@ -21,12 +26,22 @@ from ctxbench.strategies.similar import (
     draft_query,
     extended,
     framed,
+    infile_block,
+    infile_flags,
     pack,
     similar_prompt,
     unfinished_query,
 )
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.repocoder import LINE_DRAFT, RETRIEVED
 
 Count = Annotated[int, AtLeast(0)]
+API_HEADER = "# Here are some APIs that may be used from other files\n"
+CONTEXT, SIMILAR = 4096, 2048
+"""Tokens of a whole prompt, and of the similar code in it at most."""
+SUMMARY = 100
+"""Most tokens of a summary."""
 
 
 @strategy("lc.infercom")
@@ -119,3 +134,162 @@ def _similar(candidates: Sequence[Fragment], budget: int, *, empty_header: bool)
         return [], [*dropped, *unfit]
     fitting, unfit = choose(reversed(packed), budget=budget)
     return framed(fitting, empty_header=empty_header), [*dropped, *unfit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSearch:
+    """The settings of an API search."""
+
+    encoder: str
+    usage: int
+    """How many APIs are taken by usage example; 0 for none."""
+    summary: int
+    """How many are taken by summary."""
+    dedupe: bool = False
+    """Whether an API in both lists is left out of the second."""
+    quirks: bool = False
+    """Whether usage examples have the oddities of the release."""
+    constructors: bool = False
+    """Whether a class without a constructor counts as having one without arguments."""
+    blank_decorator_line: bool = True
+    """Whether a blank line stands for a method's missing decorators."""
+
+    def unit(self, by: str) -> str:
+        """Return the spec of the index unit: an API by ``usage`` example or by ``summary``."""
+        return str(
+            Spec(
+                by,
+                {
+                    "blank_decorator_line": self.blank_decorator_line,
+                    "constructors": self.constructors,
+                    "quirks": self.quirks,
+                },
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apis:
+    """The two lists of APIs, each best first."""
+
+    usage: tuple[Hit, ...] = ()
+    summary: tuple[Hit, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def only(self, *, usage: bool, summary: bool) -> Apis:
+        """Return the lists that are switched on."""
+        return replace(self, usage=self.usage if usage else (), summary=self.summary if summary else ())
+
+
+def drafted_line(infile: str, draft: str) -> str:
+    """Return the line that the draft makes of the in-file text: the query by usage example, not yet stripped.
+
+    Without a draft it is the last line of the in-file text; at the start of a line that is the line before.
+    """
+    first = next((line for line in draft.split("\n") if line.strip()), "")
+    lines = split_lines(infile + first)
+    return lines[-1] if lines else ""
+
+
+def drafted_code(infile: str, draft: str) -> str:
+    """Return that line and the other lines of the draft that are not blank: the code whose summary is the query."""
+    later_lines = [line for line in draft.split("\n") if line.strip()][1:]
+    return "\n".join([drafted_line(infile, draft), *later_lines]).strip()
+
+
+def infer(repo: Repository, generate: Generate, infile: str, draft: str, search: ApiSearch) -> Apis:
+    """Find the APIs that a drafted line may call and that the drafted code may do again."""
+    return retrieve(repo, generate, [drafted_line(infile, draft)], [drafted_code(infile, draft)], search)
+
+
+def retrieve(
+    repo: Repository, generate: Generate, lines: Iterable[str], codes: Iterable[str], search: ApiSearch
+) -> Apis:
+    """Find APIs by usage example and by summary.
+
+    Args:
+        repo: the repository.
+        generate: the model; it is asked for a summary of each of `codes` if it follows instructions.
+        lines: code lines that may call an API; without one nothing is found at all.
+        codes: stretches of code that may do what an API does.
+        search: how, and how many.
+
+    Returns:
+        The lists. An API's score is that for its best usage example, or summary, and for the best of the queries.
+    """
+    lines = [line.strip() for line in lines if line.strip()]
+    if not lines:
+        return Apis(flags=("no_api_query",))
+    usage = _best(repo, lines, search.unit("usage"), search.encoder, search.usage)
+    summaries: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    if search.summary:
+        summaries, flags = _summaries(generate, repo, codes)
+    summary = _best(repo, summaries, search.unit("summary"), search.encoder, search.summary)
+    if search.dedupe:
+        usage_apis = {(hit.place, hit.name) for hit in usage}
+        summary = tuple(hit for hit in summary if (hit.place, hit.name) not in usage_apis)
+    return Apis(usage=usage, summary=summary, flags=flags if usage or summary else (*flags, "no_apis"))
+
+
+def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a summary of each stretch of code, blank ones left out, and remarks."""
+    texts, flags = [], () if generate.instructs else ("plain_summary",)
+    for code in codes:
+        if not generate.instructs:
+            texts.append(plain.summary(code, repo.language))
+            continue
+        text = prompts.summary_prompt(code, repo.language)
+        prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
+        texts.append(prompts.post_process(generate(prompt, role="summary", max_tokens=SUMMARY)))
+    summaries = tuple(text for text in texts if text.strip())
+    return summaries, flags if summaries else (*flags, "empty_summary")
+
+
+def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
+    """Return the units that any of the texts is most like."""
+    best_hits: dict[tuple[object, str], Hit] = {}
+    for text in texts if top else ():
+        for hit in repo.search(text, unit=unit, ranker=ranker, top=top):
+            key = (hit.place, hit.name)
+            if key not in best_hits or best_hits[key].score < hit.score:
+                best_hits[key] = hit
+    return tuple(sorted(best_hits.values(), key=lambda hit: (-hit.score, hit.place, hit.name))[:top])
+
+
+def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
+    """Return one API as it is shown: its path, the repository's name first, and its text, each line marked."""
+    lines = [f"{repo}/{hit.place.path}", *hit.text.rstrip("\n").split("\n")]
+    text = "".join(f"{mark}{line}\n" for line in lines) + "\n"
+    return Block(kind=BlockKind.API, text=text, places=(hit.place,), score=hit.score)
+
+
+def entries(repo: str, apis: Apis) -> list[Block]:
+    """Return both lists as they are shown, each followed by one more newline; an empty one is nothing."""
+    gap = Block(kind=BlockKind.TEXT, text="\n")
+    return [block for hits in (apis.usage, apis.summary) if hits for block in (*(entry(repo, h) for h in hits), gap)]
+
+
+def api_blocks(repo: str, apis: Apis) -> list[Block]:
+    """Return the API part of a prompt, from its header, which stands over no API too, to the newline at its end."""
+    header, end = (Block(kind=BlockKind.TEXT, text=text) for text in (API_HEADER, "\n"))
+    return [header, *entries(repo, apis), end]
+
+
+def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[Dropped, ...], int]:
+    """Drop APIs until they and the in-file text are within the prompt's budget.
+
+    The last by summary goes first, then those by usage example.
+
+    Returns:
+        The lists, what was dropped, and the tokens left for other context (below 0 if the file alone is over).
+    """
+    dropped: list[Dropped] = []
+    while True:
+        text = "".join(block.text for block in entries(repo, apis))
+        tokens_left = context - count(f"{text}\n{infile}")
+        if tokens_left >= 0 or not (apis.usage or apis.summary):
+            return apis, tuple(dropped), tokens_left
+        last_api = (apis.summary or apis.usage)[-1]
+        dropped.append(Dropped(kind=BlockKind.API, places=(last_api.place,), score=last_api.score, reason="budget"))
+        apis = replace(apis, summary=apis.summary[:-1]) if apis.summary else replace(apis, usage=apis.usage[:-1])

@@ -7,18 +7,19 @@ from typing import Annotated, Literal
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Generate, Prompt
-from ctxbench.strategies.infile_text import HALF, infile_prompt
-from ctxbench.strategies.parameters import AtLeast
-from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.similar import (
+from ctxbench.strategies.layout import (
     BLOCKS,
     BUDGET,
+    HALF,
     as_found,
     draft_query,
     extended,
+    infile_prompt,
     similar_prompt,
     unfinished_query,
 )
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
 """How many windows are retrieved, of which the packing takes what fits."""

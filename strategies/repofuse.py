@@ -11,7 +11,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
+from ctxbench.strategies.layout import HALF, infile_block, infile_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 

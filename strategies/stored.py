@@ -17,7 +17,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.infile_text import infile_flags
+from ctxbench.strategies.layout import infile_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 

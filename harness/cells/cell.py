@@ -19,9 +19,8 @@ from ctxbench.bench.types import Language
 from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
 from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.wire import fitting
-from ctxbench.strategies import asking, conformance, registry, resolve
-from ctxbench.strategies.api import Execution, Prompt
-from ctxbench.strategies.returned import Misshapen
+from ctxbench.strategies import api, conformance, registry, resolve
+from ctxbench.strategies.api import Execution, Misshapen, Prompt
 
 _CELLS_FOLDER = Path(__file__).parent
 
@@ -171,7 +170,7 @@ def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
 
 
 def _is_ours(file: Path) -> bool:
-    return file.parent == _CELLS_FOLDER or str(file) == asking.__file__
+    return file.parent == _CELLS_FOLDER or str(file) == api.__file__
 
 
 def _shortened(text: str) -> str:

@@ -34,7 +34,7 @@ from ctxbench.harness.store.queries import counts
 from ctxbench.harness.store.records import StoredFault
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
-from ctxbench.strategies.controls import NAMES as CONTROLS
+from ctxbench.strategies.registration import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""

@@ -24,11 +24,10 @@ from ctxbench.harness.metrics import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
 from ctxbench.harness.run.scoring import behind_cursor
 from ctxbench.harness.store.store import Store
-from ctxbench.strategies import apis
 from ctxbench.strategies.api import Prompt
-from ctxbench.strategies.controls import NAMES
-from ctxbench.strategies.infile_text import WHOLE, infile_prompt
-from ctxbench.strategies.similar import as_found, draft_query, similar_prompt
+from ctxbench.strategies.infercom import Apis, api_blocks
+from ctxbench.strategies.layout import WHOLE, as_found, draft_query, infile_prompt, similar_prompt
+from ctxbench.strategies.registration import CONTROLS
 from ctxbench.strategies.stored import crosscodeeval_prompt
 
 GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
@@ -45,7 +44,7 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
         InputFault: if the spec is wrong.
     """
     name, bracket, _ = spec.strip().partition("(")
-    if name not in NAMES:
+    if name not in CONTROLS:
         return cells.card(spec)
     if bracket:
         raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
@@ -55,7 +54,7 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
         drafts=False,
         executes=False,
         version=sha256(Path(__file__).read_bytes())[:12],
-        summary=NAMES[name],
+        summary=CONTROLS[name],
     )
 
 
@@ -110,7 +109,7 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     if not signatures:
         return prompt
     *blocks, infile = prompt.blocks
-    return replace(prompt, blocks=(*blocks, *apis.api_blocks(repo.name, apis.Apis(usage=signatures)), infile))
+    return replace(prompt, blocks=(*blocks, *api_blocks(repo.name, Apis(usage=signatures)), infile))
 
 
 def stored_prompt(query: Query, sample: Sample) -> Prompt:

@@ -35,7 +35,7 @@ from ctxbench.harness.store.records import Finished, StoredBits, StoredBlock, St
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import passed
 from ctxbench.strategies.api import Block, Dropped, Prompt
-from ctxbench.strategies.infile_text import WHOLE, infile_prompt
+from ctxbench.strategies.layout import WHOLE, infile_prompt
 
 GAIN, BITS = "context_gain", "bits"
 EMPTY, LENGTH = "empty", "length"

@@ -12,7 +12,7 @@ from ctxbench.harness.store.costs import Costs
 from ctxbench.harness.store.planned import Planned, Values
 from ctxbench.harness.store.rows import versions
 from ctxbench.harness.store.sets import shown_generator
-from ctxbench.strategies.controls import is_control
+from ctxbench.strategies.registration import is_control
 
 
 def shown_samples(run: Any) -> str:

@@ -28,8 +28,7 @@ from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.incontext.decode import complete
 from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.infile_text import WHOLE, infile_prompt
-from ctxbench.strategies.similar import as_found, draft_query, similar_prompt
+from ctxbench.strategies.layout import WHOLE, as_found, draft_query, infile_prompt, similar_prompt
 from scripts.fit_incontext.api import signatures
 
 CHANCES = {

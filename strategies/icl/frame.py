@@ -1,7 +1,7 @@
 """The prompt of the family, byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile). Pure.
 
 Instruction, blocks under ``FILE n``, steps, and the section with signature and docstring. A block's frame, the steps
-and the instruction are blocks of kind TEXT; the target section is `strategies.closing`.
+and the instruction are blocks of kind TEXT; the target section is `strategies.layout.closing`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.closing import TITLE, closing
 from ctxbench.strategies.icl import steps as plan
+from ctxbench.strategies.layout import TITLE, closing
 
 _BEGIN = "You are an expert developer. You must write a function or method based on the function signature"
 _PROVIDED = " provided in the context of the function "

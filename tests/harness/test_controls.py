@@ -19,7 +19,7 @@ from ctxbench.harness.run.controls import card_of, defining_files, oracle_prompt
 from ctxbench.harness.run.sample import OVERFLOW
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.controls import NAMES, is_control
+from ctxbench.strategies.registration import CONTROLS, is_control
 from tests.harness import test_run_functions, test_runner
 from tests.harness.test_runner import Bench, model
 from tests.helpers.samples import make_reference, make_sample
@@ -136,7 +136,7 @@ def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(b
 
 def test_names_are_taken_as_they_are() -> None:
     cells = InlineCells()
-    assert [card_of(name, cells).kinds for name in NAMES] == [frozenset(Kind)] * 4
+    assert [card_of(name, cells).kinds for name in CONTROLS] == [frozenset(Kind)] * 4
     assert card_of("lc.infile", cells).spec == "lc.infile"
     with pytest.raises(InputFault, match="takes no parameters"):
         card_of("gold(x=1)", cells)

@@ -31,7 +31,7 @@ from tests.helpers.sets import make_set
 
 STRATEGY = """\
 from ctxbench.strategies import Prompt, strategy
-from ctxbench.strategies.infile_text import infile_block
+from ctxbench.strategies.layout import infile_block
 
 
 @strategy("runs")

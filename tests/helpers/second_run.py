@@ -26,7 +26,7 @@ from ctxbench.harness.run.runner import NO_SANDBOX, RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import registry, resolve
 from ctxbench.strategies.api import Execute, Execution, Prompt
-from ctxbench.strategies.controls import NAMES as CONTROLS
+from ctxbench.strategies.registration import CONTROLS
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 

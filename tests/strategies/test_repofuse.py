@@ -7,8 +7,7 @@ import pytest
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.types import Language, Place
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.rationale import rationale
-from ctxbench.strategies.stubs import stub
+from ctxbench.strategies.rationale import rationale, stub
 from tests.strategies.projects import JAVA, PAY, Scripted, case
 
 STORE = '''\

@@ -23,7 +23,7 @@ SECONDS = 0.5
 HEAD = """\
 import decimal, os, pathlib, random, socket, sys, time, urllib.request
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_block, infile_prompt
+from ctxbench.strategies.layout import infile_block, infile_prompt
 
 HOME = pathlib.Path({home!r})
 

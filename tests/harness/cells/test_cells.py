@@ -35,7 +35,7 @@ QUERY = query_for(Kind.LINE)
 FILE = '''
 import ctypes, os, socket, sys, time, tempfile, pathlib
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.layout import infile_prompt
 
 
 @strategy("raises")

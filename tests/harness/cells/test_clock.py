@@ -24,7 +24,7 @@ QUERY = query_for(Kind.LINE)
 FILE = """
 import os, time
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.layout import infile_prompt
 
 
 @strategy("works")

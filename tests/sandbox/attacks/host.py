@@ -17,6 +17,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ctxbench.sandbox.ownership import owner
+
 _VOLATILE = re.compile(
     r"random/|ns_last_pid|pty/nr|file-nr|inode-|dentry-|aio-nr|epoll|quota|binfmt|sched_|/conf/|/neigh/|nf_conntrack|"
     r"netfilter|route/|/xfrm|stat_refresh|numa|tainted|core_sched|perf_event_max|kernel/keys|pid_max|threads-max|cad_pid"
@@ -45,8 +47,9 @@ class Seen:
             known = subprocess.run(["docker", "inspect", name], capture_output=True, check=False).returncode == 0
             found += [f"container {name}"] if known else []
             found += [f"mount of {name}"] if name in mounts else []
-        groups = (*Path("/sys/fs/cgroup").glob("*ctxbench*"), *Path("/sys/fs/cgroup").glob("*/*ctxbench*"))
-        return found + [str(path) for path in groups if f"{os.getpid()}-" in path.name]
+        ours = f"ctxbench-box-{owner().replace(':', '-')}-*"
+        groups = (*Path("/sys/fs/cgroup").glob(ours), *Path("/sys/fs/cgroup").glob(f"*/{ours}"))
+        return found + [str(path) for path in groups]
 
 
 def processes(token: str) -> list[int]:

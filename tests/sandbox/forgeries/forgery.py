@@ -41,11 +41,13 @@ def fools(
 ) -> Forgery:
     """Return a forgery of any target that pytest alone believes; in its code `TARGET` is the target's name.
 
-    One that is not `sure` depends on time or on chance, so that pytest alone may not believe it each time.
+    One that is not `sure` depends on time or on chance, so that pytest alone may not believe it each time, and a wrong
+    function whose moment does not come fails as any wrong function does.
     """
     text = wrong(called, when_imported=imported, target=target, answer=answer)
     text = text.replace("TARGET", target.rpartition(".")[2])
-    return Forgery(name, text, says or (TAMPERED,), target, fools_pytest=sure)
+    says = says or (TAMPERED,)
+    return Forgery(name, text, says if sure else (*says, FAILED), target, fools_pytest=sure)
 
 
 def code(*parts: str) -> str:

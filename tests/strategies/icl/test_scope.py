@@ -4,9 +4,7 @@ import pytest
 
 from ctxbench.bench.languages.outline import outline
 from ctxbench.bench.types import Language
-from ctxbench.strategies.icl.file_lines import FileLines
-from ctxbench.strategies.icl.scope import scope
-from ctxbench.strategies.icl.source import SourceFile
+from ctxbench.strategies.icl.source import FileLines, SourceFile, scope
 from tests.strategies.icl.shop import RULES
 
 

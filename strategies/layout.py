@@ -1,24 +1,81 @@
-"""Similar code: the two retrieval queries, the block layout and the packing that the line strategies share."""
+"""The parts of prompts that strategies share: the in-file text, similar code, and the section that asks for a function.
+
+The built-in generator recognises by `TITLE` that the function after it needs a body. That function is not copied from
+the file: it stands at the margin, however deep it is indented there.
+"""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ctxbench.bench.code_tokens import count
+from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Place, Query
+from ctxbench.bench.types import Language, Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
-from ctxbench.strategies.api import Block, BlockKind, Context, Dropped, Prompt
-from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
+from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt
 
+WHOLE = 4096
+"""Budget of a prompt that holds nothing else, in tokens."""
+HALF = 2048
+"""Budget beside other context."""
 RULE = "# " + "-" * 50
-HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
+SIMILAR_HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
 HEADER_TOKENS = 20
 """What the header counts for, whatever the tokenizer says."""
 BUDGET = 2000
 """Tokens for header and blocks."""
 BLOCKS = 10
+TITLE = "### Function docstring:\n"
+_STEP = "    "
+
+
+def build_infile(text: str, limit: int) -> str:
+    """Return the last lines of `text` whose tokens, newlines not counted, stay within `limit`.
+
+    The walk stops at the first line that goes over. If that leaves no code at all, the last `limit`
+    tokens of that line are kept, where the papers' release returns an empty prompt.
+    """
+    lines = text.split("\n")
+    start, used = len(lines), 0
+    while start:
+        used += count(lines[start - 1])
+        if used > limit:
+            break
+        start -= 1
+    tail = lines[start:]
+    if start and not any(tail):
+        last = pieces(lines[start - 1])[-limit:] if limit > 0 else []
+        tail = ["".join(last), *tail]
+    return "\n".join(tail)
+
+
+def infile_block(query: Query, limit: int) -> Block:
+    """Return the in-file text of a query as the last block of a prompt."""
+    text = build_infile(query.prefix, limit)
+    end = query.cursor.line + 1
+    start = max(0, end - text.count("\n") - 1)
+    return Block(
+        kind=BlockKind.INFILE,
+        text=text,
+        places=(Place(path=query.path, start=start, end=end),),
+        cut=len(text) < len(query.prefix),
+    )
+
+
+def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
+    """Return the remarks that the in-file text gives reason for."""
+    flags = ["empty_current_file"] if not query.prefix.strip() else []
+    if block.cut and not query.prefix.endswith("\n" + block.text):
+        flags.append(TRIMMED)
+    return tuple(flags)
+
+
+def infile_prompt(query: Query, limit: int) -> Prompt:
+    """Return the prompt that shows the target file up to the cursor, at most `limit` tokens, and nothing else."""
+    block = infile_block(query, limit)
+    return Prompt(blocks=(block,), flags=infile_flags(query, block))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +190,7 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
         blocks: what was packed.
         empty_header: print the header even if there is no block, as the InferCom release does.
     """
-    header, gap = (Block(kind=BlockKind.TEXT, text=text) for text in (HEADER, "\n"))
+    header, gap = (Block(kind=BlockKind.TEXT, text=text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
 
 
@@ -179,3 +236,71 @@ def render(query: Query, context: Context) -> Prompt:
             for snippet in context.snippets
         ],
     )
+
+
+def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
+    """Return the title and the target as the two last blocks of a prompt (ICL-strategies paper, Listing of RAG).
+
+    Args:
+        query: the sample's query.
+        style: Python: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
+    """
+    return (
+        Block(kind=BlockKind.TEXT, text=TITLE),
+        Block(kind=BlockKind.INFILE, text=target(query, style)),
+    )
+
+
+def target(query: Query, style: str = "paper") -> str:
+    """Return signature and docstring; no newline at the end.
+
+    The lines of a Python docstring are indented by four spaces. Java, which the paper does not have: the Javadoc, then
+    the signature without its brace, in either style.
+    """
+    signature, doc = query.signature or "", query.docstring or ""
+    if query.language is Language.JAVA:
+        return _javadoc(doc) + signature.rstrip().removesuffix("{").rstrip()
+    body = f"{textwrap.indent(doc, _STEP)}\n" if doc else ""
+    quotes = f'{_STEP}"""'
+    if style == "paper":
+        return f'{signature} """\n{quotes}\n{body}{quotes}'
+    return f"{signature}\n{quotes}\n{body}{quotes}" if doc else signature
+
+
+def _javadoc(doc: str) -> str:
+    if not doc.strip():
+        return ""
+    if doc.lstrip().startswith("/*"):
+        return f"{doc.strip()}\n"
+    # Samples that ctxbench mines store its text alone.
+    lines = "".join(f" * {line}".rstrip() + "\n" for line in doc.split("\n"))
+    return f"/**\n{lines} */\n"
+
+
+def last_tokens(text: str, most: int) -> str:
+    """Return the last `most` tokens of a text; a cut may fall inside a line."""
+    return "".join(pieces(text)[-most:]) if most > 0 else ""
+
+
+def left_block(query: Query, most: int, written: str = "") -> Block:
+    """Return the left context as the last block of a prompt.
+
+    Args:
+        query: the sample's query.
+        most: tokens at most.
+        written: what a model has written after the cursor so far.
+    """
+    whole = query.prefix + written
+    text = last_tokens(whole, most)
+    shown_prefix = text.removesuffix(written)
+    # A blank line at the cursor is where the body will stand, and no line of the file.
+    end = query.cursor.line + bool(query.prefix.rpartition("\n")[2].strip())
+    start = query.cursor.line - shown_prefix.count("\n")
+    places = (Place(path=query.path, start=max(0, start), end=end),) if start < end else ()
+    return Block(kind=BlockKind.INFILE, text=text, places=places, cut=text != whole)
+
+
+def left_flags(query: Query, block: Block) -> tuple[str, ...]:
+    """Return the remarks that the left context gives reason for."""
+    flags = [] if query.prefix.strip() else ["empty_current_file"]
+    return tuple([*flags, TRIMMED] if block.cut else flags)
