@@ -1,6 +1,7 @@
-"""Namespaces of cells: a read-only view of the files that a cell needs, and no sight of other processes.
+"""Confinement of cells: privileges that are given up for good, and namespaces.
 
-The server enters its own once; each cell gets on top of them its own process numbers and its own temporary folder.
+The namespaces show a read-only view of the files that a cell needs, and no other processes. The server enters its own
+once; each cell gets on top of them its own process numbers and its own temporary folder.
 Linux only: as root, or as a plain user where the kernel lets one have a user namespace. There is no ``/proc``, ``/sys``
 or ``/dev/shm`` in the view: they show the machine and other cells.
 """
@@ -35,6 +36,10 @@ its parent.
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _OWN_PIDS = "/proc/self/ns/pid"
+_DAC_READ_SEARCH = 1 << 2
+_PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
+_VERSION = 0x20080522
+"""Version of the structure that sets capabilities: two halves of 32."""
 
 
 class Namespaces:
@@ -188,12 +193,6 @@ def _within(path: str, folder: str) -> bool:
 @functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
-
-
-_DAC_READ_SEARCH = 1 << 2
-_PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
-_VERSION = 0x20080522
-"""Version of the structure that sets capabilities: two halves of 32."""
 
 
 def bound_privileges() -> None:

@@ -1,4 +1,4 @@
-"""The trusted side of cells: fork them and answer their questions."""
+"""The trusted side of cells: fork them, answer their questions, and learn what strategies say of themselves."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ _REMARKS_EVERY = 10.0
 _LOG = logging.getLogger(__name__)
 _MEND = "mend its file, or uninstall the package that provides it"
 _MOST = 100
+_AT_ONCE = 8
 
 
 class ForkedCells:
@@ -320,9 +321,6 @@ def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[S
     """
     with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, CHECK_WAIT))) as cells:
         return cells.checked(spec)
-
-
-_AT_ONCE = 8
 
 
 class Registrations:

@@ -1,4 +1,4 @@
-"""The trusted side of the fork server: start the process, send it orders, end it."""
+"""The trusted side of the cells' processes: the fork server, their temporary folders, and what they print."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ _SET_VARIABLES = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
+_PREFIX = "ctxbench-cells-"
+_SURELY_LOCKED = 60.0
+"""Seconds after which a living run has surely locked its folder."""
+MOST_OF_CELL = 1 << 16
+"""Bytes shown of what one strategy prints for one sample."""
+MOST = 1 << 22
+"""Bytes shown in all."""
 
 
 class ForkServer:
@@ -119,11 +126,6 @@ def _environment() -> dict[str, str]:
     return {**variables, **_SET_VARIABLES, "PYTHONPATH": path}
 
 
-_PREFIX = "ctxbench-cells-"
-_SURELY_LOCKED = 60.0
-"""Seconds after which a living run has surely locked its folder."""
-
-
 class Scratch:
     """A folder that is this run's while the process lives: the lock on it ends with the process."""
 
@@ -157,12 +159,6 @@ def sweep() -> None:
                 shutil.rmtree(path)
             finally:
                 os.close(lock)
-
-
-MOST_OF_CELL = 1 << 16
-"""Bytes shown of what one strategy prints for one sample."""
-MOST = 1 << 22
-"""Bytes shown in all."""
 
 
 class Remarks:

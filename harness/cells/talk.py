@@ -1,4 +1,9 @@
-"""One conversation of the trusted side with a cell, within its time and bounds; no message of it is trusted."""
+"""One conversation of the trusted side with a cell, within its bounds and against its clock; no message is trusted.
+
+The clock is read from outside: work, waiting time and memory of the cell's processes. A busy machine is not the
+strategy's fault: only processor time counts as work, and only time in which none of its processes could run counts as
+waiting. Where there is no ``/proc``, all time counts as waiting.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,15 @@ _START_TIMEOUT = 120.0
 """Seconds until a cell must be there."""
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group of the sender."""
+EVERY = 0.5
+"""Seconds between two looks at a cell."""
+_FIRST_REMARK = 10.0
+"""Seconds of work and waiting after which there is something to say; then each time they have doubled."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PROC = Path("/proc")
+_STATE, _TIMES, _PAGES = 0, slice(11, 15), 21
+"""Fields of ``/proc/PID/stat`` behind the name: state; processor time, of ended children too; resident pages."""
 
 
 class Talk:
@@ -166,17 +180,6 @@ def greeted(mine: socket.socket) -> int:
         raise CellGone
     sent = [data for _, kind, data in ancillary if kind == getattr(socket, "SCM_CREDENTIALS", None)]
     return int(_CREDENTIALS.unpack(sent[0])[0]) if sent else 0
-
-
-EVERY = 0.5
-"""Seconds between two looks at a cell."""
-_FIRST_REMARK = 10.0
-"""Seconds of work and waiting after which there is something to say; then each time they have doubled."""
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_PROC = Path("/proc")
-_STATE, _TIMES, _PAGES = 0, slice(11, 15), 21
-"""Fields of ``/proc/PID/stat`` behind the name: state; processor time, of ended children too; resident pages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,16 @@ from ctxbench.strategies.registration import Registration
 _TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _DIGEST = re.compile(r"[0-9a-f]{0,64}")
+_TEXT = {"text": str, "ranker": str}
+ARGUMENTS: Mapping[str, Mapping[str, type]] = {
+    "files": {},
+    "read": {"path": str},
+    "similar_windows": {"text": str, "top": int, "size": int, "stride": int},
+    "search": {**_TEXT, "unit": str, "top": int},
+    "similarity": {**_TEXT, "candidates": list},
+    "execute": {"program": str, "seconds": float},
+}
+"""Question -> the names and types of its arguments; a list holds texts."""
 
 
 def dump_query(query: Query) -> dict[str, Any]:
@@ -298,18 +308,6 @@ def number(data: object, least: float, most: float) -> float:
     if not math.isfinite(value) or not least <= value <= most:
         raise Garbage(f"{value!r:.60} is no number from {least:g} to {most:g}")
     return value
-
-
-_TEXT = {"text": str, "ranker": str}
-ARGUMENTS: Mapping[str, Mapping[str, type]] = {
-    "files": {},
-    "read": {"path": str},
-    "similar_windows": {"text": str, "top": int, "size": int, "stride": int},
-    "search": {**_TEXT, "unit": str, "top": int},
-    "similarity": {**_TEXT, "candidates": list},
-    "execute": {"program": str, "seconds": float},
-}
-"""Question -> the names and types of its arguments; a list holds texts."""
 
 
 def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,48 @@ FORMS = ("table", "json", "csv", "markdown", "latex")
 _WIDEST = 120
 Marked: TypeAlias = Literal["exclude", "include"]
 NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
+_OPTIONS: tuple[Callable[..., Any], ...] = (
+    click.option(
+        "--samples",
+        metavar="NAME",
+        help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
+    ),
+    click.option(
+        "--metric",
+        metavar="METRIC",
+        help="What ranks; default: pass@1 for functions; context_gain for incontext; for others es, em "
+        "or what the profile declares first.",
+    ),
+    k_option,
+    click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),
+    click.option(
+        "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
+    ),
+    click.option(
+        "--by-level/--no-by-level",
+        default=None,
+        help="Add a ranking for each level (single-line, next-line, …); default: CoderEval's levels in one table.",
+    ),
+    click.option(
+        "--published",
+        type=click.Choice(["auto", "all", "none"]),
+        default="auto",
+        show_default=True,
+        help="Published numbers below the runs: of their benchmarks, the nearest and best; all, also without a run; "
+        "none.",
+    ),
+    click.option(
+        "--marked",
+        type=click.Choice(["exclude", "include"]),
+        default="exclude",
+        show_default=True,
+        help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
+    ),
+    prices_option,
+    click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
+    home_option,
+    db_option,
+)
 
 
 class NothingStored(InputFault):
@@ -97,50 +139,6 @@ def board_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
-
-
-_OPTIONS: tuple[Callable[..., Any], ...] = (
-    click.option(
-        "--samples",
-        metavar="NAME",
-        help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
-    ),
-    click.option(
-        "--metric",
-        metavar="METRIC",
-        help="What ranks; default: pass@1 for functions; context_gain for incontext; for others es, em "
-        "or what the profile declares first.",
-    ),
-    k_option,
-    click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),
-    click.option(
-        "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
-    ),
-    click.option(
-        "--by-level/--no-by-level",
-        default=None,
-        help="Add a ranking for each level (single-line, next-line, …); default: CoderEval's levels in one table.",
-    ),
-    click.option(
-        "--published",
-        type=click.Choice(["auto", "all", "none"]),
-        default="auto",
-        show_default=True,
-        help="Published numbers below the runs: of their benchmarks, the nearest and best; all, also without a run; "
-        "none.",
-    ),
-    click.option(
-        "--marked",
-        type=click.Choice(["exclude", "include"]),
-        default="exclude",
-        show_default=True,
-        help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
-    ),
-    prices_option,
-    click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
-    home_option,
-    db_option,
-)
 
 
 def read_tables(
