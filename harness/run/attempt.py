@@ -229,7 +229,8 @@ class Attempt:
 
     def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
         """Complete and judge one sample, in a thread of its own."""
-        return judged(make(self._spec.strategy, sample, self._spec.sampling, self._spec.n), executor)
+        answered = make(self._spec.strategy, sample, self._spec.sampling, self._spec.n)
+        return answered if executor is None else judged(answered, executor)
 
     def _work(
         self,

@@ -320,13 +320,13 @@ def _stopped() -> Stopped:
     return Stopped("the run was stopped", cure="run the same command again to go on")
 
 
-def judged(answered: AnsweredSample, executor: Executor | None) -> AnsweredSample:
+def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
     """Return an answered sample with the verdicts of its completions; empty completions need none.
 
     Raises:
         MachineFault: if one of them fails; the others are kept in the store.
     """
-    if executor is None or not answered.sample.tested:
+    if not answered.sample.tested:
         return answered
     futures = [
         executor.submit(answered.sample, completion.text) if completion.text.strip() else None
