@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
+from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
@@ -18,10 +19,11 @@ from ctxbench.harness.extract import body
 from ctxbench.harness.extract.parts import head_of
 from ctxbench.harness.imported.infercom import first_line
 from ctxbench.harness.store.completions import Completed
-from ctxbench.harness.tasklines import task_lines
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder")
 """The shapes, sorted."""
+SHAPES = ("crosscodeeval", "infercom", "projbench", "repocoder")
+"""Shapes of predictions that refer to the tasks of a benchmark's own file."""
 _KINDS: Mapping[str, Kind] = {"codereval": Kind.FUNCTION, "crosscodeeval": Kind.LINE, "projbench": Kind.LINE}
 """Shapes that take a single kind of sample."""
 _Line = Callable[[dict[str, Any], Sequence[str]], dict[str, Any]]
@@ -35,7 +37,7 @@ def rows(
     Args:
         run: the completions.
         shape: one of `NAMES`.
-        sample_set: the run's samples; needed for the shapes in `tasklines.SHAPES`.
+        sample_set: the run's samples; needed for the shapes in `SHAPES`.
         repeat: the number of answers that CoderEval's harness expects of each task; fewer are repeated.
 
     Raises:
@@ -107,3 +109,25 @@ def _repocoder(task: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
 
 
 _LINES: Mapping[str, _Line] = {"crosscodeeval": _crosscodeeval, "projbench": _projbench, "repocoder": _repocoder}
+
+
+def task_lines(shape: str, sample_set: SampleSet) -> dict[str, dict[str, Any]]:
+    """Return sample id -> its task; ``metadata.task_id`` is the task's name.
+
+    Args:
+        shape: one of `SHAPES`.
+        sample_set: the samples.
+
+    Raises:
+        InputFault: if the shape has no place for one of the samples.
+    """
+    records = formats.named(_tasks(shape, sample_set)).records(sample_set.samples, sample_set.references)
+    return {sample.id: record for sample, record in zip(sample_set.samples, records, strict=True)}
+
+
+def _tasks(shape: str, sample_set: SampleSet) -> str:
+    """Return the shape of the tasks: RepoCoder's scorer reads RepoEval's and lines of ProjBench."""
+    if shape == "crosscodeeval":
+        return shape
+    lines = all(sample.kind is Kind.LINE and sample.benchmark != "repoeval" for sample in sample_set.samples)
+    return "projbench" if lines or shape != "repocoder" else "repoeval"

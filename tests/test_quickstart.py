@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.harness import quickstart
+from ctxbench.bench import quickstart
 from tests.helpers.cli import Result, run_cli
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]

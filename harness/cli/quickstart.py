@@ -59,7 +59,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
 
 
 def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.harness import quickstart as job
+    from ctxbench.bench import quickstart as job
 
     manifests = job.fetch_set(home, say)
     sample_set = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=say)
@@ -67,7 +67,7 @@ def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
 
 
 def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.harness import quickstart as job
+    from ctxbench.bench import quickstart as job
     from ctxbench.sandbox.registry import open_sandbox
 
     judge = open_sandbox(sandbox, home.cache / "sandbox")
@@ -78,7 +78,7 @@ def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | Non
 
 
 def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.harness import quickstart as job
+    from ctxbench.bench import quickstart as job
     from ctxbench.harness.run.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 

@@ -149,7 +149,7 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
     """Return the sample set of a run where its tasks are written too."""
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.tasklines import SHAPES
+    from ctxbench.harness.exported import SHAPES
 
     if shape not in SHAPES:
         return None

@@ -10,8 +10,8 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import dump_line, sha256
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.harness.exported import task_lines
 from ctxbench.harness.imported.types import PredictionFormat, RecordedAnswer, RecordedSample
-from ctxbench.harness.tasklines import task_lines
 
 STRATEGY = "recorded"
 """Label of predictions whose strategy neither the caller nor the file names."""

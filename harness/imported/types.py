@@ -51,7 +51,7 @@ class PredictionFormat(Protocol):
     KIND: Kind | None
     """The kind of sample that is completed; None for either."""
     TASKS: str | None
-    """One of `tasklines.SHAPES`, whose names of tasks the predictions use; None where those are the set's ids."""
+    """One of `exported.SHAPES`, whose names of tasks the predictions use; None where those are the set's ids."""
 
     def read(self, rows: Iterable[Row]) -> list[RecordedSample]:
         """Read all records.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ctxbench.bench import quickstart
 from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness import quickstart
 from ctxbench.harness.papers.own_results import PROFILE, OwnResult, ours
 from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder
 from ctxbench.harness.papers.tables import PaperTable

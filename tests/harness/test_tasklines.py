@@ -9,7 +9,7 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Cursor
-from ctxbench.harness.tasklines import SHAPES, task_lines
+from ctxbench.harness.exported import SHAPES, task_lines
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 
