@@ -9,7 +9,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, sandbox_option
+from ctxbench.harness.cli.options import db_option, home_option, opened_sandbox, sandbox_option
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.sandbox.errors import SandboxError
 
@@ -68,10 +68,8 @@ def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
 
 def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.bench import quickstart as job
-    from ctxbench.sandbox.registry import open_sandbox
 
-    judge = open_sandbox(sandbox, home.cache / "sandbox")
-    say(f"tests run in {judge.name}")
+    judge = opened_sandbox(sandbox, home)
     manifests = job.fetch_set(home, say, job.FUNCTION_SET)
     sample_set = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=say)
     return _run(sample_set, limit, judge.name, home, db)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import click
 
 from ctxbench.bench import formats
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import home_option, sandbox_option
+from ctxbench.harness.cli.options import home_option, opened_sandbox, sandbox_option, workers_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
@@ -60,13 +60,7 @@ class _WithShapes(click.Command):
 @click.option("--rebuild", is_flag=True, help="CoderEval: judge by tests of rebuilt projects; needs a sandbox.")
 @click.option("--image", metavar="IMAGE", default=None, help="CoderEval: judge by the official harness's image.")
 @sandbox_option
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=os.cpu_count() or 1,
-    show_default="all cores",
-    help="With --rebuild: how many samples to judge at once.",
-)
+@workers_option("With --rebuild: how many samples to judge at once.")
 @click.option("--force", is_flag=True, help="Replace another set of that name.")
 @home_option
 def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any) -> None:
@@ -159,19 +153,13 @@ def _rebuilt(
 ) -> SampleSet:
     from ctxbench.bench.codereval.rebuild import rebuild
     from ctxbench.sandbox import wheels
-    from ctxbench.sandbox.registry import open_sandbox
 
-    def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-        return wheels.lock(requirements, project, home.cache / "sandbox", say)
-
-    sandbox = open_sandbox(arguments["sandbox"], home.cache / "sandbox")
-    say(f"tests run in {sandbox.name}")
     return rebuild(
         tasks,
         home,
         name,
-        sandbox=sandbox,
-        lock=lock,
+        sandbox=opened_sandbox(arguments["sandbox"], home),
+        lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
         workers=arguments["workers"],
         report=say,
         force=arguments["force"],
