@@ -48,7 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("ctxbench.dashboard.cli.report:report", "Write the leaderboard as one file, for a paper or a web page."),
     "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
-    "codereval": ("ctxbench.harness.cli.codereval:codereval", "Look at CoderEval's official image."),
+    "codereval": ("ctxbench.harness.cli.image:codereval", "Look at CoderEval's official image."),
     "image": ("ctxbench.harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
 
