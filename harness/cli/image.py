@@ -1,4 +1,4 @@
-"""`ctxbench image`: the images of the sandbox, which take most of its disk space; `ctxbench codereval`: the official one."""
+"""`ctxbench image`: the images of the sandbox, which take most of its space; `ctxbench codereval`: the official one."""
 
 from __future__ import annotations
 
