@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
-from queue import Empty, SimpleQueue
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, Generic, TypeVar
 
 from ctxbench.bench.types import Sample
@@ -94,7 +92,6 @@ class UnderWay(Generic[K, R]):
         """Do this work in these threads."""
         self._threads, self._work = threads, work
         self._begun: dict[Future[R], K] = {}
-        self._back: SimpleQueue[Future[R]] = SimpleQueue()
 
     def __len__(self) -> int:
         """Return the number of pieces whose results are not taken yet."""
@@ -102,9 +99,7 @@ class UnderWay(Generic[K, R]):
 
     def begin(self, piece: K) -> None:
         """Submit a piece, which begins as soon as a thread is free."""
-        future = self._threads.submit(self._work, piece)
-        self._begun[future] = piece
-        future.add_done_callback(self._back.put)
+        self._begun[self._threads.submit(self._work, piece)] = piece
 
     def drop(self) -> list[K]:
         """Drop and return the pieces that no thread has begun."""
@@ -113,18 +108,9 @@ class UnderWay(Generic[K, R]):
 
     def take(self) -> list[tuple[K, Future[R]]]:
         """Wait for a finished piece, and a moment for more; return them in the order in which they were submitted."""
-        finished = {self._next(None)}
-        until = time.monotonic() + _MOMENT
-        with contextlib.suppress(Empty):
-            while len(finished) < len(self._begun):
-                finished.add(self._next(max(0.0, until - time.monotonic())))
+        wait(self._begun, return_when=FIRST_COMPLETED)
+        finished = wait(self._begun, timeout=_MOMENT).done
         return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
-
-    def _next(self, seconds: float | None) -> Future[R]:
-        while True:
-            future = self._back.get(timeout=seconds)
-            if future in self._begun:
-                return future
 
 
 class WorkPace:
