@@ -93,7 +93,7 @@ class Talk:
         """Send a message and return the next one.
 
         Raises:
-            StrategyFault: if the strategy raised, is late, sent nonsense or exceeded its contract.
+            StrategyFault: if the strategy raised, is late, sent nonsense or exceeded its bounds.
         """
         try:
             with self.suspecting(), or_gone():
@@ -224,7 +224,7 @@ def ended_for_memory() -> int:
 
 
 class Clock:
-    """The time that one cell has used of its contract. Belongs to one thread."""
+    """The time that one cell has used of its bounds. Belongs to one thread."""
 
     def __init__(self, limits: StrategyBounds, remark: Callable[[str], None] = lambda _: None) -> None:
         """Stand still until it is started.
