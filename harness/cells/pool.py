@@ -289,11 +289,7 @@ def open_cells(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds |
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Open registrations without a run; cells start when a strategy that is not our own is needed.
-
-    Args:
-        hidden: as for `open_cells`.
-    """
+    """Open registrations without a run; cells start when a strategy that is not our own is needed."""
     lock = threading.Lock()
     started: list[ForkedCells] = []
     with contextlib.ExitStack() as stack:
@@ -308,12 +304,7 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
 
 
 def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[StrategyCheck]:
-    """Run the conformance list on a strategy in the cells of a run.
-
-    Args:
-        spec: the strategy.
-        hidden: as for `open_cells`.
-        limits: those of a run; it waits for less, as it has no other work meanwhile.
+    """Run the conformance list on a strategy in the cells of a run; it waits for less, with no other work meanwhile.
 
     Raises:
         InputFault: if the spec is wrong, or the strategy cannot be imported.

@@ -45,12 +45,9 @@ class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
     def __init__(self, hidden: Sequence[Path], visible: Sequence[str], memory: int) -> None:
-        """Start it.
+        """Start it; each process of a cell may hold so many bytes of memory.
 
-        Args:
-            hidden: paths that no cell may read.
-            visible: the paths in the cells' own view of the files, where they have one.
-            memory: bytes that each process of a cell may hold.
+        No cell may read `hidden` paths; `visible` ones are in the cells' own view of the files, where they have one.
 
         Raises:
             MachineFault: if it cannot be started.

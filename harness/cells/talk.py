@@ -54,16 +54,7 @@ class Talk:
         limits: StrategyBounds,
         cure: str = "",
     ) -> None:
-        """Talk over `channel`, in the calling thread.
-
-        Args:
-            channel: to the cell.
-            clock: of the cell.
-            spec: the strategy, for messages.
-            sample: the sample, for messages.
-            limits: of the strategy.
-            cure: of its faults; empty for the usual one, to check it.
-        """
+        """Talk over `channel`, in the calling thread; `cure` is that of faults, empty for the usual: to check it."""
         self._channel, self._clock, self.spec, self._sample = channel, clock, spec, sample
         self._limits, self._cure = limits, cure
         self.account = Account(limits)

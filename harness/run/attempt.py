@@ -121,14 +121,14 @@ class Attempt:
         scorer: SampleScorer,
         executes: bool = False,
     ) -> None:
-        """Prepare.
+        """Prepare an attempt at a run that is stored already.
 
         Args:
             store: where results go.
             sample_set: what is completed.
             snapshots: reads the repositories; called only if something is missing.
             machinery: cells, model and threads of the run.
-            spec: the run, which is stored already.
+            spec: the run.
             planned: its samples.
             scorer: scores completions.
             executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.

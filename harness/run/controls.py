@@ -94,12 +94,6 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     Windows like the code that the reference makes, as `lc.repocoder` finds them with a perfect draft; the
     signatures of the project's functions and classes that the reference uses; the in-file text. The view is a
     strategy's: the reference itself is not in it.
-
-    Args:
-        query: the sample's query.
-        repo: its view.
-        sample: the sample, for the names that its target uses.
-        reference: the answer.
     """
     target = behind_cursor(sample, reference)
     hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)

@@ -34,14 +34,9 @@ class Portion:
     def __init__(
         self, store: Store, claims: Claims, run: str, missing: Sequence[Sample], *, elsewhere: Callable[[int], Any]
     ) -> None:
-        """Claim nothing yet.
+        """Claim nothing yet of what had no result a moment ago.
 
-        Args:
-            store: where results go.
-            claims: of this process.
-            run: the run's id.
-            missing: its samples that had no result a moment ago, in their order.
-            elsewhere: called with the number of samples that another process has finished since.
+        `elsewhere` is called with the number of samples that another process has finished since.
         """
         self._store, self._claims, self._run, self._elsewhere = store, claims, run, elsewhere
         self._left = deque(missing)
