@@ -18,7 +18,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.extract import body
 from ctxbench.harness.extract.parts import head_of
 from ctxbench.harness.imported.infercom import first_line
-from ctxbench.harness.store.completions import Completed
+from ctxbench.harness.store.runs import Completed
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder")
 """The shapes, sorted."""

@@ -19,9 +19,8 @@ from tree_sitter import Node
 from ctxbench.bench.languages import java, python
 from ctxbench.bench.languages.java.facts import JavaImport
 from ctxbench.bench.languages.outline import Outline, outline
-from ctxbench.bench.languages.python.exports import Exports, PythonTarget
 from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
-from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.modules import Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Place, Query

@@ -50,7 +50,7 @@ def _check(out: Path) -> None:
 
 
 def _works(board: Board, url: str) -> dict[str, RunWork]:
-    from ctxbench.harness.store.reading import open_reader
+    from ctxbench.harness.store.store import open_reader
     from ctxbench.harness.store.work import works
 
     with open_reader(url) as store:

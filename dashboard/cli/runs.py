@@ -14,8 +14,7 @@ from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from ctxbench.harness.store import Store
-    from ctxbench.harness.store.attempts import FaultGroup
-    from ctxbench.harness.store.work import RunWork
+    from ctxbench.harness.store.work import FaultGroup, RunWork
 
 _COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
 """Before the strategy, which is the longest and so the last."""
@@ -35,7 +34,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     """
     from ctxbench.harness.cli.leaderboard import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
-    from ctxbench.harness.store.reading import exists, open_reader
+    from ctxbench.harness.store.store import exists, open_reader
     from ctxbench.harness.store.work import works
 
     url = db or home.database
@@ -58,9 +57,9 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
 
 
 def _id(store: Store, prefix: str) -> str:
-    from ctxbench.harness.store.queries import run_named
+    from ctxbench.harness.store.runs import find_run
 
-    return str(run_named(store, prefix).id)
+    return str(find_run(store, prefix).id)
 
 
 def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
@@ -79,9 +78,9 @@ def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
 
 
 def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
-    from ctxbench.harness.store.attempts import faults
+    from ctxbench.harness.store.work import faults_of
 
-    return faults(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
+    return faults_of(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
 
 
 def _table(works: Sequence[RunWork]) -> Iterator[str]:

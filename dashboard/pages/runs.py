@@ -12,8 +12,7 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import runs as view
 from ctxbench.dashboard.views.tables import Order, arranged
 from ctxbench.harness.run.spec import judge_command, place_options, repeat_command
-from ctxbench.harness.store.attempts import faults
-from ctxbench.harness.store.work import RunWork, watched, works
+from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 
 _OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between two looks: while a run may be going on, and else."""
@@ -129,7 +128,7 @@ def _repeat(work: RunWork) -> None:
 
 
 def _faults(work: RunWork) -> None:
-    groups = data.cached(faults, work.id)
+    groups = data.cached(faults_of, work.id)
     st.markdown("**Faults**")
     if not groups:
         show.note("None is stored.")

@@ -105,7 +105,7 @@ def execute(
 def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, again: bool) -> tuple[int, Work]:
     from ctxbench.harness.run.stored import judge_run, judge_run_again
     from ctxbench.harness.store import verdicts
-    from ctxbench.harness.store.queries import run_of
+    from ctxbench.harness.store.runs import run_of
 
     run = run_of(store, id_prefix, sample_set)
     if again:

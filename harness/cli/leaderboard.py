@@ -164,18 +164,18 @@ def read_tables(
 
     if profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
-    from ctxbench.harness.store.reading import exists, open_current
+    from ctxbench.harness.store.store import exists, open_current
 
     url = db or home.database
     # Looking must not leave an empty database behind.
     if db is None and not exists(url):
         raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
-    from ctxbench.harness.store import queries
+    from ctxbench.harness.store.runs import run_tables
 
     rates = load(prices) if prices else None
     name = samples and samples.partition("[:")[0]
     with open_current(url) as store:
-        read = functools.partial(queries.run_tables, store, profile=profile, ks=ks, marked=marked, prices=rates)
+        read = functools.partial(run_tables, store, profile=profile, ks=ks, marked=marked, prices=rates)
         tables = read(samples=name)
         others = read(samples=None) if not tables and samples else []
     if samples:

@@ -216,7 +216,7 @@ def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None
 def _marked(verification: Verification, digest: str, url: str) -> str:
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.notes import add_marks
-    from ctxbench.harness.store.records import Mark
+    from ctxbench.harness.store.write import Mark
 
     marks = [
         Mark(sample_id=check.id, mark=mark, reason=reason, image=check.image)

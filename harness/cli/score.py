@@ -212,14 +212,14 @@ def rescore(*, profile: str | None, home: Home, db: str | None) -> None:
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.run.stored import rescore as score_stored
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.queries import run_of, runs
+    from ctxbench.harness.store.runs import run_of, stored_runs
 
     if profile is not None and profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
     unread: dict[str, InputFault] = {}
     total = 0
     with open_store(db or home.database, create=False) as store:
-        for run in runs(store):
+        for run in stored_runs(store):
             try:
                 sample_set = sets.load(home, run.samples)
                 run_of(store, run.id, sample_set)

@@ -18,9 +18,8 @@ from ctxbench.harness.run.batching import Answer as ModelAnswer
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion, completion
 from ctxbench.harness.run.scoring import EMPTY
 from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.records import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
-from ctxbench.harness.store.verdicts import passed
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
+from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
 from ctxbench.strategies.api import Prompt
 
 SANDBOX = "imported"

@@ -20,8 +20,8 @@ from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes, verdicts
-from ctxbench.harness.store.records import Finished, Imported
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import Finished, Imported
 
 _Scored = tuple[AnsweredSample, Finished]
 

@@ -18,7 +18,7 @@ from ctxbench.harness.papers.tables import PaperTable
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.runner import RunOptions
-from ctxbench.harness.store import queries
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import Store
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
@@ -131,7 +131,7 @@ def run(
         set_summaries = runner.run(
             home, store, sample_set, strategies=strategies, generator=generator, choices=choices, progress=progress
         )
-        stored = queries.run_tables(store, samples=sample_set.name, profile=PROFILE)
+        stored = run_tables(store, samples=sample_set.name, profile=PROFILE)
         for spec, summary in zip(strategies, set_summaries, strict=True):
             results[spec] += [ours(of, table) for of in stored if of.run.id == summary.run]
         summaries += set_summaries

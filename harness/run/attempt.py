@@ -27,13 +27,13 @@ from ctxbench.harness.run.sample import AnsweredSample, Asker
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.attempts import failed_on
 from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.notes import add_remarks
-from ctxbench.harness.store.queries import counts
-from ctxbench.harness.store.records import StoredFault
+from ctxbench.harness.store.runs import status_counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
+from ctxbench.harness.store.work import failed_on
+from ctxbench.harness.store.write import StoredFault
 from ctxbench.strategies.registration import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
@@ -148,7 +148,7 @@ class Attempt:
         lacking = self._lacking() if self._machinery.judges else []
         if missing or lacking:
             self._try(missing, lacking, progress)
-        stored = counts(self._store, self._run)
+        stored = status_counts(self._store, self._run)
         return RunSummary(
             run=self._run,
             strategy=self._spec.strategy,

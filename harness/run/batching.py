@@ -29,8 +29,7 @@ from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.run.inflight import InFlight, Outcome, Slot
 from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.claims import Claims, Unshared
-from ctxbench.harness.store.records import StoredGeneration
-from ctxbench.harness.store.rows import clean
+from ctxbench.harness.store.write import StoredGeneration, clean
 
 _CLOSE_SECONDS = 10.0
 

@@ -31,10 +31,9 @@ from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import Claims, Unshared
-from ctxbench.harness.store.records import StoredVerdict
-from ctxbench.harness.store.rows import clean
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
+from ctxbench.harness.store.write import StoredVerdict, clean
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")

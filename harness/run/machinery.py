@@ -28,8 +28,8 @@ from ctxbench.harness.run.judging import Executor
 from ctxbench.harness.run.programs import OpenTools
 from ctxbench.harness.run.scoring import Pricer
 from ctxbench.harness.store.claims import Claims
-from ctxbench.harness.store.records import StoredConstruction
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredConstruction
 from ctxbench.strategies.api import Block, BlockKind, Execute, Prompt
 
 T = TypeVar("T")

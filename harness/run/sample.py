@@ -20,8 +20,8 @@ from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher
-from ctxbench.harness.store.records import StoredGeneration, StoredVerdict
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
 from ctxbench.strategies.api import Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"

@@ -29,11 +29,10 @@ from ctxbench.harness.generators.base import Coder, Waking
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.portions import WorkPace
 from ctxbench.harness.run.sample import AnsweredSample, Completion
-from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.queries import CONTEXT
-from ctxbench.harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
+from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import passed
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
+from ctxbench.harness.store.write import Finished, StoredBits, StoredBlock, StoredCompletion
 from ctxbench.strategies.api import Block, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 

@@ -19,10 +19,10 @@ from ctxbench.harness.imported.ctxbench import completions
 from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.judging import Executor, Rejudgement, judge_stored
 from ctxbench.harness.run.scoring import has_answer, profiles_of, text_scores
-from ctxbench.harness.store.records import StoredFault, StoredVerdict
 from ctxbench.harness.store.scores import UnscoredCompletion, add_scores, unscored
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
+from ctxbench.harness.store.write import StoredFault, StoredVerdict
 
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {

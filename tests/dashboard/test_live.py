@@ -15,10 +15,10 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.store import Store, queries
-from ctxbench.harness.store.attempts import faults
-from ctxbench.harness.store.reading import open_reader, version
-from ctxbench.harness.store.work import RunWork, works
+from ctxbench.harness.store import Store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.store import open_reader, version
+from ctxbench.harness.store.work import RunWork, faults_of, works
 from tests.dashboard.browser import app
 from tests.harness.store import postgres_server
 from tests.harness.store.postgres_server import shown
@@ -77,9 +77,9 @@ class Reader:
         began = time.monotonic()
         self.stamps.add(version(self._store, self._url))
         (work,) = works(self._store)
-        assert not faults(self._store, work.id)
+        assert not faults_of(self._store, work.id)
         self._check_work(work)
-        (table,) = queries.run_tables(self._store)
+        (table,) = run_tables(self._store)
         self._check_table(table)
         self.reads += 1
         self.slowest = max(self.slowest, time.monotonic() - began)

@@ -15,8 +15,8 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.claims import Claims, FileClaims, attempt_key
-from ctxbench.harness.store.records import StoredFault
 from ctxbench.harness.store.work import works
+from ctxbench.harness.store.write import StoredFault
 from tests.dashboard.browser import app, cells, own_main, serving, settled
 from tests.dashboard.stored import PLANTED
 from tests.harness.store.making import make_finished, make_generation, make_spec

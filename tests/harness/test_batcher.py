@@ -18,7 +18,7 @@ from ctxbench.harness.generators.base import Request, Response, Sampling, TooLon
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Answer, Batcher, Stopped
 from ctxbench.harness.run.inflight import FIRST, GIVE_UP
-from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.store.write import StoredGeneration
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 

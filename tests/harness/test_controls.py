@@ -17,7 +17,7 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.controls import card_of, defining_files, oracle_prompt, stored_prompt
 from ctxbench.harness.run.sample import OVERFLOW
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.registration import CONTROLS, is_control
 from tests.harness import test_run_functions, test_runner

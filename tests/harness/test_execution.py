@@ -19,7 +19,7 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.judging import GIVE_UP, OUTPUT_KEPT, Executor, open_executor, sample_digest, verdict_key
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from tests.helpers.functions import FakeJudge, make_function_set
 

@@ -24,7 +24,7 @@ from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.runner import NO_SANDBOX, SEVERAL, RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set

@@ -28,7 +28,7 @@ from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
 from ctxbench.harness.run.inflight import GIVE_UP
 from ctxbench.harness.run.runner import RunOptions, fault_of, kept_from_strategies, run
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from ctxbench.strategies.api import Execute, Generate, Prompt
 from tests.helpers.sets import make_set

@@ -16,7 +16,7 @@ from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Batcher
 from ctxbench.harness.run.machinery import Spent, Summaries
-from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.store.write import StoredGeneration
 
 
 class Memory:

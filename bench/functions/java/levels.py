@@ -14,8 +14,7 @@ from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.facts import InternalLoad
 from ctxbench.bench.languages.java.facts import METHOD, JavaImport
-from ctxbench.bench.languages.java.reader import JavaReader
-from ctxbench.bench.languages.java.scopes import JavaRawLoad, JavaScope
+from ctxbench.bench.languages.java.reader import JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Use

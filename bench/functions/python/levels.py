@@ -18,11 +18,9 @@ from collections.abc import Iterable, Iterator
 from ctxbench.bench.functions.python.definitions import Definition
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.facts import InternalLoad
-from ctxbench.bench.languages.python import scopes
-from ctxbench.bench.languages.python.expressions import RawLoad
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
-from ctxbench.bench.languages.python.reader import Reader
+from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language, Use
 
@@ -77,7 +75,7 @@ class FileNames:
             imports = load.scope.find(load.name, load.node.start_byte) or ()
             if imports:
                 return max((self._origin(self._reader.imports[index]) for index in imports), key=_ORDER.index)
-        if binder.kind != scopes.MODULE:
+        if binder.kind != MODULE:
             return Level.SELF_CONTAINED
         if load.name in function.owners:
             return Level.CLASS

@@ -6,7 +6,6 @@ lines use "symbols imported from the same project".
 
 from __future__ import annotations
 
-from ctxbench.bench.languages.java.analysis import analyse
-from ctxbench.bench.languages.java.uses import resolve
+from ctxbench.bench.languages.java.uses import analyse, resolve
 
 __all__ = ["analyse", "resolve"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctxbench.bench.languages.python.analysis import analyse
-from ctxbench.bench.languages.python.uses import resolve
+from ctxbench.bench.languages.python.uses import analyse, resolve
 
 __all__ = ["analyse", "resolve"]

@@ -14,15 +14,11 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ctxbench.bench.languages.members import ProjectReading
-from ctxbench.bench.languages.python import scopes
-from ctxbench.bench.languages.python.analysis import analyse
-from ctxbench.bench.languages.python.classes import SELF, Class, read_classes
-from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, PythonTarget
-from ctxbench.bench.languages.python.expressions import RawLoad
+from ctxbench.bench.languages.python.classes import SELF, Class, Hierarchy, read_classes
 from ctxbench.bench.languages.python.facts import ImportedName, PythonFile
-from ctxbench.bench.languages.python.hierarchy import Hierarchy
-from ctxbench.bench.languages.python.modules import ModuleIndex
-from ctxbench.bench.languages.python.reader import Reader
+from ctxbench.bench.languages.python.modules import OUTSIDE, Exports, ModuleIndex, PythonTarget
+from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
+from ctxbench.bench.languages.python.uses import analyse
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language
 
@@ -132,7 +128,7 @@ class PythonProject:
         kind = None
         if binder is None and code.path in self._texts:
             kind = self._exports.files[code.path].definitions.get(load.name)
-        elif binder is not None and binder.kind == scopes.MODULE:
+        elif binder is not None and binder.kind == MODULE:
             kind = binder.kinds.get(load.name)
         return PythonTarget(kind, self._index.name(code.path)) if kind in ("class", "function") else None
 

@@ -25,7 +25,7 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.scoring import _blocks
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells import misbehaving

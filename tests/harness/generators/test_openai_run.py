@@ -24,7 +24,7 @@ from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.inflight import GIVE_UP
 from ctxbench.harness.run.runner import RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving

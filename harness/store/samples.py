@@ -17,10 +17,10 @@ from sqlalchemy import Connection, Select, bindparam, select
 
 from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import passes
-from ctxbench.harness.store import tables as t
-from ctxbench.harness.store.counted import PASS
-from ctxbench.harness.store.fetching import fetched
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.engine import fetched
+from ctxbench.harness.store.scores import Counts
+from ctxbench.harness.store.verdicts import PASS
 
 Values: TypeAlias = Mapping[str, float | None]
 """Sample -> value."""
@@ -66,7 +66,7 @@ class Planned:
     kinds: tuple[Facts, ...]
     """The facts without repetitions."""
 
-    def status(self, verdicts: passes.Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
+    def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
         """Return what became of each, as `status_of` says.
 
         Args:
@@ -105,7 +105,7 @@ class Planned:
         )
 
 
-def samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[Planned]:
+def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[Planned]:
     """Yield the planned samples of each run, given as (id, digest of its set)."""
     facts = {digest: _facts(connection, digest) for digest in dict.fromkeys(digest for _, digest in runs)}
     p, r = t.PLANNED.c, t.RESULT.c
@@ -178,7 +178,7 @@ def asked_scores(profiles: Collection[str], among: tuple[str, str] | None = None
     return query.where(s.sample_id.in_(select(m.id).where(m.set_digest == among[0], m.language == among[1])))
 
 
-def scores(connection: Connection, query: Select[Any], run: str) -> dict[str, Values]:
+def stored_scores(connection: Connection, query: Select[Any], run: str) -> dict[str, Values]:
     """Return metric -> sample -> mean over its completions, of one run; `asked` is that of `asked_scores`."""
     rows = fetched(connection, query, run=run)
     columns: dict[str, Values] = {}
