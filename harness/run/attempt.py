@@ -203,7 +203,8 @@ class Attempt:
         finally:
             # A fault in recording the end must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
-                add_remarks(self._store, self._run, [f"Answered by {service}." for service in machinery.batcher.served])
+                if services := machinery.batcher.served:
+                    add_remarks(self._store, self._run, [f"Answered by {service}." for service in services])
                 self._store.add_construction(self._attempt, machinery.construction.take())
                 still_missing = len(missing) - self._tally.new - self._tally.elsewhere
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)

@@ -89,8 +89,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         choices: limit, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
-        judges: how to open judges of functions; for tests.
-        machines: fields of `MachineryOptions` to replace; for tests.
+        judges, machines: how to open judges of functions, and fields of `MachineryOptions` to replace; for tests.
 
     Returns:
         A summary for each strategy; `fault_of` says whether they are whole.
@@ -116,7 +115,9 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
-            add_remarks(store, store.add_run(spec, planned), remarks)
+            run_id = store.add_run(spec, planned)
+            if remarks:
+                add_remarks(store, run_id, remarks)
             attempt = Attempt(
                 store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
             )
