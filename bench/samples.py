@@ -20,11 +20,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import records, snapshot
+from ctxbench.bench import records
 from ctxbench.bench.errors import CtxbenchError, InputFault, UnknownName
 from ctxbench.bench.files import explained, parse_json, read_text, sha256, sha256_file, write_atomic, write_jsonl
 from ctxbench.bench.home import Home
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Language, Reference, Sample
 
 FORMAT = 1

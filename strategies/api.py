@@ -86,6 +86,11 @@ class Block:
     """Whether a part of it was cut off to fit the budget."""
 
 
+def text_block(text: str) -> Block:
+    """Return a block of fixed text."""
+    return Block(kind=BlockKind.TEXT, text=text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
     """A block that was considered and left out."""
@@ -95,6 +100,11 @@ class Dropped:
     score: float | None
     reason: str
     """``budget`` or ``limit``, or a word of the strategy's own."""
+
+    @classmethod
+    def of(cls, block: Block, reason: str = "budget") -> Dropped:
+        """Return a block as one that was left out."""
+        return cls(kind=block.kind, places=block.places, score=block.score, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +303,7 @@ class Asking:
             if not isinstance(value, kinds) or isinstance(value, bool):
                 raise TypeError(f"generate: {name} is {value!r:.60}, and should be {expected}")
         if isinstance(prompt, str):
-            prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=prompt),))
+            prompt = Prompt(blocks=(text_block(prompt),))
         try:
             check_prompt(prompt)
         except Misshapen as error:

@@ -16,25 +16,21 @@ from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Query
 from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
 from ctxbench.strategies.layout import (
     HALF,
     HEADER_TOKENS,
     Fragment,
-    as_found,
     choose,
-    draft_query,
-    extended,
     framed,
     infile_block,
     infile_flags,
     pack,
     similar_prompt,
-    unfinished_query,
 )
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.repocoder import LINE_DRAFT, RETRIEVED
+from ctxbench.strategies.repocoder import LINE_DRAFT, WindowSearch
 
 Count = Annotated[int, AtLeast(0)]
 API_HEADER = "# Here are some APIs that may be used from other files\n"
@@ -45,7 +41,7 @@ SUMMARY = 100
 
 
 @strategy("lc.infercom")
-def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
+def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run can make; pairs share a line below
     query: Query,
     repo: Repository,
     generate: Generate,
@@ -72,71 +68,51 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     """Show code like a draft, and the APIs that the draft's line may call (UER) and its code may do again (FSR).
 
     Args:
-        query: the sample's query.
-        repo: the repository.
+        query, repo: the sample's query, and the repository.
         generate: the model, asked for a draft and, if it follows instructions, for a summary of the draft.
-        uer: show the APIs found by usage example.
-        fsr: show the APIs found by summary.
+        uer, fsr: show the APIs found by usage example, and those found by summary.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
-        k_uer: how many APIs by usage example.
-        k_fsr: how many by summary.
+        k_uer, k_fsr: how many APIs by usage example, and how many by summary.
         dedupe_api: leave an API out of the second list that stands in the first.
         reserve_api_budget: whether APIs that are switched off still take their share of the budget.
         q2_partial: whether the cursor line's start is joined to the draft in the second query, or dropped.
         q2_lines: which lines of the draft enter the second query.
-        window: lines of a window.
-        stride: lines from one window to the next.
-        context: tokens of the whole prompt.
-        similar: tokens of the similar code at most.
+        window, stride: lines of a window, and from one window to the next.
+        context, similar: tokens of the whole prompt, and of the similar code at most.
         infile: tokens for the in-file text.
         empty_header: print the header of the similar code even over none.
         ue_quirks: build usage examples with the oddities of the release.
         synth_constructor: take a class without a constructor as if it had one without arguments.
         api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
     """
-    hits = repo.similar_windows(unfinished_query(query, window), top=RETRIEVED, size=window, stride=stride)
-    first = similar_prompt(query, extended(hits, repo, window, stride), infile=infile, empty_header=empty_header)
+    windows = WindowSearch(query, repo, window, stride)
+    first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
-
-    reserved = reserve_api_budget == "always"
-    search = ApiSearch(
-        encoder=encoder,
-        usage=k_uer if uer or reserved else 0,
-        summary=k_fsr if fsr or reserved else 0,
-        dedupe=dedupe_api,
-        quirks=ue_quirks,
-        constructors=synth_constructor,
-        blank_decorator_line=api_blank_decorator_line,
-    )
+    search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
     file_block = infile_block(query, infile)
-    apis, dropped, tokens_left = fit(
-        repo.name, infer(repo, generate, file_block.text, draft, search), file_block.text, context
+    apis = infer(
+        repo, generate, file_block.text, draft, search if reserve_api_budget == "always" else search.only(uer, fsr)
     )
-
-    text = draft_query(query, draft, window, join=q2_partial == "join", first_only=q2_lines == "first")
-    fragments = as_found(repo.similar_windows(text, top=RETRIEVED, size=window, stride=stride))
+    apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
+    fragments = windows.drafted(draft, q2_partial, q2_lines)
     blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
-
-    flags = [*infile_flags(query, file_block), *apis.flags]
-    flags += ["no_candidates"] * (not fragments) + ["empty_draft"] * (not draft.strip())
-    return Prompt(
-        blocks=(*blocks, *api_blocks(repo.name, apis.only(usage=uer, summary=fsr)), file_block),
-        dropped=(*unfit, *dropped),
-        flags=tuple(flags),
-    )
+    blocks += [*api_blocks(repo.name, apis.only(uer, fsr)), file_block]
+    remarks = [("no_candidates", not fragments), ("empty_draft", not draft.strip())]
+    flags = (*infile_flags(query, file_block), *apis.flags, *(flag for flag, holds in remarks if holds))
+    return Prompt(blocks=tuple(blocks), dropped=(*unfit, *dropped), flags=flags)
 
 
 def _similar(candidates: Sequence[Fragment], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
     """Pack as RepoCoder does, then again what it took into what the APIs leave, and frame it."""
     packed, dropped = pack(candidates)
     if budget < HEADER_TOKENS:
-        unfit = [Dropped(kind=b.kind, places=b.places, score=b.score, reason="budget") for b in reversed(packed)]
+        unfit = [Dropped.of(block) for block in reversed(packed)]
         return [], [*dropped, *unfit]
     fitting, unfit = choose(reversed(packed), budget=budget)
     return framed(fitting, empty_header=empty_header), [*dropped, *unfit]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ApiSearch:
     """The settings of an API search."""
 
@@ -154,18 +130,14 @@ class ApiSearch:
     blank_decorator_line: bool = True
     """Whether a blank line stands for a method's missing decorators."""
 
+    def only(self, usage: bool, summary: bool) -> ApiSearch:
+        """Return a search for the lists that are switched on."""
+        return replace(self, usage=self.usage if usage else 0, summary=self.summary if summary else 0)
+
     def unit(self, by: str) -> str:
         """Return the spec of the index unit: an API by ``usage`` example or by ``summary``."""
-        return str(
-            Spec(
-                by,
-                {
-                    "blank_decorator_line": self.blank_decorator_line,
-                    "constructors": self.constructors,
-                    "quirks": self.quirks,
-                },
-            )
-        )
+        names = ("blank_decorator_line", "constructors", "quirks")
+        return str(Spec(by, {name: getattr(self, name) for name in names}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +148,7 @@ class Apis:
     summary: tuple[Hit, ...] = ()
     flags: tuple[str, ...] = ()
 
-    def only(self, *, usage: bool, summary: bool) -> Apis:
+    def only(self, usage: bool, summary: bool) -> Apis:
         """Return the lists that are switched on."""
         return replace(self, usage=self.usage if usage else (), summary=self.summary if summary else ())
 
@@ -240,7 +212,7 @@ def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tu
             texts.append(plain.summary(code, repo.language))
             continue
         text = prompts.summary_prompt(code, repo.language)
-        prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
+        prompt = Prompt(blocks=(text_block(text),))
         texts.append(prompts.post_process(generate(prompt, role="summary", max_tokens=SUMMARY)))
     summaries = tuple(text for text in texts if text.strip())
     return summaries, flags if summaries else (*flags, "empty_summary")
@@ -266,13 +238,13 @@ def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
 
 def entries(repo: str, apis: Apis) -> list[Block]:
     """Return both lists as they are shown, each followed by one more newline; an empty one is nothing."""
-    gap = Block(kind=BlockKind.TEXT, text="\n")
+    gap = text_block("\n")
     return [block for hits in (apis.usage, apis.summary) if hits for block in (*(entry(repo, h) for h in hits), gap)]
 
 
 def api_blocks(repo: str, apis: Apis) -> list[Block]:
     """Return the API part of a prompt, from its header, which stands over no API too, to the newline at its end."""
-    header, end = (Block(kind=BlockKind.TEXT, text=text) for text in (API_HEADER, "\n"))
+    header, end = (text_block(text) for text in (API_HEADER, "\n"))
     return [header, *entries(repo, apis), end]
 
 

@@ -14,7 +14,7 @@ from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
-from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt
+from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
 WHOLE = 4096
 """Budget of a prompt that holds nothing else, in tokens."""
@@ -168,7 +168,7 @@ def choose(blocks: Iterable[Block], *, budget: int, most: int = BLOCKS) -> tuple
         tokens = count(block.text) if len(packed) < most else 0
         reason = "limit" if len(packed) >= most else "budget" if used + tokens >= budget else ""
         if reason:
-            dropped.append(Dropped(kind=block.kind, places=block.places, score=block.score, reason=reason))
+            dropped.append(Dropped.of(block, reason))
             continue
         used += tokens
         packed.append(block)
@@ -190,7 +190,7 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
         blocks: what was packed.
         empty_header: print the header even if there is no block, as the InferCom release does.
     """
-    header, gap = (Block(kind=BlockKind.TEXT, text=text) for text in (SIMILAR_HEADER, "\n"))
+    header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
 
 
@@ -246,7 +246,7 @@ def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
         style: Python: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
     """
     return (
-        Block(kind=BlockKind.TEXT, text=TITLE),
+        text_block(TITLE),
         Block(kind=BlockKind.INFILE, text=target(query, style)),
     )
 
@@ -275,6 +275,22 @@ def _javadoc(doc: str) -> str:
     # Samples that ctxbench mines store its text alone.
     lines = "".join(f" * {line}".rstrip() + "\n" for line in doc.split("\n"))
     return f"/**\n{lines} */\n"
+
+
+def stretches(path: str, lines: Iterable[int]) -> tuple[Place, ...]:
+    """Return the runs of consecutive lines among rising line numbers of a file."""
+    runs: list[Place] = []
+    for line in lines:
+        start = runs.pop().start if runs and runs[-1].end == line else line
+        runs.append(Place(path=path, start=start, end=line + 1))
+    return tuple(runs)
+
+
+def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
+    """Return the stretches of a place that hold no blank line."""
+    lines = split_lines(repo.read(place.path))
+    filled = (at for at in range(place.start, min(place.end, len(lines))) if lines[at].strip())
+    return stretches(place.path, filled)
 
 
 def last_tokens(text: str, most: int) -> str:

@@ -6,14 +6,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxbench.bench import checkout
 from ctxbench.bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE, WORK
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest import RepoManifest
-from ctxbench.bench.sources.base import LocalSource, Report
-from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.repositories import checkout
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.sources import LocalSource, Report
+from ctxbench.bench.testing.judge import sandbox_explained
 from ctxbench.bench.types import Language
 from ctxbench.sandbox.docker import DockerSandbox
 from ctxbench.sandbox.errors import SandboxError
@@ -96,7 +96,7 @@ def look(image: str, report: Report) -> Contents:
         InputFault: if it is not laid out as CoderEval's is.
     """
     environment = Environment(name=image, image=image, folder=WORK)
-    with tempfile.TemporaryDirectory() as cache, explained():
+    with tempfile.TemporaryDirectory() as cache, sandbox_explained():
         sandbox = DockerSandbox(Path(cache))
         sandbox.prepare(environment, report)
         with sandbox.open(environment, limits=_LIMITS) as pool:
@@ -119,7 +119,7 @@ def image_id(image: str) -> str:
     from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
     from ctxbench.sandbox.docker.images import find  # noqa: PLC0415
 
-    with explained(), connected() as client:
+    with sandbox_explained(), connected() as client:
         details = find(client, image)
     if details is None:
         raise MachineFault("no image of that name or id is here", where=image, cure="see `docker images`")
@@ -149,7 +149,7 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
     with tempfile.TemporaryDirectory() as scratch:
         archive = Path(scratch, "folder.tar")
         try:
-            with explained(), connected() as client, archive.open("wb") as into:
+            with sandbox_explained(), connected() as client, archive.open("wb") as into:
                 exists = copy_out(client, image, folder, into, _COPIED[language], _MOST)
         except SandboxError as error:
             raise InputFault(error.what, where=error.where, cure="leave its tasks out") from error
@@ -185,7 +185,7 @@ def _contents(pool: Pool, image: str) -> Contents:
 def _sections(pool: Pool) -> dict[str, list[str]]:
     """List everything in one container; return section -> lines, sorted but for the programs that were tried."""
     parts = [f"echo '{_SECTION}{name}'; {script}" for name, script in _QUESTIONS.items()]
-    with explained():
+    with sandbox_explained():
         outcome = pool.run(Job(action=Command(argv=("/bin/sh", "-c", "\n".join([*parts, "true"]))), seconds=_SECONDS))
     if outcome.exit_code != 0 or outcome.truncated:
         why = "says too much" if outcome.truncated else f"ended ({outcome.ended}): {outcome.output[-200:]}"

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.codereval import accounts, container, official, official_java, official_python, protocol
 from ctxbench.bench.codereval.accounts import Fate
 from ctxbench.bench.codereval.container import Contents
@@ -20,9 +19,10 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.home import Home
-from ctxbench.bench.snapshot import Snapshot
-from ctxbench.bench.sources.base import Report
-from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.repositories.sources import Report
+from ctxbench.bench.testing.suites import tree_digest
 from ctxbench.bench.types import Language
 
 NO_INTERPRETER = "no_interpreter"
@@ -148,7 +148,7 @@ def _tests(
         copy = container.copied(home, contents.id, place, f"codereval-{STANDALONE}", Language.PYTHON, report)
         fields["standalone"] = f"{copy.name}/{copy.key}"
     tree = official.laid_out(home, repo, {**entry, "tests": fields})
-    return {**fields, "tree": trees.digest(tree)}, tree
+    return {**fields, "tree": tree_digest(tree)}, tree
 
 
 def _outcome(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ctxbench.bench import manifest
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.manifest import RepoManifest
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.types import Language
 
 

@@ -11,7 +11,7 @@ from ctxbench.bench import asts
 from ctxbench.bench.languages import support
 from ctxbench.bench.languages.facts import FileFacts
 from ctxbench.bench.processes import uninterrupted
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Language
 
 POOL_FROM = 3_000_000

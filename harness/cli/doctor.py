@@ -140,7 +140,7 @@ def _python() -> Iterator[DoctorFinding]:
 
 
 def _java() -> Iterator[DoctorFinding]:
-    from ctxbench.bench.testing.java import PROGRAMS
+    from ctxbench.bench.testing.java.build import PROGRAMS
     from ctxbench.sandbox.bubblewrap import host
 
     if shutil.which("java"):

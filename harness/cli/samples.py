@@ -18,7 +18,7 @@ from ctxbench.harness.cli.samples_import import export, import_files
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
-    from ctxbench.bench.manifest import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.bench.types import Reference, Sample
 
@@ -111,9 +111,9 @@ def build(
         raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
         raise click.UsageError("--sandbox is for --kind function: lines are not run")
-    from ctxbench.bench import manifest
     from ctxbench.bench import samples as sets
     from ctxbench.bench.projbench.build import build as build_set
+    from ctxbench.bench.repositories import manifest
 
     sets.folder(home, name)
     manifests = [manifest.load(repo) for repo in repos]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Sample
 from ctxbench.harness.cells import StrategyFault
 from ctxbench.harness.generators.base import Sampling, TooLong

@@ -89,7 +89,8 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         choices: limit, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
-        judges, machines: how to open judges of functions, and fields of `MachineryOptions` to replace; for tests.
+        judges: how to open judges of functions; for tests.
+        machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
         A summary for each strategy; `fault_of` says whether they are whole.
@@ -106,8 +107,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         cards = [card_of(spec, machinery.cells) for spec in strategies]
         _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
-            # Refused before a run is stored that could never be done.
-            fim.template_of(machinery.batcher.generator)
+            fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))

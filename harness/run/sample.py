@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.files import sha256
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, View, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
 from ctxbench.harness.extract import extract

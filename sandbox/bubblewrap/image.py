@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ctxbench import sandbox
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.link import guest_files
 from ctxbench.sandbox.ownership import once
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report
 
@@ -74,10 +74,7 @@ def make(environment: Environment, cache: Path, report: Report) -> Image:
 
 def _library(extra: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files of ``/ctxbench/lib``: our guest, and an environment's library beside it."""
-    root = Path(sandbox.__file__).parent
-    guest = sorted(path for path in (root / "guest").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    ours = [root / "__init__.py", root / "errors.py", *guest]
-    files = {f"sandbox/{path.relative_to(root).as_posix()}": path.read_bytes() for path in ours}
+    files = dict(guest_files())
     for name, data in extra.items():
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or not pure.parts or pure.parts[0] in ("sandbox", "sandbox.py"):

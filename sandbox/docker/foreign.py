@@ -31,10 +31,9 @@ from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailabl
 from ctxbench.sandbox.guest.capture import Output
 from ctxbench.sandbox.link import check_paths
 from ctxbench.sandbox.ownership import owner
+from ctxbench.sandbox.pool import tried
 from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
 
-_PAUSES = (0.0, 0.2, 1.0)
-"""Seconds before each try."""
 _PROBE = Job(action=Command(argv=("true",)), seconds=20.0)
 SETUP_SECONDS = 180.0
 """Until a container has started and holds its tree, on a busy machine."""
@@ -124,19 +123,7 @@ class ForeignPool:
         """
         _argv(job)
         with self._slots:
-            for pause in _PAUSES:
-                time.sleep(pause)
-                try:
-                    return self._once(job)
-                except SandboxLost as lost:
-                    reason = lost
-                if self._closed:
-                    raise reason
-            began = time.monotonic()
-            with contextlib.suppress(SandboxLost):
-                self._once(_PROBE)
-                return Outcome(ended=Ended.WRECKED, output=str(reason), seconds=time.monotonic() - began)
-            raise reason
+            return tried(lambda _: self._once(job), lambda: self._once(_PROBE))
 
     def close(self) -> None:
         """End every box."""
@@ -168,13 +155,17 @@ class ForeignPool:
             "host_config": self._client.api.create_host_config(**host),
         }
 
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+
     def _once(self, job: Job) -> Outcome:
         planned = ForeignJob(self._folder, self._tree + archive(job.files, ended=True), _argv(job))
+        self._refuse_closed()
         box = started(self._client, self._engine, lambda user: self._settings(user, planned.entrypoint))
         try:
             with self._lock:
-                if self._closed:
-                    raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+                self._refuse_closed()
                 self._boxes.add(box)
             return planned.run(self._client, box, job.seconds, self._limits.output)
         finally:

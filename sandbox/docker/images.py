@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ctxbench import sandbox
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.docker.engine import Client, absent, engine_faults, fault
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.link import guest_files
 from ctxbench.sandbox.ownership import alive, exclusive_lock, owner
 from ctxbench.sandbox.types import Environment, Report
 
@@ -53,18 +53,8 @@ _STOPPED = ("created", "exited", "dead")
 
 @functools.cache
 def code() -> Mapping[str, bytes]:
-    """Return the files that every image is built from, by their path in the build's context.
-
-    Read once: a guest that is edited while a process runs would not fit what that process has imported.
-    """
-    root = Path(sandbox.__file__).resolve().parent
-    paths = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
-    files = {
-        f"sandbox/{path.relative_to(root).as_posix()}": path.read_bytes()
-        for path in paths
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    return {"Dockerfile": (root / "docker" / "Dockerfile").read_bytes(), **files}
+    """Return the files that every image is built from, by their path in the build's context."""
+    return {"Dockerfile": Path(__file__).with_name("Dockerfile").read_bytes(), **guest_files()}
 
 
 def code_digest(files: Mapping[str, bytes]) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Language, Query
-from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault, Symbol, Symbols
 from ctxbench.strategies.baselines.rlcoder import WHOLE
 from ctxbench.strategies.drafts import END, DraftedFile, bare_name, placed
@@ -132,7 +132,7 @@ def _repair(
 
 def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
     """Return retrieved blocks and the file up to the cursor, for a model that goes on there."""
-    apart = Block(kind=BlockKind.TEXT, text="\n\n")
+    apart = text_block("\n\n")
     left_context = left_block(query, WHOLE)
     return Prompt(
         blocks=(*(part for block in context_blocks for part in (block, apart)), left_context),
@@ -160,14 +160,22 @@ def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
         query: the sample's query.
         contexts: retrieved functions, the most similar last.
     """
-    context_parts = [part for block in contexts for part in (block, _text("\n"))] or [_text("\n")]
-    return Prompt(blocks=(_text(f"{_shots()}```\n"), *context_parts, _text("```\n"), *_question(query), _text("A:\n")))
+    context_parts = [part for block in contexts for part in (block, text_block("\n"))] or [text_block("\n")]
+    return Prompt(
+        blocks=(
+            text_block(f"{_shots()}```\n"),
+            *context_parts,
+            text_block("```\n"),
+            *_question(query),
+            text_block("A:\n"),
+        )
+    )
 
 
 def repair_prompt(query: Query, draft: DraftedFile, reason: str) -> Prompt:
     """Return the prompt that shows the last answer and what is wrong with it; nothing retrieved is in it."""
     again = f"\nPrevious Answer: \n```\n{draft.function}\n```\nFail Reason:{reason}\nA:\n"
-    return Prompt(blocks=(_text(_shots()), *_question(query), _text(again)))
+    return Prompt(blocks=(text_block(_shots()), *_question(query), text_block(again)))
 
 
 def reason_text(fault: DraftFault, draft: DraftedFile, symbols: Sequence[Symbol], module: str) -> str:
@@ -200,12 +208,12 @@ def _question(query: Query) -> tuple[Block, ...]:
     signature = _signature(query)
     whole = f'Q: "{problem(query)}"\n'
     at = whole.index(_SIGNATURE) + len(_SIGNATURE)
-    return _text(whole[:at]), Block(kind=BlockKind.INFILE, text=signature), _text(whole[at + len(signature) :])
+    return (
+        text_block(whole[:at]),
+        Block(kind=BlockKind.INFILE, text=signature),
+        text_block(whole[at + len(signature) :]),
+    )
 
 
 def _signature(query: Query) -> str:
     return (query.signature or "").rstrip().removesuffix(":")
-
-
-def _text(text: str) -> Block:
-    return Block(kind=BlockKind.TEXT, text=text)

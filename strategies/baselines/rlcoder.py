@@ -6,7 +6,6 @@ more context is needed: what is ranked after it is left out. `repocoder_fn` is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -14,9 +13,8 @@ from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Kind, Language, Place, Query
-from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt
-from ctxbench.strategies.layout import last_tokens, left_block, left_flags
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
+from ctxbench.strategies.layout import filled_stretches, last_tokens, left_block, left_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import repocoder
@@ -193,7 +191,7 @@ def retrieve(repo: Repository, text: str, choices: BlockSearch) -> RetrievedBloc
     return RetrievedBlocks(
         tuple(hits[at] for at in best),
         tuple(scores[at] for at in best),
-        tuple(_stretches(repo, hits[at].place) for at in best),
+        tuple(filled_stretches(repo, hits[at].place) for at in best),
         tuple(stopped),
         len(hits),
     )
@@ -222,7 +220,7 @@ def prompt(
         flags = (*flags, "no_candidates")
     elif not retrieved.hits:
         flags = (*flags, "stopped")
-    return Prompt(blocks=(*blocks, _text(path), left_context), dropped=(*dropped, *retrieved.stopped), flags=flags)
+    return Prompt(blocks=(*blocks, text_block(path), left_context), dropped=(*dropped, *retrieved.stopped), flags=flags)
 
 
 def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list[Block], list[Dropped], int]:
@@ -240,27 +238,11 @@ def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list
             continue
         text = "".join(code[:room])
         blocks += [
-            _text(header),
+            text_block(header),
             Block(kind=BlockKind.SIMILAR, text=text, places=places, score=score, cut=room < len(code)),
         ]
         used += count(header) + min(room, len(code))
     return blocks, dropped, used
-
-
-def _stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
-    """Return the stretches without blank lines of a place."""
-    return tuple(_runs(split_lines(repo.read(place.path)), place))
-
-
-def _runs(lines: Sequence[str], place: Place) -> Iterator[Place]:
-    start = None
-    for at in range(place.start, place.end + 1):
-        filled = at < place.end and bool(lines[at].strip())
-        if filled and start is None:
-            start = at
-        elif not filled and start is not None:
-            yield Place(path=place.path, start=start, end=at)
-            start = None
 
 
 def _header(hit: Hit, sign: str) -> str:
@@ -274,7 +256,3 @@ def _code(text: str, sign: str) -> str:
 
 def _sign(language: Language) -> str:
     return "#" if language is Language.PYTHON else "//"
-
-
-def _text(text: str) -> Block:
-    return Block(kind=BlockKind.TEXT, text=text)

@@ -12,7 +12,7 @@ from typing import Annotated
 from ctxbench.bench.languages.outline import outline
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Language, Query
-from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
+from ctxbench.strategies.api import Execute, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
 from ctxbench.strategies.icl import steps
 from ctxbench.strategies.layout import closing, target
@@ -87,7 +87,7 @@ def selfcollab(
     """
     python_only(query, "base.selfcollab")
     if not generate.instructs:
-        plan_block = Block(kind=BlockKind.TEXT, text=steps.numbered_list(steps.plain_steps(query, PLAIN_STEPS)))
+        plan_block = text_block(steps.numbered_list(steps.plain_steps(query, PLAIN_STEPS)))
         return Prompt(blocks=(plan_block, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))
     flags: list[str] = []
     plan = generate(_chat_prompt(opening(query, ANALYST)), role="analyst", max_tokens=ROLE)
@@ -114,7 +114,7 @@ def selfcollab(
 
 
 def _chat_prompt(*messages: str) -> Prompt:
-    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=chat(*messages)),))
+    return Prompt(blocks=(text_block(chat(*messages)),))
 
 
 def _last_function(code: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.types import Query
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl import steps as plan
 from ctxbench.strategies.layout import TITLE, closing
 
@@ -64,14 +64,14 @@ def render(
         style: of the target section.
         show_paths: whether a block's header names its file.
     """
-    blocks = [_text(f"{INSTRUCTIONS[instruction]}\n\n")]
+    blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
     if sections:
-        blocks.append(_text(CONTEXT))
+        blocks.append(text_block(CONTEXT))
     for number, section in enumerate(sections, 1):
         named = f": {section.path}" if show_paths else ""
-        blocks += [_text(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, _text(APART)]
+        blocks += [text_block(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, text_block(APART)]
     if steps:
-        blocks.append(_text(plan.numbered_list(steps)))
+        blocks.append(text_block(plan.numbered_list(steps)))
     return Prompt(blocks=(*blocks, *closing(query, style)))
 
 
@@ -90,9 +90,5 @@ def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
     )
     before = prompt.blocks[:at]
     header = CONTEXT if all(block.text != CONTEXT for block in before) else ""
-    added = (_text(f"{header}{_RULE}{title}\n{_RULE}"), *section_blocks, _text(APART))
+    added = (text_block(f"{header}{_RULE}{title}\n{_RULE}"), *section_blocks, text_block(APART))
     return Prompt(blocks=(*before, *added, *prompt.blocks[at:]), dropped=prompt.dropped, flags=prompt.flags)
-
-
-def _text(text: str) -> Block:
-    return Block(kind=BlockKind.TEXT, text=text)

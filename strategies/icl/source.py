@@ -11,6 +11,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.drafts import bare_name
+from ctxbench.strategies.layout import stretches
 
 _MARKS = {Language.PYTHON: ("#",), Language.JAVA: ("//",)}
 
@@ -41,13 +42,7 @@ class FileLines:
 
     def places(self, path: str) -> tuple[Place, ...]:
         """Return the stretches of consecutive lines that it is made of."""
-        stretches: list[Place] = []
-        for number in self.numbers:
-            if stretches and stretches[-1].end == number:
-                stretches[-1] = Place(path=path, start=stretches[-1].start, end=number + 1)
-            else:
-                stretches.append(Place(path=path, start=number, end=number + 1))
-        return tuple(stretches)
+        return stretches(path, self.numbers)
 
     def without(self, numbers: Collection[int]) -> FileLines:
         """Return the lines that have none of these numbers."""

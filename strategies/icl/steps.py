@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.types import Language, Query
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl.source import SourceFile
 from ctxbench.strategies.layout import closing
 
@@ -56,11 +56,11 @@ def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block
         style: of the closing section.
         documents: documentation that is shown before it (Self-Doc + RAGoT-S).
     """
-    blocks = [Block(kind=BlockKind.TEXT, text=_ASK_FOR_STEPS.format(most=most))]
+    blocks = [text_block(_ASK_FOR_STEPS.format(most=most))]
     if documents:
-        blocks.append(Block(kind=BlockKind.TEXT, text=DOCUMENTATION))
+        blocks.append(text_block(DOCUMENTATION))
         for documentation in documents:
-            blocks += [documentation, Block(kind=BlockKind.TEXT, text="\n\n")]
+            blocks += [documentation, text_block("\n\n")]
     return Prompt(blocks=(*blocks, *closing(query, style)))
 
 
@@ -104,7 +104,7 @@ def numbered_list(steps: Sequence[str]) -> str:
 
 def ask_for_documentation(file: SourceFile) -> Prompt:
     """Return the prompt that asks for a file's documentation."""
-    head = Block(kind=BlockKind.TEXT, text=_ASK_FOR_DOCUMENTATION)
+    head = text_block(_ASK_FOR_DOCUMENTATION)
     code = Block(kind=BlockKind.SIMILAR, text=file.lines.text, places=file.lines.places(file.path))
     return Prompt(blocks=(head, code))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.bench.manifest import ManifestFault
-from ctxbench.bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import ManifestFault
+from ctxbench.bench.repositories.sources import DebianSource, GitSource, LocalSource, PypiSource
 from ctxbench.bench.types import Language
 
 SHA = "ab" * 32

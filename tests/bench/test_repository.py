@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, view
-from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Language
 from tests.helpers.samples import make_sample
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench import snapshot
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample

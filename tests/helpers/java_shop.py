@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from ctxbench.bench.testing.java_text import shifted
+from ctxbench.bench.testing.java.text import shifted
 from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 
 PATH = "src/main/java/shop/Prices.java"

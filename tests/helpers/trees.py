@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
-from ctxbench.bench import snapshot
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Language
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from ctxbench.bench.functions.mutation import in_turns
+from ctxbench.bench.functions.choose import in_turns
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java_text import zero
+from ctxbench.bench.testing.java.text import zero
 from ctxbench.bench.types import Language
 
 _HEAD, _TAIL = "class X {\n", "\n}\n"

@@ -17,8 +17,8 @@ from ctxbench.bench.formats import ctxbench
 from ctxbench.bench.formats.importing import HYGIENE_OFF, import_set, read_tasks
 from ctxbench.bench.formats.types import Format, Options
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.snapshot import is_harness_class
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.snapshot import is_harness_class
 from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 from tests.helpers.trees import write_tree
 

@@ -13,8 +13,8 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import image as images_of
 from ctxbench.bench.codereval.image import ImageReport
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest import TestSuite
-from ctxbench.bench.testing.java import sources
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing.java.build import sources
 from ctxbench.bench.testing.suites import suite_of
 from ctxbench.sandbox.docker import images
 from ctxbench.sandbox.docker.engine import connected

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Language, Sample
 from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
 from ctxbench.harness.diagnostics.excerpt import closed

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
-from ctxbench.bench.manifest import builtin_names
+from ctxbench.bench.repositories.manifest import builtin_names
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.base import Coder, Request, Sampling, Waking
 from ctxbench.harness.generators.incontext import decode

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from ctxbench.bench.manifest import TestSuite
-from ctxbench.bench.testing import coverage
+from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.judge import judged
 from ctxbench.bench.testing.python import PythonSuite, requirements
-from ctxbench.bench.testing.twins import Twins
+from ctxbench.bench.testing.python import reports as coverage
+from ctxbench.bench.testing.python.judging import Twins
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Command, Job, Outcome, Pool, Sandbox
@@ -122,7 +122,7 @@ def test_what_never_returns_runs_out_of_time(bench: Bench, forgery: Forgery) -> 
 
 def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
     outcome = pool.run(suite.cover(SUITE, seconds=60.0))
-    found = coverage.read(outcome.result)
+    found = coverage.read_coverage(outcome.result)
     assert (found.exit, found.broken) == (0, ()), outcome.output
     assert {test.id: test.outcome for test in found.tests} == dict.fromkeys(
         (test for tests in shop.TESTS.values() for test in tests), "passed"
