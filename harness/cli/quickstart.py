@@ -34,7 +34,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from ctxbench.harness.cli.leaderboard import printed, read_tables
+    from ctxbench.harness.cli.leaderboard import BoardQuery, printed
     from ctxbench.harness.leaderboard import board
     from ctxbench.harness.store import open_store
 
@@ -49,7 +49,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
         # The lines are done and shown all the same; the exit code and the last line report the fault.
         other = missing
     run_ids = {summary.run for summary in [*lines, *functions]}
-    tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in run_ids]
+    tables = [table for table in BoardQuery(home=home, db=db).tables() if table.run.id in run_ids]
     click.echo(printed(board(tables), "table"), nl=False)
     say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
     if fault is not None:
