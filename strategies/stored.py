@@ -14,11 +14,11 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
 from ctxbench.strategies.layout import infile_flags, last_tokens
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
