@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import formats, snapshot
+from ctxbench.bench import formats
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
@@ -23,6 +23,7 @@ from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.rows import open_tables
 from ctxbench.bench.formats.types import Format, Locating, Options, Remarking, Table, Task, Unusable
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 

@@ -25,7 +25,7 @@ from ctxbench.bench.types import Kind, Language, Reference, Sample
 from ctxbench.harness import extract, metrics
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Coder, Waking
+from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.portions import WorkPace
 from ctxbench.harness.run.sample import AnsweredSample, Completion
@@ -190,13 +190,13 @@ class Pricer:
 
     name: str
     """Its spec and version, the key of its measurements."""
-    coder: Coder
+    coder: Generator
     aside: Executor | None = None
     """Where it works while the model writes; None if it is the model."""
 
     def wake(self, language: Language) -> None:
         """Start a coder that starts slowly; a fault shows when it is asked."""
-        if self.aside is not None and isinstance(self.coder, Waking):
+        if self.aside is not None:
             self.aside.submit(self.coder.wake, language)
 
 

@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext.lexer import join, lex
-from ctxbench.harness.generators.incontext.signatures import call_forms
-from ctxbench.harness.generators.incontext.source import PromptRegion, clean, read
+from ctxbench.harness.generators.incontext.source import PromptRegion, call_forms, clean, read
 from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
 from ctxbench.strategies.layout import render
 from tests.helpers.incontext import api, prompt, similar
