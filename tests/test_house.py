@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,18 @@ def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
     assert "bench: 1 of 2 names are vague (50.0 %), bench/a.py 1\n" in printed
     assert "class Row stands in bench/a.py, sandbox/b.py\n" in printed
     assert "_Own" not in printed
+
+
+def test_no_room_names_one_above_it_in_its_strings() -> None:
+    rooms = ("dashboard", "harness", "strategies", "bench", "sandbox")
+    for number, room in enumerate(rooms[1:], 1):
+        above = re.compile(rf"ctxbench\.({'|'.join(rooms[:number])})\b")
+        for file in (ROOT / room).rglob("*.py"):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                    assert not above.search(node.value), f"{file}:{node.lineno}"
 
 
 def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Path) -> None:
