@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import Shorthand
-from ctxbench.harness.generators.fim import family
 from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.counting import Counter
 from ctxbench.harness.generators.openai.generator import OpenAI
