@@ -14,9 +14,8 @@ from collections.abc import Callable
 from benchmarks.windows import library
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.retrieval.corpus import Corpus, search
-from ctxbench.bench.retrieval.lexical import BM25, Jaccard
+from ctxbench.bench.retrieval.lexical import BM25, Jaccard, words
 from ctxbench.bench.retrieval.units import cutter
-from ctxbench.bench.retrieval.words import words
 from ctxbench.bench.types import Language
 
 QUERIES = 40

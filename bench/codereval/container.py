@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxbench.bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE, WORK
+from ctxbench.bench.codereval.protocol import HARNESS, JAVA, PYTHON, STANDALONE, WORK
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.home import Home

@@ -14,8 +14,8 @@ from ctxbench.bench.codereval import container, official_java, official_python, 
 from ctxbench.bench.codereval.container import Contents
 from ctxbench.bench.codereval.image import check, import_image
 from ctxbench.bench.codereval.image_projects import NO_FOLDER, NO_INTERPRETER, NO_TEST, OfficialTest, judged_by
+from ctxbench.bench.codereval.protocol import JAVA, java_test, python_tests
 from ctxbench.bench.codereval.records import TaskRecord
-from ctxbench.bench.codereval.tests_of import JAVA, java_test, python_tests
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.importing import read_tasks
 from ctxbench.bench.formats.types import Task

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.languages import support
-from ctxbench.bench.projbench.analysis import analyse
-from ctxbench.bench.projbench.candidates import LineCandidate, candidates
+from ctxbench.bench.projbench.candidates import LineCandidate, analyse, candidates
 from ctxbench.bench.types import Language
 from tests.helpers.trees import make_snapshot
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.lexical import words
 from ctxbench.bench.retrieval.units import cutter, units
-from ctxbench.bench.retrieval.words import words
 from ctxbench.bench.types import Language
 
 PYTHON = '''\

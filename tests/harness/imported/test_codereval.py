@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench.codereval.predictions import NO_RESULT, read
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.types import RecordedSample
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind, Language
-from ctxbench.harness.imported.codereval import NO_RESULT, read
-from ctxbench.harness.imported.types import RecordedSample
 from tests.harness.imported.records import java_task, python_task
 
 
