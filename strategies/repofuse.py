@@ -9,13 +9,12 @@ from typing import Annotated
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import HALF, filled_stretches, infile_block, infile_flags
+from ctxbench.strategies.layout import HALF, MARK, filled_stretches, infile_block, infile_flags
 from ctxbench.strategies.registry import strategy
 
-MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
 CHUNK = 10
 """Lines of a chunk that are not blank."""
 MASKED = frozenset({"ctxbench", "projbench"})

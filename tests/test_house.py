@@ -11,6 +11,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from scripts import names
+from tests import conftest
 from tests.helpers.sets import make_set
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +47,13 @@ def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
     assert "bench: 1 of 2 names are vague (50.0 %), bench/a.py 1\n" in printed
     assert "class Row stands in bench/a.py, sandbox/b.py\n" in printed
     assert "_Own" not in printed
+
+
+def test_the_files_that_are_collected_otherwise_are_there() -> None:
+    assert [file for file in conftest.LONGEST if not (ROOT / file).is_file()] == []
+    for name in conftest.WITH_MODELS:
+        (file,) = (ROOT / "tests").rglob(name)
+        assert "\npytestmark = [\n    pytest.mark.slow,\n" in file.read_text(encoding="utf-8"), "all of it is slow"
 
 
 def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Path) -> None:

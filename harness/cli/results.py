@@ -148,15 +148,11 @@ def export(
 def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
     """Return the sample set of a run where its tasks are written too."""
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.store.runs import check_set
     from ctxbench.harness.tasklines import SHAPES
 
     if shape not in SHAPES:
         return None
     sample_set = sets.load(home, name or stored.samples)
-    if sample_set.digest != stored.samples_digest:
-        raise InputFault(
-            f"the run {stored.run} is over other samples than those of the set {sample_set.name!r}",
-            cure="give --samples the set that it was run over, as it was then",
-        )
+    check_set(stored.run, stored.samples_digest, sample_set)
     return sample_set
