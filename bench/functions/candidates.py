@@ -169,6 +169,11 @@ def candidate(
     )
 
 
+def outcomes(states: Iterable[str]) -> dict[str, int]:
+    """Return how many tests came to each state."""
+    return {f"tests_{state}": count for state, count in sorted(Counter(states).items())}
+
+
 def searched(
     static: Static[D], candidates: Sequence[Candidate], drops: Counter[str], outcomes: Mapping[str, int]
 ) -> Search:

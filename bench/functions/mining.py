@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.functions.types import Search, Survey
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import snapshot
-from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import sandbox_explained
@@ -47,6 +48,17 @@ class Project:
     """Its source files, as text; lines of samples count in these."""
     home: Home
     lock: Lock
+
+    @property
+    def tests(self) -> TestSuite:
+        """How it is tested.
+
+        Raises:
+            InputFault: if its manifest does not say.
+        """
+        if self.manifest.tests is None:
+            raise InputFault("its manifest has no [tests]", where=self.manifest.name, cure="add a [tests] table")
+        return self.manifest.tests
 
 
 class Miner(Protocol):

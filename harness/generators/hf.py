@@ -107,7 +107,7 @@ class HF(Local):
         with self._lock:
             fitting, faults = self._tokenized(requests)
             outcomes: dict[int, Response | MachineFault] = {**faults}
-            rows = {number: self._row(asked) for number, asked in fitting.items()}
+            rows = {number: self._row(tokenized) for number, tokenized in fitting.items()}
             # The longest first: a lack of memory shows at once.
             for batch in batches(sorted(rows, key=lambda number: -len(rows[number].ids)), self._settings.batch):
                 start = time.perf_counter()
@@ -149,13 +149,13 @@ class HF(Local):
             self._read = TorchNetwork(self._folder, self._settings, self._tokens.ends)
         return self._read
 
-    def _row(self, asked: LocalRequest) -> DecodedRow:
-        ids, end, marks = asked.ids, asked.end, self._tokens.middle_ends(asked.request)
+    def _row(self, tokenized: LocalRequest) -> DecodedRow:
+        ids, end, marks = tokenized.ids, tokenized.end, self._tokens.middle_ends(tokenized.request)
 
         def ended(generated: list[int]) -> bool:
             return generated[-1] in marks or (bool(end) and end.find(self._tokens.text(ids, generated)) is not None)
 
-        return DecodedRow(ids=ids, most=asked.most, choose=chooser(asked.request), ended=ended)
+        return DecodedRow(ids=ids, most=tokenized.most, choose=chooser(tokenized.request), ended=ended)
 
 
 @dataclass(slots=True, kw_only=True)

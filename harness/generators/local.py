@@ -264,22 +264,22 @@ class Local(Generator):
         return fitting, faults
 
     def _response(
-        self, asked: LocalRequest, generated: Sequence[int], *, stopped: bool, seconds: float, cached: int = 0
+        self, tokenized: LocalRequest, generated: Sequence[int], *, stopped: bool, seconds: float, cached: int = 0
     ) -> Response:
         """Return the answer that tokens spell, cut at its end."""
-        text = self._tokens.answer(asked.request, asked.ids, generated)
-        end = asked.end.find(text)
+        text = self._tokens.answer(tokenized.request, tokenized.ids, generated)
+        end = tokenized.end.find(text)
         stopped, text = stopped or end is not None, text[:end]
         if not stopped:
             # The limit may fall between the tokens of one character.
             text = text.rstrip("\ufffd")
         return Response(
-            text=lines.answer(asked.request, text) if self._model.chat else text,
+            text=lines.answer(tokenized.request, text) if self._model.chat else text,
             finish="stop" if stopped else "length",
-            tokens_in=len(asked.ids),
+            tokens_in=len(tokenized.ids),
             tokens_out=len(generated),
             seconds=seconds,
-            cached=min(cached, len(asked.ids)),
+            cached=min(cached, len(tokenized.ids)),
         )
 
     def _priced(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:

@@ -1,4 +1,4 @@
-"""`Tokens`: a model's tokenizer, from prompts to tokens and from tokens to text."""
+"""`Tokens`: a model's tokenizer, from prompts to tokens and from tokens to text; and the tokens that price a text."""
 
 from __future__ import annotations
 
@@ -162,6 +162,10 @@ def unreadable(settings: LocalModel, error: Exception) -> InputFault:
 
 def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
     """Return the tokens of prompt, text and a line end, and how many of them, from the last, are the text's.
+
+    Prompt and text are read as one. The text's tokens begin with the first that the prompt alone does not have: a token
+    that begins in the prompt (a blank before the text's first word, say) is counted whole. Prompts of one sample end
+    alike, so that this cancels out in a context gain.
 
     Args:
         prompt: the prompt.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions.candidates import ListedFunction, candidate, searched, uses_of
+from ctxbench.bench.functions.candidates import ListedFunction, candidate, outcomes, searched, uses_of
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from ctxbench.bench.functions.java.definitions import Definition
@@ -30,9 +30,7 @@ __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
     """Return what `bench.testing.suites.suite_of` needs: the suite and the tree's digest."""
-    suite = project.manifest.tests
-    if suite is None:
-        raise InputFault("its manifest has no [tests]", where=project.manifest.name, cure="add a [tests] table")
+    suite = project.tests
     tree = read_tree(project.root)
     layout(suite, tree, project.manifest.source_dir)
     report(f"{project.manifest.name}: {len(tree)} files")
@@ -54,7 +52,9 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
-    return searched(read, candidates, drops, {"test_files_dropped": len(suite.build.dropped), **_outcomes(ran)})
+    return searched(
+        read, candidates, drops, {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
+    )
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
@@ -69,7 +69,11 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
         return {run.id: run.hits & own for run in ran if run.hits & own}
 
     return Survey(
-        hidden=read.hidden, runs=_runs(ran), covering=covering, uses=uses_of(read.functions), counts=_outcomes(ran)
+        hidden=read.hidden,
+        runs=_runs(ran),
+        covering=covering,
+        uses=uses_of(read.functions),
+        counts=outcomes(run.state for run in ran),
     )
 
 
@@ -87,10 +91,6 @@ def _junit(project: Project, suite: Suite) -> JavaSuite:
     if not isinstance(suite, JavaSuite):
         raise InputFault("its suite is not one of JUnit", where=project.manifest.name, cure="mend its [tests]")
     return suite
-
-
-def _outcomes(ran: Sequence[Ran]) -> dict[str, int]:
-    return {f"tests_{state}": count for state, count in sorted(Counter(run.state for run in ran).items())}
 
 
 def _runs(ran: Sequence[Ran]) -> dict[str, TestRun]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
-from ctxbench.bench.functions.candidates import ListedFunction, candidate, searched
+from ctxbench.bench.functions.candidates import ListedFunction, candidate, outcomes, searched
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
 from ctxbench.bench.functions.mining import Lock, Project, Report
 from ctxbench.bench.functions.python.covering import clock_tests, cover
@@ -20,7 +20,6 @@ from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.functions.python.static import hidden_of, read_functions, uses_at
 from ctxbench.bench.functions.types import Candidate, Search, Survey, TestRun
 from ctxbench.bench.home import Home
-from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.testing import python as pytest_suite
@@ -37,7 +36,7 @@ __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
     """Return what `bench.testing.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
-    suite = _suite(project)
+    suite = project.tests
     name = next((source.name for source in project.manifest.sources if isinstance(source, PypiSource)), "")
     distribution = f"{name}=={project.manifest.version}" if name and suite.wheel else ""
     report(f"{project.manifest.name}: resolving what its tests need")
@@ -60,7 +59,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     read = read_functions(project)
     name, documented = project.manifest.name, read.counts["documented"]
     report(f"{name}: {documented} documented functions, {len(read.functions)} of them usable")
-    covered = cover(project, suite, _suite(project), sandbox, report)
+    covered = cover(project, suite, project.tests, sandbox, report)
     runs = _runs(covered, read.hidden, suite)
     drops: Counter[str] = Counter()
     candidates: list[Candidate] = []
@@ -70,20 +69,20 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
             candidates.append(result)
         else:
             drops[result] += 1
-    return searched(read, candidates, drops, _outcomes(covered))
+    return searched(read, candidates, drops, outcomes(test.outcome for test in covered.tests))
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, under coverage, for functions that are chosen by others."""
     hidden = hidden_of(project)
     suite = _pytest(project, suite)
-    covered = cover(project, suite, _suite(project), sandbox, report)
+    covered = cover(project, suite, project.tests, sandbox, report)
     return Survey(
         hidden=hidden,
         runs=_runs(covered, hidden, suite),
         covering=lambda spot: _covering(covered, spot.path, range(spot.cursor.line, spot.end)),
         uses=uses_at(project),
-        counts=_outcomes(covered),
+        counts=outcomes(test.outcome for test in covered.tests),
     )
 
 
@@ -91,17 +90,6 @@ def _pytest(project: Project, suite: Suite) -> PythonSuite:
     if not isinstance(suite, PythonSuite):
         raise InputFault("its suite is not one of pytest", where=project.manifest.name, cure="mend its [tests]")
     return suite
-
-
-def _outcomes(covered: Covered) -> dict[str, int]:
-    outcomes = Counter(test.outcome for test in covered.tests)
-    return {f"tests_{outcome}": count for outcome, count in sorted(outcomes.items())}
-
-
-def _suite(project: Project) -> TestSuite:
-    if project.manifest.tests is None:
-        raise InputFault("its manifest has no [tests]", where=project.manifest.name, cure="add a [tests] table")
-    return project.manifest.tests
 
 
 def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapping[str, TestRun]:

@@ -35,7 +35,10 @@ _LONGEST = 4
 
 @dataclass(frozen=True, slots=True)
 class BodyShape:
-    """The open blocks and line at a place of a body."""
+    """The open blocks and line at a place of a Python body: which lines can follow each other.
+
+    Only what can be told from a line's first and last tokens and from its indentation.
+    """
 
     widths: tuple[int, ...] = ()
     """Indentations of the blocks that are open, outermost first; without the function's own."""

@@ -114,6 +114,8 @@ def space_before(
 ) -> str:
     """Return the whitespace to expect before a token.
 
+    The rule looks at the tokens to the left only, never at the prompt, so whitespace costs the same after every one.
+
     Args:
         before: the token before it, None at the beginning.
         earlier: the one before that.

@@ -72,7 +72,11 @@ def code(char: str) -> int:
 
 
 class Prior:
-    """The static part of the model, read from the weights file."""
+    """The static part of the model: n-grams of common tokens and the spelling of unseen ones.
+
+    Counted once by ``scripts/fit_incontext/count.py`` from public code; only counts, and the texts of tokens common to
+    many files, are kept.
+    """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Unpack the arrays ``tokens``, ``keys``, ``starts``, ``ids``, ``counts``, ``rest``, ``classes``, ``spell``."""

@@ -1,4 +1,4 @@
-"""Turn a prompt's blocks into stretches of tokens that can be copied."""
+"""Turn a prompt's blocks into stretches of tokens that can be copied, calls made up from its signatures included."""
 
 from __future__ import annotations
 
@@ -191,7 +191,10 @@ def _without_blank_lines(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]:
-    """Return the calls that the signatures among `tokens` allow, each as tokens of whole lines."""
+    """Return the calls that the signatures among `tokens` allow, each as tokens of whole lines.
+
+    A signature ``def f(a, b)`` also says that ``f(a, b)`` may be written.
+    """
     forms = _python(tokens) if language is Language.PYTHON else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:

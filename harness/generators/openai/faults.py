@@ -49,6 +49,12 @@ _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
 _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template|v1/(?:chat/)?completions", re.I)
 
+_RESET, _REMAINING = "ratelimit-reset", "ratelimit-remaining"
+_SPANS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_EPOCH = 1e9
+"""A larger number is a time in seconds since 1970; one that is a thousand times as large is in milliseconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -194,13 +200,6 @@ def _message_and_code(text: str) -> tuple[str, str]:
     codes = [dig(at, key) for at in (error, dig(error, "innererror"), data) for key in ("code", "type")]
     code = next((candidate for candidate in codes if candidate in (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)), "")
     return " ".join(words[:_READ].split()), code
-
-
-_RESET, _REMAINING = "ratelimit-reset", "ratelimit-remaining"
-_SPANS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_EPOCH = 1e9
-"""A larger number is a time in seconds since 1970; one that is a thousand times as large is in milliseconds."""
 
 
 def server_pause(headers: Mapping[str, str]) -> float:

@@ -1,4 +1,4 @@
-"""Settings of `openai`, checked. Pure: no server is asked and no environment read."""
+"""Settings of `openai`, checked, and the secrets that they name. Pure: the environment is an argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests as JSON bodies. Pure."""
+"""Requests and replies as JSON: bodies, the answer in a reply, its tokens, and the model that gave it. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,29 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 Body = dict[str, Any]
 SHORT, LONG = "max_tokens", "max_completion_tokens"
 """Names of the limit of tokens."""
+_STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
+_CUT = ("length", "max_tokens", "model_length")
+_BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
+"""The server stopped half way: the same request may well be answered the next time."""
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Fields of a message that hold the model's thoughts."""
+_THOUGHT_PARTS = ("thinking", "reasoning")
+_BEGIN, _END = "<think>", "</think>"
+"""Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
+_LONGEST = 200_000
+"""The most characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
+_LABEL = 100
+"""The most characters stored of a name that a server reports."""
+_READ = 1000
+"""The most characters read of it."""
+_FEW = 16
+"""Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
+SHORTER = (
+    "tell how long prompts may be, window=TOKENS and tokenizer=FOLDER, and they are cut to it; or give the strategy a "
+    "smaller window or limit, or serve the model with a longer context"
+)
+
+ROOM = "give its thoughts room: thinking=TOKENS (8000, say), or switch them off by extra="
 
 
 def path(settings: OpenAISettings) -> str:
@@ -72,31 +95,6 @@ def renamed(fields: Body) -> Body:
 def with_extra(fields: Body, settings: OpenAISettings) -> Body:
     """Return a body with the spec's own fields; one that is null takes a field out."""
     return {key: value for key, value in {**fields, **settings.extra}.items() if value is not None}
-
-
-_STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
-_CUT = ("length", "max_tokens", "model_length")
-_BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
-"""The server stopped half way: the same request may well be answered the next time."""
-_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message that hold the model's thoughts."""
-_THOUGHT_PARTS = ("thinking", "reasoning")
-_BEGIN, _END = "<think>", "</think>"
-"""Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
-_LONGEST = 200_000
-"""The most characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
-_LABEL = 100
-"""The most characters stored of a name that a server reports."""
-_READ = 1000
-"""The most characters read of it."""
-_FEW = 16
-"""Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
-SHORTER = (
-    "tell how long prompts may be, window=TOKENS and tokenizer=FOLDER, and they are cut to it; or give the strategy a "
-    "smaller window or limit, or serve the model with a longer context"
-)
-
-ROOM = "give its thoughts room: thinking=TOKENS (8000, say), or switch them off by extra="
 
 
 class Garbled(Exception):

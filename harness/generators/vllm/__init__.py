@@ -168,7 +168,7 @@ class VLLM(Local):
         """Return the answers, generated in one call; those that a blank line has ended too early are continued."""
         if not fitting:
             return {}
-        requests = {number: self._engine_request(asked) for number, asked in fitting.items()}
+        requests = {number: self._engine_request(tokenized) for number, tokenized in fitting.items()}
         first = self._work(lambda engine: engine.answer(list(requests.values())))
         answers = dict(zip(requests, first, strict=True))
         for go in range(_GOES):
@@ -187,23 +187,23 @@ class VLLM(Local):
                 answers[number] = replace(other, ids=[*answer.ids, *other.ids], cached=answer.cached)
         return answers
 
-    def _engine_request(self, asked: LocalRequest) -> EngineRequest:
-        how = asked.request.sampling
+    def _engine_request(self, tokenized: LocalRequest) -> EngineRequest:
+        how = tokenized.request.sampling
         return EngineRequest(
-            ids=asked.ids,
-            most=asked.most,
+            ids=tokenized.ids,
+            most=tokenized.most,
             temperature=max(0.0, how.temperature),
             top_p=how.top_p,
-            seed=sample_seed(how.seed, asked.request.index) if how.temperature > 0 else None,
-            stops=(*asked.end.stops, *([lines.END] if asked.end.line else [])),
-            ends=tuple(sorted(self._tokens.middle_ends(asked.request))),
+            seed=sample_seed(how.seed, tokenized.request.index) if how.temperature > 0 else None,
+            stops=(*tokenized.end.stops, *([lines.END] if tokenized.end.line else [])),
+            ends=tuple(sorted(self._tokens.middle_ends(tokenized.request))),
         )
 
-    def _goes_on(self, asked: LocalRequest, generated: Sequence[int]) -> bool:
+    def _goes_on(self, tokenized: LocalRequest, generated: Sequence[int]) -> bool:
         """Return whether the end of a blank line, which ended an answer, is not the answer's end."""
-        if not asked.end.line or len(generated) >= asked.most:
+        if not tokenized.end.line or len(generated) >= tokenized.most:
             return False
-        return asked.end.find(self._tokens.answer(asked.request, asked.ids, generated)) is None
+        return tokenized.end.find(self._tokens.answer(tokenized.request, tokenized.ids, generated)) is None
 
 
 def _remainder(request: EngineRequest, answer: EngineAnswer, *, stops: bool) -> EngineRequest:

@@ -146,7 +146,10 @@ REGISTERED: dict[str, Any] = {
     "text": "Do it.",
     "source": "it.py",
     "version": "0123456789ab",
-    "parameters": [["top", "int", 3, [], 1.0, False], ["mode", "str", "a", ["a", "b"], None, False]],
+    "parameters": [
+        ["top", "int", 3, [], 1.0, 9.0, True, False],
+        ["mode", "str", "a", ["a", "b"], None, None, False, False],
+    ],
 }
 ODD = st.one_of(
     st.none(),
