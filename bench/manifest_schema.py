@@ -13,9 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from ctxbench.bench import languages
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.manifest_types import RepoManifest, TestSuite
 from ctxbench.bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource, Source
-from ctxbench.bench.types import Language
 
 T = TypeVar("T", bound="_Table")
 Problem = tuple[str, str, str]
@@ -147,7 +148,7 @@ def _added(tests: TestSuite | None, language: object) -> Iterator[Problem]:
     cure = _Tests.model_fields["added"].description or ""
     if tests is None or tests.added is None:
         return
-    if language != Language.PYTHON.value:
+    if language != PYTHON:
         yield "tests.added", "is for Python only", "leave it out"
     elif not tests.added.is_dir():
         yield "tests.added", f"there is no folder {str(tests.added)!r}", cure
@@ -156,7 +157,7 @@ def _added(tests: TestSuite | None, language: object) -> Iterator[Problem]:
 def _manifest(table: _Manifest, tests: TestSuite | None, sources: list[Source]) -> RepoManifest:
     return RepoManifest(
         name=table.name,
-        language=Language(table.language),
+        language=languages.get(table.language),
         license=table.license,
         version=table.version,
         sources=tuple(sources),

@@ -6,8 +6,8 @@ import fnmatch
 from dataclasses import dataclass
 from pathlib import Path
 
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.sources.base import Source
-from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import records, snapshot
+from ctxbench.bench import languages, records, snapshot
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import explained, parse_json, read_text, sha256, sha256_file, write_atomic, write_jsonl
 from ctxbench.bench.home import Home
 from ctxbench.bench.snapshot import Snapshot
-from ctxbench.bench.types import Language, Reference, Sample
+from ctxbench.bench.types import Reference, Sample
 
 FORMAT = 1
 """Version of the files' layout."""
@@ -226,7 +226,7 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
         repository = snapshot.load(
             name,
             root,
-            Language(entry["language"]),
+            languages.get(entry["language"]),
             entry.get("source_dir", ""),
             hygiene=entry.get("hygiene", True),
             # Sets that do not say were built when everything was read as UTF-8, or from copies that are.

@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from ctxbench.bench import languages
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Kind, Reference, Sample
 from ctxbench.harness import extract
 from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.generators import fim
@@ -153,7 +155,7 @@ class Bits:
         for language in sorted({key[0] for key in pairs.keys() - cost_by_key.keys()}):
             keys = sorted(key for key in pairs.keys() - cost_by_key.keys() if key[0] == language)
             prompts, texts = zip(*(pairs[key] for key in keys), strict=True)
-            costs = self._pricer.coder.bits(prompts, texts, Language(language))
+            costs = self._pricer.coder.bits(prompts, texts, languages.get(language))
             cost_by_key |= dict(zip(keys, costs, strict=True))
         return cost_by_key
 

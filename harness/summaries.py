@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.types import Language
 from ctxbench.harness.accounting import price
 from ctxbench.harness.batcher import Answer, Batcher
 from ctxbench.harness.generators.base import Request, Sampling

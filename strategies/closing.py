@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import textwrap
 
-from ctxbench.bench.types import Language, Query
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind
 
 TITLE = "### Function docstring:\n"
@@ -35,7 +36,7 @@ def target(query: Query, style: str = "paper") -> str:
     the signature without its brace, in either style.
     """
     signature, doc = query.signature or "", query.docstring or ""
-    if query.language is Language.JAVA:
+    if query.language == JAVA:
         return _javadoc(doc) + signature.rstrip().removesuffix("{").rstrip()
     body = f"{textwrap.indent(doc, _STEP)}\n" if doc else ""
     quotes = f'{_STEP}"""'

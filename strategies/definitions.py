@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 
-from ctxbench.bench.languages.outline import Outline, outline
+from ctxbench.bench.languages.base import Outline
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place
 from ctxbench.bench.windows import split_lines
@@ -32,7 +32,7 @@ class Sources:
         self.outline = cache(self._outline)
 
     def _outline(self, path: str) -> Outline:
-        return outline(self._repo.read(path), self._repo.language)
+        return self._repo.language.outline(self._repo.read(path))
 
     def module(self, path: str) -> ExternalDefinition:
         """Return a whole file."""

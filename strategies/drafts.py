@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import textwrap
 
-from ctxbench.bench.languages.outline import outline
 from ctxbench.bench.types import Query
 
 LINES = 20
@@ -36,7 +35,7 @@ def drafted_body(draft: str, query: Query) -> list[str]:
     text = tagged.group(1) if tagged else draft
     fenced = FENCED.findall(text)
     text = textwrap.dedent(fenced[-1] if fenced else text)
-    functions = outline(text, query.language).functions
+    functions = query.language.outline(text).functions
     definitions = [function for function in functions if function.name == query.name and function.has_body]
     start, end = definitions[-1].body if definitions else (0, None)
     return textwrap.dedent("\n".join(text.split("\n")[start:end])).strip("\n").split("\n")

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from posixpath import basename, dirname
 
-from ctxbench.bench.languages import java, python
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import JavaImport
-from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Query
+from ctxbench.bench.types import Query
 from ctxbench.strategies.definitions import ExternalDefinition, Sources
 
 _WORD = re.compile(r"\w+")
@@ -31,7 +31,7 @@ def rationale(query: Query, repo: Repository) -> list[ExternalDefinition]:
     base classes that the method around the cursor overrides. Functions come whole, classes and modules as stubs;
     variables are left out. Java: the imported types, as stubs; of a package those that the file names.
     """
-    definitions = _python(query, repo) if repo.language is Language.PYTHON else _java(query, repo)
+    definitions = _python(query, repo) if repo.language == PYTHON else _java(query, repo)
     others = (
         definition
         for definition in definitions
@@ -46,7 +46,7 @@ class _Facts(Mapping[str, PythonFile]):
     def __init__(self, repo: Repository) -> None:
         self._paths = repo.files()
         self._path_set = frozenset(self._paths)
-        self._analyse = cache(lambda path: python.analyse(path, repo.read(path)))
+        self._analyse = cache(lambda path: PYTHON.analyse(path, repo.read(path)))
 
     def __getitem__(self, path: str) -> PythonFile:
         if path not in self._path_set:
@@ -126,9 +126,7 @@ class _Names:
 def _overridden(names: _Names, text: str, cursor: int) -> Iterator[ExternalDefinition | None]:
     """Yield the methods of imported base classes that are called as the method around the cursor."""
     methods = [
-        function
-        for function in outline(text, Language.PYTHON).functions
-        if function.lines[0] <= cursor and function.types
+        function for function in PYTHON.outline(text).functions if function.lines[0] <= cursor and function.types
     ]
     if not methods or methods[-1].lines[1] < cursor:
         return
@@ -143,7 +141,7 @@ def _java(query: Query, repo: Repository) -> Iterator[ExternalDefinition | None]
     sources, paths = Sources(repo), repo.files()
     text = repo.read(query.path)
     words = frozenset(_WORD.findall(text))
-    for item in java.analyse(query.path, text).imports:
+    for item in JAVA.analyse(query.path, text).imports:
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         files = list(_files_of(owner, paths))
         for path, inner in files:

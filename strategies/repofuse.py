@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
-MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
+MARK = {PYTHON: "#", JAVA: "//"}
 CHUNK = 10
 """Lines of a chunk that are not blank."""
 MASKED = frozenset({"ctxbench", "projbench"})

@@ -14,8 +14,10 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query, StoredContext, StoredSnippet
+from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.infile_text import infile_flags
 from ctxbench.strategies.parameters import AtLeast
@@ -33,7 +35,7 @@ GRAPHS = ("definition", "reference")
 """Names of RepoFuse's contexts; they are shown only if asked for."""
 CROPPED, IMPORTS = "cropped_code", "import_statement"
 """Names of the contexts in which RepoBench's own cut of the file is stored."""
-_MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
+_MARK = {PYTHON: "#", JAVA: "//"}
 _HEADER = "Here are some relevant code fragments from other files of the repo:\n\n"
 _NAMED = re.compile(
     r"^(?:#|//) the below code fragment (?:can be found in:\n(?:#|//) [^\n]*|is found in [^\n]*)\n", re.M

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 _FUNCTIONS = frozenset(
     {"function_definition", "method_declaration", "constructor_declaration", "compact_constructor_declaration"}
 )
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
-_BODY = {Language.PYTHON: b"...", Language.JAVA: b"{ ... }"}
+_BODY = {PYTHON: b"...", JAVA: b"{ ... }"}
 
 
 def stub(text: str, language: Language) -> str:

@@ -12,9 +12,9 @@ from ctxbench.bench.codereval.protocol import JAVA_RUNNER
 from ctxbench.bench.codereval.tests_of import STANDALONE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.testing import tree as trees
 from ctxbench.bench.testing.types import Suite
-from ctxbench.bench.types import Language
 
 _CURE = "import the set again with --image"
 
@@ -35,7 +35,7 @@ def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
         from ctxbench.bench.codereval.official_java import OfficialJavaSuite  # noqa: PLC0415 - its grammar, for Java only
 
         root = _checkout(home, repo, str(entry.get("checkout") or ""))
-        read = snapshot.load(repo, root, Language.JAVA, declared="encodings" in entry)
+        read = snapshot.load(repo, root, JAVA, declared="encodings" in entry)
         _same(read.digest, entry.get("snapshot"), repo)
         return OfficialJavaSuite(tests, read.texts)
     tree = laid_out(home, repo, entry)

@@ -7,8 +7,9 @@ from typing import Any
 
 from ctxbench.bench.codereval.records import Located
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.functions.mining import miner
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.types import Cursor
 
 NO_REFERENCE = "no_reference"
 """Key of `Reference.fields`: the benchmark's files hold no answer, so that nothing can be compared with one."""
@@ -50,7 +51,7 @@ def placed(
         span=(located.start, located.end),
         hidden=tuple(sorted(hidden)),
     )
-    target = miner(sample.language).lift(lines[located.start : located.end]).rstrip("\n")
+    target = sample.language.miner().lift(lines[located.start : located.end]).rstrip("\n")
     reference = replace(task.reference, target=target, tests=tests)
     return finished(replace(task, sample=sample, reference=reference), located)
 
@@ -89,7 +90,7 @@ def _replaced(prefix: str, doc: tuple[Cursor, Cursor], text: str, language: Lang
 
 
 def _marked(text: str, language: Language) -> str:
-    if language is Language.JAVA:
+    if language == JAVA:
         return f"/** {text.replace('*/', '* /')} */"
     quoted = text.replace("\\", "\\\\").replace('"""', "'''")
     return f'"""{quoted}{" " if quoted.endswith(chr(34)) else ""}"""'

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ctxbench.bench import manifest
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.manifest_types import RepoManifest
-from ctxbench.bench.types import Language
 
 
 def key(project: str) -> str:

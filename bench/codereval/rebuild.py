@@ -19,7 +19,7 @@ from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.functions.mining import Lock, Report, Survey, miner
+from ctxbench.bench.functions.mining import Lock, Report, Survey
 from ctxbench.bench.functions.prepare import PreparedRepository, one_ahead, prepare, silent
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
@@ -144,7 +144,7 @@ def _surveyed(
         return preparation
     try:
         with explained():
-            return preparation, miner(preparation.project.manifest.language).survey(
+            return preparation, preparation.project.manifest.language.miner().survey(
                 preparation.project, preparation.suite, sandbox, report
             )
     except (InputFault, MachineFault) as fault:

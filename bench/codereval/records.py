@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.types import Cursor
 
 EXACT = "exact"
 """The record's file, name, parameters and docstring."""
@@ -79,7 +80,7 @@ class Missed:
 def record_of(task: Task) -> TaskRecord:
     """Return what the benchmark says of a task that was read by `bench.formats.codereval`."""
     fields = task.reference.fields["record"]
-    java = task.sample.language is Language.JAVA
+    java = task.sample.language == JAVA
     return TaskRecord(
         id=task.sample.id,
         project=fields["project"],

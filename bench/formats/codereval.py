@@ -16,7 +16,8 @@ from ctxbench.bench.codereval.records import Missed, record_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.codereval_shape import EXTENSION, PromptRecord, RecordedTask, is_prompt, prompt, recorded
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
-from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "codereval"
 SHAPE = (
@@ -83,7 +84,7 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
 def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     """Return the task of a record, still without position and text."""
     record = recorded_task.record
-    java = recorded_task.language is Language.JAVA
+    java = recorded_task.language == JAVA
     human = options.docstring == "human"
     if human and not str(record.get("human_label", "")).strip():
         detail = "it has no human docstring; give CE*HumanLabel.jsonl too, or --docstring raw"
@@ -131,9 +132,7 @@ def _of_prompt(recorded_task: RecordedTask, where: str, options: Options) -> Tas
     prompt_text = more.get("human_input" if options.docstring == "human" else "input", "")
     if not prompt_text:
         kind = "HumanLabel" if options.docstring == "human" else "Raw"
-        detail = (
-            f"neither its file nor its prompt is there; give CE{recorded_task.language.name.title()}{kind}.jsonl too"
-        )
+        detail = f"neither its file nor its prompt is there; give CE{recorded_task.language.label}{kind}.jsonl too"
         return Unusable(id=task.sample.id, reason="no_prompt", where=where, detail=detail)
     cursor = Cursor(line=prompt_text.count("\n"), column=len(prompt_text.rpartition("\n")[2]))
     begin = prompt_text[: max(prompt_text.rfind(more["signature"]), 0)].count("\n")

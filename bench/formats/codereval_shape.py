@@ -18,7 +18,9 @@ from pydantic import Field
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside
 from ctxbench.bench.functions.types import Level
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 
 CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
 EXTENSION = "ctxbench"
@@ -138,13 +140,13 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
             return _of_results(row, where)
         if EXTENSION in row:
             listed = checked(_Listed, row, where=where, cure=CURE)
-            return _settled(dict(row), Language.PYTHON if listed.file_path else Language.JAVA)
+            return _settled(dict(row), PYTHON if listed.file_path else JAVA)
         if "_id" not in row and "file_content" not in row:
             what = "is none of CoderEval's: neither a task (_id, file_content), a prompt (question_id) nor a result"
             raise InputFault(f"the record {what}", where=where, cure="give the benchmark's own files")
         whole = checked(_Whole, row, where=where, cure=CURE)
         _check(whole)
-        return _settled(dict(row), Language.PYTHON if whole.file_path else Language.JAVA)
+        return _settled(dict(row), PYTHON if whole.file_path else JAVA)
 
 
 def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
@@ -152,7 +154,7 @@ def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
     if "method_name" in row or "project_name" in row:
         java = checked(_JavaResult, row, where=where, cure=CURE)
         record = {"_id": java.id, "name": java.method_name, "docstring": java.docstring}
-        return _settled(record | {"project": java.project_name, "level": java.code_level}, Language.JAVA)
+        return _settled(record | {"project": java.project_name, "level": java.code_level}, JAVA)
     python_result = checked(_PythonResult, row, where=where, cure=CURE)
     record = {
         "_id": python_result.id,
@@ -160,7 +162,7 @@ def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
         "docstring": python_result.docstring,
         "file_path": python_result.file_path,
     }
-    return _settled(record | {"project": python_result.project, "level": python_result.level}, Language.PYTHON)
+    return _settled(record | {"project": python_result.project, "level": python_result.level}, PYTHON)
 
 
 def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
@@ -168,7 +170,7 @@ def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
     if record["level"] not in {level.value for level in Level}:
         names = ", ".join(Level)
         raise Odd("level" if "file_path" in record else "level (code_level)", f"{record['level']!r} is none of {names}")
-    if language is Language.PYTHON and not inside("file_path", record["file_path"]).endswith(language.suffix):
+    if language == PYTHON and not inside("file_path", record["file_path"]).endswith(language.suffix):
         raise Odd("file_path", f"{record['file_path']!r} is no Python file")
     return RecordedTask(record, language)
 

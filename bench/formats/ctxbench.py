@@ -18,7 +18,6 @@ from ctxbench.bench import records as own
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.checking import Odd, explained, inside, language_of
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
-from ctxbench.bench.functions.mining import miner
 from ctxbench.bench.types import Kind, Reference, Sample
 
 SHAPE = (
@@ -91,7 +90,7 @@ def in_repository(task: Task, text: str) -> Task | None:
     sample, target, lines = task.sample, task.reference.target, text.split("\n")
     if sample.span is not None:
         start, end = sample.span
-        return task if miner(sample.language).lift(lines[start:end]).rstrip("\n") == target else None
+        return task if sample.language.miner().lift(lines[start:end]).rstrip("\n") == target else None
     if sample.cursor.line >= len(lines):
         return None
     behind = "\n".join(lines[sample.cursor.line :])[sample.cursor.column :]

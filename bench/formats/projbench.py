@@ -17,9 +17,9 @@ from pydantic import Field
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
-from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.languages.base import Language, Span
 from ctxbench.bench.projbench.repository import blanked
-from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Language, Reference, Sample, Use
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Reference, Sample, Use
 
 SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no`, `col` or `col_no`, and "

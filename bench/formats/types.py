@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from ctxbench.bench.types import Language, Reference, Sample
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Reference, Sample
 
 Row = tuple[str, Mapping[str, Any]]
 """Where it stands (``FILE:LINE``, or ``FILE: RECORDS[3]``), and the record."""

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from ctxbench.bench.functions.choose import TestRun
 from ctxbench.bench.functions.types import Candidate
@@ -17,7 +16,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.manifest_types import RepoManifest
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.testing.types import Suite
-from ctxbench.bench.types import Cursor, Language, Use
+from ctxbench.bench.types import Cursor, Use
 from ctxbench.sandbox.types import Sandbox
 
 Report = Callable[[str], None]
@@ -122,8 +121,3 @@ class Miner(Protocol):
     def mutants(self, text: str, most: int) -> tuple[str, ...]:
         """Return faulty versions of a function, as a reference has it: the best first, always the same."""
         ...
-
-
-def miner(language: Language) -> Miner:
-    """Return the miner of a language."""
-    return cast(Miner, importlib.import_module(f"ctxbench.bench.functions.{language.value}"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctxbench.bench import snapshot
 from ctxbench.bench.files import sha256
-from ctxbench.bench.functions.mining import Lock, Project, Report, miner
+from ctxbench.bench.functions.mining import Lock, Project, Report
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import explained
@@ -67,7 +67,7 @@ def prepare(
     read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
     project = Project(manifest=manifest, root=checkout.root, snapshot=read, home=home, lock=lock)
     with explained():
-        entry = _entry(project, checkout, miner(manifest.language).tests(project, report))
+        entry = _entry(project, checkout, manifest.language.miner().tests(project, report))
         suite = suite_of(home, provisional(manifest.name, entry, [], {}), manifest.name, sandbox)
         sandbox.prepare(suite.environment, report)
     return PreparedRepository(project, entry, suite)
@@ -88,7 +88,7 @@ def provisional(
 def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the set's manifest says of a repository before it is mined."""
     return {
-        "language": project.manifest.language.value,
+        "language": project.manifest.language,
         "license": project.manifest.license,
         "version": project.manifest.version,
         "source": checkout.source,

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Iterable
 
 import tree_sitter
 from tree_sitter import Node
 
-from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language, Span
 
-_STRINGS = frozenset({"string", "string_literal", "character_literal"})
+_STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
 @functools.cache
 def parser(language: Language) -> tree_sitter.Parser:
     """Return the parser of a language (one a process)."""
-    grammar = importlib.import_module(f"tree_sitter_{language.value}")
-    return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
+    return tree_sitter.Parser(tree_sitter.Language(language.grammar()))
 
 
 class Source:

@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
-from ctxbench.bench import asts
-from ctxbench.bench.languages import support
-from ctxbench.bench.languages.facts import FileFacts
+from ctxbench.bench.languages.base import FileFacts, Language
 from ctxbench.bench.processes import uninterrupted
 from ctxbench.bench.snapshot import Snapshot
-from ctxbench.bench.types import Language
 
 POOL_FROM = 3_000_000
 """Characters from which worker processes pay: below, starting them takes longer than the work."""
@@ -68,15 +65,11 @@ def _batches(snapshot: Snapshot) -> list[_Batch]:
 
 def _analyse(batch: _Batch) -> list[FileFacts]:
     _, language, files = batch
-    reader = support(language)
-    file_facts = [reader.analyse(path, text) for path, text in files]
-    if language is Language.PYTHON:
-        # The grammar also takes what only Python 2 did, and some that none does.
-        file_facts = [
-            replace(facts, broken=facts.broken or asts.parse(text) is None)
-            for facts, (_, text) in zip(file_facts, files, strict=True)
-        ]
-    return file_facts
+    return [
+        replace(facts, broken=facts.broken or not language.parses(text))
+        for path, text in files
+        for facts in (language.analyse(path, text),)
+    ]
 
 
 def _keep(batch: _Batch, facts: Sequence[FileFacts], facts_of: Mapping[str, dict[str, FileFacts]]) -> None:

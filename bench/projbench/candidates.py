@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
 
-from ctxbench.bench.languages.facts import FileFacts, InternalLoad, Span
+from ctxbench.bench.languages.base import FileFacts, InternalLoad, Span
 from ctxbench.bench.types import Use
 
 MIN_TOKENS = 4

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ctxbench.bench.languages import support
-from ctxbench.bench.languages.facts import FileFacts, Span
+from ctxbench.bench.languages.base import FileFacts, Span
 from ctxbench.bench.projbench.candidates import LineCandidate, candidates
 from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
 from ctxbench.bench.projbench.leaks import VerbatimIndex
@@ -45,7 +44,7 @@ def sample_repository(
     skipped: Counter[str] = Counter()
     drops: Counter[str] = Counter()
     line_candidates: list[LineCandidate] = []
-    loads = support(snapshot.language).resolve(facts)
+    loads = snapshot.language.resolve(facts)
     for path in snapshot.texts:
         reason = _reason(path, snapshot, facts[path], excluded)
         if reason:

@@ -19,10 +19,10 @@ from typing import Literal
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.spec import Spec, Value
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.types import Place
 from ctxbench.bench.windows import split_lines
 
 MOST_LINES = 5000
@@ -112,7 +112,7 @@ def _read(key: str, value: Value, default: int | bool, where: str) -> int | bool
 
 def _functions(path: str, text: str, language: Language) -> Iterator[Unit]:
     lines = text.split("\n")
-    for function in outline(text, language).functions:
+    for function in language.outline(text).functions:
         if function.has_body and not function.inside:
             start, end = function.lines
             place = Place(path=path, start=start, end=end)

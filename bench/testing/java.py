@@ -9,8 +9,8 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.languages.java import analyse
 from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.uses import analyse
 from ctxbench.bench.manifest_types import TestSuite
 from ctxbench.bench.testing import java_guest, java_text
 from ctxbench.bench.testing.java_judging import failing, judge

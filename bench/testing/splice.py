@@ -11,6 +11,7 @@ import re
 
 from ctxbench.bench import asts, encodings
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import declared_encoding
 from ctxbench.bench.testing.shifting import indentation, shift
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -94,7 +95,7 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 
 
 def _encoding(source: bytes) -> str:
-    return (encodings.of_python(source) or encodings.UTF8).removesuffix("-sig")
+    return (declared_encoding(source) or encodings.UTF8).removesuffix("-sig")
 
 
 def _newline(lines: list[str]) -> str:

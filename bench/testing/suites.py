@@ -9,12 +9,12 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.manifest_types import TestSuite
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing import tree as trees
 from ctxbench.bench.testing.python import PythonSuite
 from ctxbench.bench.testing.types import Suite
-from ctxbench.bench.types import Language
 from ctxbench.sandbox.types import Sandbox
 
 _TUPLES = ("requirements", "paths", "arguments", "deselect", "jars")
@@ -88,7 +88,7 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
             cure=f"remove that folder, then {cure}",
         )
     tests = _tests(suite_record, repo)
-    if entry.get("language") == Language.JAVA:
+    if entry.get("language") == JAVA:
         # Not imported above: its grammar is needed by Java sets only.
         from ctxbench.bench.testing.java import JavaSuite, layout  # noqa: PLC0415
         from ctxbench.bench.testing.java_build import built  # noqa: PLC0415

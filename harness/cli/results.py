@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ctxbench.bench import languages
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option
 
@@ -68,7 +69,6 @@ def import_files(
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
-    from ctxbench.bench.types import Language
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.imported.importing import import_results
     from ctxbench.harness.imported.matching import Labels
@@ -84,7 +84,7 @@ def import_files(
                 shape,
                 labels=Labels(strategy=strategy, generator=generator),
                 sample_set=sample_set,
-                language=None if language is None else Language(language),
+                language=None if language is None else languages.get(language),
                 progress=progress,
             ):
                 _say(summary)

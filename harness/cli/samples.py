@@ -103,7 +103,7 @@ def build(
     sets.folder(home, name)
     manifests = [manifest.load(repo) for repo in repos]
     if language is not None:
-        manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language.value == language]
+        manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
         if not manifests:
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
     if kind == "function":

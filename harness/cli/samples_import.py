@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctxbench.bench import formats
+from ctxbench.bench import formats, languages
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import home_option
 from ctxbench.harness.cli.progress import say
@@ -81,11 +81,10 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
     _check(shape, arguments)
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.types import Options
-    from ctxbench.bench.types import Language
 
     sets.folder(arguments["home"], name)
     options = Options(
-        language=Language(arguments["language"]) if arguments["language"] else None,
+        language=languages.get(arguments["language"]) if arguments["language"] else None,
         docstring=arguments["docstring"] or "raw",
         revision=arguments["revision"],
         split=arguments["split"],

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.types import Language, Place, Use
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Place, Use
 from ctxbench.harness.metrics import identifiers
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 

@@ -15,8 +15,8 @@ from typing import Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language
 from ctxbench.harness.bits import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ctxbench.bench.languages.members import ProjectNames, ProjectReading, project
+from ctxbench.bench.languages.base import ProjectNames, ProjectReading
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample
 from ctxbench.harness.diagnostics import context
@@ -85,7 +85,7 @@ class Diagnostics:
         if name not in self._repositories:
             snapshot = self._snapshots().get(name)
             self._repositories[name] = (
-                _Repository(snapshot, project(snapshot.language, snapshot.texts)) if snapshot is not None else None
+                _Repository(snapshot, snapshot.language.project(snapshot.texts)) if snapshot is not None else None
             )
         return self._repositories[name]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Coder, Generator, Request, Response, Sampling
 from ctxbench.harness.generators.fim import Infilling
 from ctxbench.harness.generators.fitting import Windowed
@@ -101,4 +101,4 @@ def _middle(generator: Generator) -> str:
 
 def _request(number: int) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=_PROMPT.format(number=number)),))
-    return Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=_TOKENS))
+    return Request(prompt=prompt, language=PYTHON, sampling=Sampling(max_tokens=_TOKENS))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Kind
 from ctxbench.strategies.api import Prompt
 
 MOST_TOKENS = 100_000_000

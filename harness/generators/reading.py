@@ -8,7 +8,7 @@ it grows by the same amount with every repetition of a piece of code, and the re
 from __future__ import annotations
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
@@ -64,7 +64,7 @@ def _read(generator: Generator, times: int) -> Response:
     """Return the answer to so many repetitions, with the number of tokens that the service reports."""
     # A block of plain text: this side puts nothing around it.
     prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
-    request = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=16))
+    request = Request(prompt=prompt, language=PYTHON, sampling=Sampling(max_tokens=16))
     [response] = generator.generate([request])
     if isinstance(response, MachineFault):
         raise response

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.formats.types import Table
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language
 from ctxbench.harness import imported
 from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.attempt import Progress

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import dump_line, sha256
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.bench.types import Kind, Reference, Sample
 from ctxbench.harness.imported.types import PredictionFormat, RecordedAnswer, RecordedSample
 from ctxbench.harness.tasklines import task_lines
 

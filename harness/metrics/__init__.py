@@ -6,8 +6,8 @@ from two published scorers. Scores of different profiles are never compared.
 
 from __future__ import annotations
 
+from ctxbench.bench import languages
 from ctxbench.bench.errors import UnknownName
-from ctxbench.bench.types import Language
 from ctxbench.harness.metrics import context
 from ctxbench.harness.metrics.aggregate import aggregate
 from ctxbench.harness.metrics.passk import mean_pass_at_k, pass_at_k
@@ -52,8 +52,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
     Raises:
         UnknownName: if there is no such profile or language.
     """
-    if language not in tuple(Language):
-        raise UnknownName("language", language, tuple(Language))
+    languages.get(language)
     return load(profile).score(str(language), prompt, prediction, ground_truth)
 
 

@@ -9,8 +9,8 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.types import Language, Query
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Query
 from ctxbench.strategies.drafts import FENCED
 from ctxbench.strategies.icl.source import bare
 
@@ -69,7 +69,7 @@ def _declaration(lines: list[str], name: str) -> int | None:
 def _function(code: str, name: str, indent: str) -> str | None:
     """Return the last function of that name in the code, in the indentation of the file."""
     lines = code.split("\n")
-    functions = outline(code, Language.PYTHON).functions
+    functions = PYTHON.outline(code).functions
     definitions = [function for function in functions if function.name == name and function.has_body]
     at = definitions[-1].head if definitions else _declaration(lines, name)
     if at is None:

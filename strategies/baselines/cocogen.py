@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Kind, Language, Query
+from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.baselines import cocogen_prompts as prompts
 from ctxbench.strategies.baselines.answer import DraftedFile, placed
@@ -31,7 +32,7 @@ def python_only(query: Query, name: str) -> None:
     Raises:
         InputFault: if the query is not of Python.
     """
-    if query.language is not Language.PYTHON:
+    if query.language != PYTHON:
         raise InputFault(f"{name} is for Python", where=query.id, cure="choose Python samples or another strategy")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ctxbench.bench.languages.members import ProjectNames, project
+from ctxbench.bench.languages.base import ProjectNames
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query
 from ctxbench.strategies.baselines.answer import DraftedFile
@@ -137,7 +137,7 @@ class Checker:
     def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
         """Yield the names of the project that the function reads and the project does not define."""
         if self._project is None:
-            self._project = project(self._query.language, RepositoryFiles(self._repo))
+            self._project = self._query.language.project(RepositoryFiles(self._repo))
         for reading in self._project.readings(self._query.path, draft.text):
             if not reading.known and draft.start <= reading.line < draft.end:
                 owner, _, member = reading.name.rpartition(".")

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.baselines.left import last_tokens, left_block, left_flags
@@ -158,7 +160,7 @@ def _code(text: str, sign: str) -> str:
 
 
 def _sign(language: Language) -> str:
-    return "#" if language is Language.PYTHON else "//"
+    return "#" if language == PYTHON else "//"
 
 
 def _text(text: str) -> Block:

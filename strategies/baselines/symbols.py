@@ -7,10 +7,11 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.outline import Function, outline
+from ctxbench.bench.languages.base import Function
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.types import Place
 from ctxbench.strategies.api import Block, BlockKind
 
 
@@ -66,7 +67,7 @@ class Symbols:
             text = self._repo.read(path)
             if not word.search(text):
                 continue
-            file_outline = outline(text, Language.PYTHON)
+            file_outline = PYTHON.outline(text)
             for type_outline in file_outline.types:
                 if type_outline.name == name:
                     place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
@@ -85,7 +86,7 @@ class Symbols:
 
     def _like(self, text: str, most: int) -> Iterator[Symbol]:
         for hit in self._repo.search(text, unit="function", ranker=self._encoder, top=most):
-            functions = outline(textwrap.dedent(hit.text), Language.PYTHON).functions
+            functions = PYTHON.outline(textwrap.dedent(hit.text)).functions
             if functions:
                 *owners, _ = hit.name.split(".")
                 header = " ".join(functions[0].header.split())

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import textwrap
 
-from ctxbench.bench.languages.outline import Function
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Function
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.icl.source import SourceFile
 
@@ -33,12 +33,12 @@ def ask(file: SourceFile) -> Prompt:
 
 def plain(file: SourceFile) -> str:
     """Return signatures and docstrings of a file's functions, for a model that cannot describe them."""
-    signature = _python if file.language is Language.PYTHON else _java
+    signature = _python if file.language == PYTHON else _java
     parts: list[str] = []
     types: tuple[str, ...] = ()
     for function in file.functions:
         headers = tuple(type_outline.header for type_outline in function.types)
-        mark = ":" if file.language is Language.PYTHON else " {"
+        mark = ":" if file.language == PYTHON else " {"
         if headers != types:
             parts += [f"{'    ' * depth}{header}{mark}" for depth, header in enumerate(headers)]
         types = headers

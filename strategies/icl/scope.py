@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ctxbench.bench.languages.outline import Function
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Function, Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.strategies.icl.file_lines import FileLines
 from ctxbench.strategies.icl.source import SourceFile
 
-_MARKS = {Language.PYTHON: ("#",), Language.JAVA: ("//",)}
+_MARKS = {PYTHON: ("#",), JAVA: ("//",)}
 
 
 def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = True) -> FileLines:
@@ -29,7 +30,7 @@ def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = Tru
     dropped = {
         number
         for function in file.functions
-        if function.name not in names and not (file.language is Language.JAVA and _holds_type(function))
+        if function.name not in names and not (file.language == JAVA and _holds_type(function))
         for number in range(*function.lines)
     }
     if strip_license:
@@ -67,7 +68,7 @@ def _license_end(lines: tuple[str, ...], language: Language) -> int:
 
 def _comment(lines: tuple[str, ...], start: int, language: Language) -> int:
     """Return how many lines the comment that begins there has; 0 if none does."""
-    if language is Language.JAVA and lines[start].lstrip().startswith("/*"):
+    if language == JAVA and lines[start].lstrip().startswith("/*"):
         end = next((at for at in range(start, len(lines)) if "*/" in lines[at]), len(lines) - 1)
         return end - start + 1
     end = start

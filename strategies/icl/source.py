@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.outline import Function, Outline, outline
+from ctxbench.bench.languages.base import Function, Language, Outline
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Query
+from ctxbench.bench.types import Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.icl.file_lines import FileLines
 
@@ -40,7 +41,7 @@ def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
     """Return a file of the repository; of the target file what the Infile strategies show (paper: Infile)."""
     text = repo.read(path)
     if path != query.path:
-        return SourceFile(path, repo.language, FileLines.whole(text), outline(text, repo.language))
+        return SourceFile(path, repo.language, FileLines.whole(text), repo.language.outline(text))
     return without_target(text, query)
 
 
@@ -54,7 +55,7 @@ def without_target(text: str, query: Query) -> SourceFile:
         query: the sample's query.
     """
     if query.name is None:
-        return SourceFile(query.path, query.language, FileLines.whole(text), outline(text, query.language))
+        return SourceFile(query.path, query.language, FileLines.whole(text), query.language.outline(text))
     after = query.suffix or ""
     before = text[: len(text) - len(after)] if after and text.endswith(after) else text
     after = text[len(before) :]
@@ -62,14 +63,14 @@ def without_target(text: str, query: Query) -> SourceFile:
     span, exact = None, True
     for broken in (False, True):
         for stub in _stubs(before, query.language, name):
-            parsed = outline(f"{before}{stub}{after}", query.language)
+            parsed = query.language.outline(f"{before}{stub}{after}")
             span = span or _span_of_target(parsed, name, before, stub) if parsed.broken is broken else span
         if span is not None:
             break
     if span is None:
         span, exact = _guessed(before, name), False
     lines = FileLines.whole(text).without(range(*span))
-    return SourceFile(query.path, query.language, lines, outline(lines.text, query.language), exact)
+    return SourceFile(query.path, query.language, lines, query.language.outline(lines.text), exact)
 
 
 def bare(name: str) -> str:
@@ -80,7 +81,7 @@ def bare(name: str) -> str:
 def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
     """Give texts that may make a function of its head."""
     yield ""
-    if language is Language.JAVA:
+    if language == JAVA:
         yield "}\n"
         return
     line = split_lines(before)[_declaration(before, name)] if before else ""

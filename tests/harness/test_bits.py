@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Language, Reference
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Reference
 from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.bits import Bits, Pricer
 from ctxbench.harness.store import Store, open_store

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ctxbench.bench.functions.java.definitions import TYPES, within
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.types import Cursor
 
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
@@ -55,7 +56,7 @@ def clock_blocks(text: str) -> tuple[Cursor, ...]:
     """
     if not _WORTH_PARSING.search(text):
         return ()
-    source = Source(text, Language.JAVA)
+    source = Source(text, JAVA)
     if source.root.has_error:
         return ()
     blocks = {

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.types import Level
-from ctxbench.bench.languages.facts import InternalLoad
+from ctxbench.bench.languages.base import InternalLoad
 from ctxbench.bench.languages.java.facts import METHOD, JavaImport
 from ctxbench.bench.languages.java.reader import JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes

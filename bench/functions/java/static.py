@@ -10,13 +10,12 @@ from ctxbench.bench.functions.java.definitions import Definition, Definitions, d
 from ctxbench.bench.functions.java.levels import FileNames
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.static import ListedFunction, Static, unique
-from ctxbench.bench.languages import java as reader
-from ctxbench.bench.languages.facts import FileFacts
+from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import JavaFile
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
-from ctxbench.bench.types import Language
 
 
 def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:
@@ -31,7 +30,7 @@ def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:
         if reason:
             left_out[reason] += 1
             continue
-        source = Source(text, Language.JAVA)
+        source = Source(text, JAVA)
         if source.root.has_error:
             left_out["syntax_error"] += 1
         else:
@@ -61,8 +60,8 @@ def _reason(path: str, text: str, project: Project, hidden: tuple[str, ...], mai
 def _functions(
     texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions]]
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
-    facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
-    loads = reader.resolve(facts)
+    facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
+    loads = JAVA.resolve(facts)
     types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
     bodies = sum((definitions.bodies for _, definitions in read_files.values()), Counter[str]())
     drops = sum((definitions.drops for _, definitions in read_files.values()), Counter[str]())

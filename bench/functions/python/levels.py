@@ -17,12 +17,13 @@ from collections.abc import Iterable, Iterator
 
 from ctxbench.bench.functions.python.definitions import Definition
 from ctxbench.bench.functions.types import Level
-from ctxbench.bench.languages.facts import InternalLoad
+from ctxbench.bench.languages.base import InternalLoad
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language, Use
+from ctxbench.bench.types import Use
 
 _ORDER = tuple(Level)
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
@@ -42,7 +43,7 @@ class FileNames:
             index: the project's modules.
         """
         self._path, self._index = path, index
-        self._reader = Reader(Source(text, Language.PYTHON))
+        self._reader = Reader(Source(text, PYTHON))
         self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
 
     def needs(self, function: Definition) -> tuple[Level, tuple[Use, ...]]:

@@ -11,8 +11,8 @@ from ctxbench.bench.functions.mining import Project, Spot
 from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions, parse
 from ctxbench.bench.functions.python.levels import FileNames
 from ctxbench.bench.functions.static import ListedFunction, Static, unique
-from ctxbench.bench.languages import python as reader
-from ctxbench.bench.languages.facts import FileFacts
+from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.testing.tree import ADDED
@@ -74,8 +74,8 @@ def uses_of(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
 
 
 def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
-    facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
-    loads = reader.resolve(facts)
+    facts: dict[str, FileFacts] = {path: PYTHON.analyse(path, text) for path, text in texts.items()}
+    loads = PYTHON.resolve(facts)
     index = ModuleIndex(texts, [])
     return functools.cache(lambda path: FileNames(path, texts[path], loads[path], index))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.hf import files, pricing
 from ctxbench.harness.generators.hf.choosing import chooser

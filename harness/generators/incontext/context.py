@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.frame import OPENERS, Frame, advance
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
 from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSource

@@ -16,8 +16,9 @@ from typing import NamedTuple, TypeVar
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.processes import uninterrupted
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.incontext.body import complete_body
 from ctxbench.harness.generators.incontext.decode import complete

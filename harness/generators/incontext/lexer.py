@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.grammar import GROUP_CLASS, KEYWORDS, OPERATOR_CLASS, PATTERN, TokenClass
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ctxbench.bench.doubles import exp, total
 from ctxbench.bench.elementary import exp2, log2
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext import features, spacing
 from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex

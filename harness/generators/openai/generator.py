@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.openai import counting, pricing, replies, wire

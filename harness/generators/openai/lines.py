@@ -6,12 +6,14 @@ code explains it.
 
 from __future__ import annotations
 
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request
 from ctxbench.strategies.api import BlockKind
 
 END = "\n"
-_LANGUAGES = {Language.PYTHON: "Python", Language.JAVA: "Java"}
+_LANGUAGES = {PYTHON: "Python", JAVA: "Java"}
 _OPEN = "<output_start>"
 _CLOSE = ("<output_end>", "</output_end>", "</output_start>")
 _MESSAGE = """\

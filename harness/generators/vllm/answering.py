@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.hf import files, pricing
 from ctxbench.harness.generators.hf.local import Local

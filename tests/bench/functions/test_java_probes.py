@@ -12,10 +12,11 @@ from ctxbench.bench.functions.java.covering import Ran, cover, merged
 from ctxbench.bench.functions.java.probes import numbered, probed
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.manifest_types import RepoManifest, TestSuite
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.testing.java import Build, JavaSuite, layout
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Outcome
 from tests.helpers.java_shop import TREE
@@ -57,8 +58,8 @@ def test_what_takes_too_long_can_be_deselected(tmp_path: Path) -> None:
     jar = io.BytesIO()
     zipfile.ZipFile(jar, "w").close()
     suite = JavaSuite(tests, layout(tests, TREE), TREE, Build(main=jar.getvalue(), test=b"", tools=b"", dropped=()))
-    manifest = RepoManifest(name="shop", language=Language.JAVA, license="MIT", version="1", sources=(), tests=tests)
-    snapshot = Snapshot(name="shop", language=Language.JAVA, digest="", texts={}, dropped={})
+    manifest = RepoManifest(name="shop", language=JAVA, license="MIT", version="1", sources=(), tests=tests)
+    snapshot = Snapshot(name="shop", language=JAVA, digest="", texts={}, dropped={})
     project = Project(manifest=manifest, root=tmp_path, snapshot=snapshot, home=Home(tmp_path), lock=lambda *_: ())
     sandbox = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
     with pytest.raises(InputFault, match="take longer than 1800 s; name the test files that .* under deselect"):

@@ -2,12 +2,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.harness.generators.incontext.frame import Frame, advance
 from ctxbench.harness.generators.incontext.lexer import TokenClass, classify, join, lex, words
 from ctxbench.harness.generators.incontext.spacing import expected
 
-PYTHON, JAVA = Language.PYTHON, Language.JAVA
+PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 
 SAMPLES = [
     (PYTHON, "def f(a, *b, **c) -> int:\n    return a[1:-1] @ b\n\n\n"),

@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.harness.generators.incontext.lexer import join, lex
 from ctxbench.harness.generators.incontext.signatures import call_forms
 from ctxbench.harness.generators.incontext.source import PromptRegion, clean, read
@@ -11,7 +13,7 @@ from ctxbench.strategies.similar import render
 from tests.helpers.incontext import api, prompt, similar
 from tests.helpers.samples import make_query
 
-PYTHON, JAVA = Language.PYTHON, Language.JAVA
+PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 
 
 def texts(shown: Prompt, region: PromptRegion, language: Language = PYTHON) -> list[str]:
