@@ -2,6 +2,8 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
+# Containers often set it. Without bytecode every process that the tests start would compile ctxbench again, for a second.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help quickstart dashboard test unit lint docs bench engine setup setup-dev clean
 
@@ -13,7 +15,7 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 
 test: lint engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
 	$(BIN)/pytest -n auto -m "not slow and not network"
-	$(BIN)/pytest -n 2 --dist loadfile -m "slow or network"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or network"
 
 unit: setup-dev ## Unit tests only: no network, under two minutes
 	$(BIN)/pytest -n auto -m "not slow and not network"

@@ -12,7 +12,7 @@ LOCK = threading.Lock()
 """Held while a tree is built; to be held by whoever imports, beside other threads, a library that builds some."""
 
 
-def parse(text: str) -> ast.Module | None:
+def parse(text: str | bytes) -> ast.Module | None:
     """Return the syntax tree of a text, None if this Python cannot read it."""
     with LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes and the like are the text's own

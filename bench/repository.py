@@ -15,11 +15,10 @@ from typing import Protocol
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.retrieval import IndexedFiles, Retrieval
-from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.retrieval.types import Hit, VisibleTarget
 from ctxbench.bench.types import Query
-from ctxbench.bench.visible_target import visible_target
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
 
 _MAX_TOP = 10_000
@@ -114,7 +113,7 @@ class View:
         retrieval: Retrieval | None = None,
     ) -> None:
         """Make a view; see `view` for the arguments."""
-        target = visible_target(texts.get(query.path), query, masked)
+        target = _visible_target(texts.get(query.path), query, masked)
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
             # Another index for other files: nothing counted over hidden ones may reach a score.
@@ -167,6 +166,47 @@ class View:
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is, in their order."""
         return self._retrieval.similarity(text, candidates, ranker=ranker)
+
+
+def _visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
+    """Return what a view shows of a query's target file.
+
+    Args:
+        whole: the file in the snapshot; None if there is none.
+        query: the sample's query.
+        masked: line spans ``[start, end)`` of the file that are blanked.
+    """
+    text, trusted = _visible_text(whole, query, masked)
+    return VisibleTarget(
+        path=query.path,
+        text=text,
+        cut=len(text) - len(query.suffix or ""),
+        context_start=query.context_start if trusted else 0,
+        trusted=trusted,
+    )
+
+
+def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
+    stored = query.prefix
+    if query.suffix:
+        # A cursor behind an indentation leaves it dangling once the body is gone.
+        stored = query.prefix.rstrip(" \t") + query.suffix
+    if whole is None:
+        return stored, False
+    lines = whole.split("\n")[: query.cursor.line + 1]
+    for start, end in masked:
+        for line in range(max(start, 0), min(end, len(lines))):
+            lines[line] = ""
+    if len(lines) != query.cursor.line + 1 or len(lines[-1]) < query.cursor.column:
+        return stored, False
+    lines[-1] = lines[-1][: query.cursor.column]
+    text = "\n".join(lines)
+    # An imported sample may store only the last part of the file.
+    if text != query.prefix and not (query.prefix and text.endswith(query.prefix)):
+        return stored, False
+    if query.suffix and not whole.endswith(query.suffix):
+        return stored, False
+    return (text.rstrip(" \t") + query.suffix if query.suffix else text), True
 
 
 def _check(key: str, value: object, most: int) -> None:

@@ -7,26 +7,37 @@ or the machine: building it again gives the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import languages, records, snapshot
-from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench import records
+from ctxbench.bench.errors import CtxbenchError, InputFault, UnknownName
 from ctxbench.bench.files import explained, parse_json, read_text, sha256, sha256_file, write_atomic, write_jsonl
 from ctxbench.bench.home import Home
-from ctxbench.bench.snapshot import Snapshot
-from ctxbench.bench.types import Reference, Sample
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.types import Kind, Reference, Sample
 
 FORMAT = 1
 """Version of the files' layout."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_PARSERS = ("tree-sitter", "tree-sitter-java", "tree-sitter-python")
 SAMPLES, REFERENCES, _MANIFEST = "samples.jsonl", "references.jsonl", "manifest.json"
+_ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
+"""The beginning of every record of a built set."""
+_MOST_FILES = 8
+"""Files whose records are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +167,16 @@ def load(home: Home, name: str) -> SampleSet:
     _check_pairs(place, samples, references)
     for file in (SAMPLES, REFERENCES):
         if sha256_file(place / file) != manifest["files"][file]:
-            raise InputFault(
-                "was changed after it was built: its sha256 is not the manifest's",
-                where=str(place / file),
-                cure="build the set again with --force, or keep your own version under another name",
-            )
+            raise _changed(place / file)
     return SampleSet(name, digest_of(manifest["files"]), samples, references, manifest)
+
+
+def _changed(file: Path) -> InputFault:
+    return InputFault(
+        "was changed after it was built: its sha256 is not the manifest's",
+        where=str(file),
+        cure="build the set again with --force, or keep your own version under another name",
+    )
 
 
 def digest_of(files: Mapping[str, str]) -> str:
@@ -226,7 +241,7 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
         repository = snapshot.load(
             name,
             root,
-            languages.get(entry["language"]),
+            Language(entry["language"]),
             entry.get("source_dir", ""),
             hygiene=entry.get("hygiene", True),
             # Sets that do not say were built when everything was read as UTF-8, or from copies that are.
@@ -240,3 +255,153 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
             )
         loaded[name] = repository
     return loaded
+
+
+def account(
+    kind: Kind, repositories: Mapping[str, Mapping[str, Any]], totals: Sequence[str], *, seed: int, per_repo: int
+) -> dict[str, Any]:
+    """Return the manifest of a set that is built here.
+
+    Args:
+        kind: of its samples.
+        repositories: name -> what was read, dropped and kept.
+        totals: keys of `repositories`' entries to add up.
+        seed: of every draw.
+        per_repo: most samples a repository.
+    """
+    return {
+        "ctxbench": version("ctxbench"),
+        "python": platform.python_version(),
+        "parsers": {name: version(name) for name in _PARSERS},
+        "kind": kind.value,
+        "seed": seed,
+        "per_repo": per_repo,
+        "repositories": dict(repositories),
+        "totals": {key: sum(entry[key] for entry in repositories.values()) for key in totals},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredTask:
+    """The task that a sample sets, and its answer."""
+
+    prefix: str
+    """The target file up to the cursor, as strategies see it."""
+    signature: str
+    docstring: str
+    target: str
+    """The answer, as of `bench.types.Reference`."""
+    tests: tuple[str, ...]
+    original_import: str
+    """The lines that were masked, if any."""
+    has_answer: bool
+    """Whether there is an answer: some benchmarks' tasks come with their tests alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    state: tuple[int, int]
+    """Size and time of the last change, in nanoseconds."""
+    digest: str
+    starts: Mapping[str, int] = field(repr=False)
+
+
+class Answers:
+    """The sample sets of a home folder, looked into a record at a time. Safe to use from many threads.
+
+    A set's two files are read once: their digests are checked, and the place where each record begins is remembered
+    for as long as the files stay unchanged. After that a record is one seek.
+    """
+
+    def __init__(self, home: Home) -> None:
+        """Read nothing yet."""
+        self._home = home
+        self._files: dict[Path, _Index] = {}
+        self._lock = threading.Lock()
+
+    def find(self, name: str, digest: str, sample: str) -> AnsweredTask | None:
+        """Return a sample with its answer; None if no set of that digest holds it here.
+
+        Args:
+            name: the set's, which is looked for first.
+            digest: of the set; a set of that name with another digest is another set.
+            sample: the sample's id.
+
+        Raises:
+            InputFault: if the set is here but was changed after it was built, or cannot be read.
+        """
+        manifest = self._manifest(name, digest)
+        if manifest is None:
+            return None
+        place, files = manifest
+        task, answer = (self._record(place / file, files[file], sample) for file in (SAMPLES, REFERENCES))
+        return None if task is None or answer is None else _task(task, answer)
+
+    def _manifest(self, name: str, digest: str) -> tuple[Path, Mapping[str, str]] | None:
+
+        for set_name in sorted(names(self._home), key=lambda other: (other != name, other)):
+            place = folder(self._home, set_name)
+            try:
+                files = manifest_of(self._home, set_name)["files"]
+            except CtxbenchError:
+                # A folder that is no readable set holds no answer; `ctxbench samples show` says what is wrong with it.
+                continue
+            if digest_of(files) == digest:
+                return place, files
+        return None
+
+    def _record(self, file: Path, digest: str, sample: str) -> dict[str, Any] | None:
+        index = self._index(file)
+        if index.digest != digest:
+            raise _changed(file)
+        start = index.starts.get(sample)
+        if start is None:
+            return None
+        with explained(file), file.open("rb") as handle:
+            handle.seek(start)
+            record: dict[str, Any] = json.loads(handle.readline())
+        return record
+
+    def _index(self, file: Path) -> _Index:
+        with self._lock, explained(file):
+            status = file.stat()
+            state = status.st_size, status.st_mtime_ns
+            index = self._files.pop(file, None)
+            # The file used last stands last.
+            self._files[file] = index if index is not None and index.state == state else _read(file, state)
+            while len(self._files) > _MOST_FILES:
+                del self._files[next(iter(self._files))]
+            return self._files[file]
+
+
+def _read(file: Path, state: tuple[int, int]) -> _Index:
+    digest, starts, at = hashlib.sha256(), dict[str, int](), 0
+    with file.open("rb") as handle:
+        for line in handle:
+            digest.update(line)
+            if line.strip():
+                starts.setdefault(_id_of(line, file), at)
+            at += len(line)
+    return _Index(state, digest.hexdigest(), starts)
+
+
+def _id_of(line: bytes, file: Path) -> str:
+    match = _ID.match(line)
+    try:
+        return str(json.loads(match[1]) if match else json.loads(line)["id"])
+    except (ValueError, LookupError, TypeError):
+        raise InputFault(
+            "holds a line that is no record", where=str(file), cure="build the set again with --force"
+        ) from None
+
+
+def _task(sample: Mapping[str, Any], reference: Mapping[str, Any]) -> AnsweredTask:
+    return AnsweredTask(
+        prefix=sample["prefix"],
+        signature=sample.get("signature") or "",
+        docstring=sample.get("docstring") or "",
+        target=reference["target"],
+        tests=tuple(reference.get("tests") or ()),
+        original_import=reference.get("original_import") or "",
+        has_answer=not (reference.get("fields") or {}).get("no_reference"),
+    )

@@ -18,13 +18,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from ctxbench.bench import checkout, manifest, snapshot
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import parser
 from ctxbench.bench.projbench.build import build_samples
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories import checkout, manifest, snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 
 T = TypeVar("T")
 LINES = 25_000

@@ -31,7 +31,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import run
+from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Prompt
 from tests.helpers.sets import make_set

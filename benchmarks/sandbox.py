@@ -68,11 +68,11 @@ def main() -> None:
 
 def _base() -> str:
     """Return a name of the image that boxes are built on here."""
-    from ctxbench.sandbox.docker import bases
+    from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
 
     with connected() as client:
-        image = bases.get(client, os.environ.get("CTXBENCH_BASE_IMAGE") or bases.OFFICIAL, print)
+        image = images.base_id(client, os.environ.get("CTXBENCH_BASE_IMAGE") or images.OFFICIAL, print)
         return str(client.api.inspect_image(image)["RepoTags"][0])
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import Store
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 
 PAGE_METRICS = {
     "ctxbench": ("em", "es", "id_em", "id_f1", "id_precision", "id_recall"),

@@ -18,9 +18,10 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.results import RunTable
-from ctxbench.harness.store import Store, queries
-from ctxbench.harness.store.reading import exists, open_reader, version, which
+from ctxbench.harness.store import Store
+from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")
 Marked: TypeAlias = Literal["exclude", "include"]
@@ -138,7 +139,7 @@ def tables(
         # The same runs: read and held once for every page.
         generator = None
     own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
-    selection = queries.RunFilter(samples=own, digest=matching[0].digest, language=language, generator=generator)
+    selection = RunFilter(samples=own, digest=matching[0].digest, language=language, generator=generator)
     return list(_tables((database(), stamp()), matching[0].name, selection, profile, marked))
 
 
@@ -146,11 +147,11 @@ def tables(
 def _tables(
     key: tuple[str, str],  # noqa: ARG001 - the key is Streamlit's
     name: str,
-    selection: queries.RunFilter,
+    selection: RunFilter,
     profile: str,
     marked: Marked,
 ) -> tuple[RunTable, ...]:
-    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, selection=selection))
+    return tuple(run_tables(store(), samples=name, profile=profile, marked=marked, selection=selection))
 
 
 def board(

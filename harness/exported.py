@@ -15,9 +15,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.extract import body
-from ctxbench.harness.extract.head import head_of
+from ctxbench.harness.extract.parts import head_of
 from ctxbench.harness.imported.infercom import first_line
-from ctxbench.harness.store.completions import Completed
+from ctxbench.harness.store.runs import Completed
 from ctxbench.harness.tasklines import task_lines
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder")

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from ctxbench.bench import checkout, manifest, samples
+from ctxbench.bench import samples
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.functions import build as functions
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
 from ctxbench.bench.projbench.build import build
+from ctxbench.bench.repositories import checkout, manifest
+from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox

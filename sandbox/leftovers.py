@@ -2,7 +2,7 @@
 
 Everything of ours can be told to be abandoned:
 
-- boxes that are containers carry a label that names their process and its start (`sandbox.owners`);
+- boxes that are containers carry a label that names their process and its start (`sandbox.ownership`);
 - so do control groups, in their name;
 - scratch folders are locked by their process for as long as it lives;
 - other half-written folders and files (``.*.part``, ``.*.old``) are abandoned if no process that may write
@@ -26,8 +26,7 @@ from typing import Any
 from ctxbench.sandbox.bubblewrap import cgroups
 from ctxbench.sandbox.docker.engine import connected, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
-from ctxbench.sandbox.folders import LOCKED, abandoned
-from ctxbench.sandbox.owners import alive
+from ctxbench.sandbox.ownership import LOCKED, abandoned, alive
 
 _SCRATCH = ("ctxbench-cells-*", "ctxbench-box-*")
 _HALF = (".part", ".old")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from ctxbench.sandbox.box import Box
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest import frames
-from ctxbench.sandbox.types import Call, Check, Command, Ended, Environment, Job, Limits, Outcome
+from ctxbench.sandbox.types import Box, Call, Check, Command, Ended, Environment, Job, Limits, Outcome
 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
@@ -120,6 +122,21 @@ class Link:
             raise SandboxUnavailable(
                 str(answer["fault"]), where="the environment", cure="mend what its image is made from"
             )
+
+
+@functools.cache
+def guest_files() -> Mapping[str, bytes]:
+    """Return the guest's files, as every box has them, by their paths in the folder of libraries.
+
+    Read once: a guest that is edited while a process runs would not fit what that process has imported.
+    """
+    root = Path(__file__).resolve().parent
+    paths = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
+    return {
+        f"sandbox/{path.relative_to(root).as_posix()}": path.read_bytes()
+        for path in paths
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 def tree_frame(environment: Environment) -> bytes:

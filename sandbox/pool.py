@@ -9,14 +9,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ctxbench.sandbox.box import Launcher
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import Link, job_frame, tree_frame
-from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
+from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, Limits, Outcome, Pool
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
@@ -74,21 +73,7 @@ class BoxPool:
         """
         job_frame(job)
         with self._slots:
-            for pause in _PAUSES:
-                time.sleep(pause)
-                try:
-                    return self._try(job, fresh=pause > 0)
-                except SandboxLost as lost:
-                    reason = lost
-            began = time.monotonic()
-            if self._machine_works():
-                return Outcome(ended=Ended.WRECKED, output=str(reason), seconds=time.monotonic() - began)
-            raise reason
-
-    def _machine_works(self) -> bool:
-        with contextlib.suppress(SandboxLost):
-            return self._try(_PROBE, fresh=True).exit_code == 0
-        return False
+            return tried(lambda fresh: self._try(job, fresh=fresh), lambda: self._try(_PROBE, fresh=True))
 
     def _try(self, job: Job, *, fresh: bool) -> Outcome:
         link = self._take(fresh=fresh)
@@ -199,6 +184,29 @@ class BoxPool:
             stack.callback(self._workers.shutdown, wait=True, cancel_futures=True)
             for link in links:
                 stack.callback(link.end)
+
+
+def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
+    """Return a job's outcome, from its first box that is not lost: WRECKED where all are, on a machine that works.
+
+    Args:
+        run: runs the job; says whether it needs a box that nothing ran in before, which each try but the first does.
+        probe: runs a trivial job that exits with 0.
+
+    Raises:
+        SandboxLost: if three boxes were lost under it, and the trivial job's box too.
+    """
+    for pause in _PAUSES:
+        time.sleep(pause)
+        try:
+            return run(pause > 0)
+        except SandboxLost as lost:
+            reason = lost
+    began = time.monotonic()
+    with contextlib.suppress(SandboxLost):
+        if probe().exit_code == 0:
+            return Outcome(ended=Ended.WRECKED, output=str(reason), seconds=time.monotonic() - began)
+    raise reason
 
 
 @contextlib.contextmanager

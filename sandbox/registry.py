@@ -112,6 +112,6 @@ def runtime_fault(name: str) -> SandboxError | None:
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:
     """Return why no box can be started under bubblewrap; None if one was."""
-    from ctxbench.sandbox.bubblewrap.backend import available  # noqa: PLC0415 - not needed where Docker is
+    from ctxbench.sandbox.bubblewrap import available  # noqa: PLC0415 - not needed where Docker is
 
     return available(cache)

@@ -17,8 +17,8 @@ sys.path.insert(0, str(ROOT))
 
 from ctxbench.bench.home import Home  # noqa: E402
 from ctxbench.dashboard.app import PAGES  # noqa: E402
-from ctxbench.harness.store import queries  # noqa: E402
-from ctxbench.harness.store.reading import open_reader  # noqa: E402
+from ctxbench.harness.store.runs import stored_runs  # noqa: E402
+from ctxbench.harness.store.store import open_reader  # noqa: E402
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
 
 OUT = ROOT / "docs" / "screenshots"
@@ -50,7 +50,7 @@ def take(
 def disagreement(home: Path) -> dict[str, str]:
     """Return the view of the samples page that shows where two strategies differ, if the database has both."""
     with open_reader(Home(home).database) as store:
-        runs = {run.strategy: run.id for run in queries.runs(store) if run.samples == "quickstart" and not run.limit}
+        runs = {run.strategy: run.id for run in stored_runs(store) if run.samples == "quickstart" and not run.limit}
     if not {"lc.repocoder", "lc.infile"} <= runs.keys():
         return {}
     both = {"run": runs["lc.repocoder"], "other": runs["lc.infile"]}

@@ -22,7 +22,7 @@ import ctxbench
 from ctxbench.bench import samples
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import Cells, InlineCells
-from ctxbench.harness.runner import RunOptions, run
+from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 
 _ROOMS = tuple(Path(folder) for folder in ctxbench.__path__)

@@ -9,22 +9,29 @@ from typing import Annotated
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt
-from ctxbench.strategies.apis import CONTEXT, SIMILAR, Apis, ApiSearch, api_blocks, entry, fit, infer, retrieve
-from ctxbench.strategies.closing import TITLE
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt, text_block
 from ctxbench.strategies.drafts import calls, drafted_body, stretches
-from ctxbench.strategies.infile_text import HALF, build_infile, infile_block
+from ctxbench.strategies.infercom import CONTEXT, SIMILAR, Apis, ApiSearch, api_blocks, entry, fit, infer, retrieve
+from ctxbench.strategies.layout import (
+    HALF,
+    HEADER_TOKENS,
+    SIMILAR_HEADER,
+    TITLE,
+    build_infile,
+    choose,
+    framed,
+    infile_block,
+)
 from ctxbench.strategies.parameters import AtLeast, Inner
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
-from ctxbench.strategies.similar import HEADER, HEADER_TOKENS, choose, framed
 
 Count = Annotated[int, AtLeast(0)]
 _SECTION = "APIS THAT MAY BE USED"
 
 
 @strategy("aim", kinds=(Kind.LINE, Kind.FUNCTION))
-def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
+def aim(  # noqa: D417, PLR0913 - one keyword for each choice that a run can make; pairs share a line below
     query: Query,
     repo: Repository,
     generate: Generate,
@@ -47,16 +54,14 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     """Take another strategy's output for a draft, and show its context again with the APIs that the draft may mean.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
+        query, repo: the sample's query, and the repository.
         generate: the model; asked for what `inner` asks, for the draft, and for summaries if it follows instructions.
         execute: the sandbox, for an inner strategy that needs it.
         inner: the strategy.
         uer: show APIs by usage example (UER), found by the lines of the draft that call something.
         fsr: show APIs by summary (FSR), found by what the draft does.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
-        k_uer: how many APIs by usage example.
-        k_fsr: how many by summary.
+        k_uer, k_fsr: how many APIs by usage example, and how many by summary.
         dedupe_api: leave an API out of the second list that stands in the first.
         context: tokens of the whole prompt, where it ends with the file.
         similar: tokens of the inner strategy's context at most, there.
@@ -67,15 +72,8 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     """
     inner_prompt = resolve(inner)(query, repo, generate, execute)
     draft = generate(inner_prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
-    search = ApiSearch(
-        encoder=encoder,
-        usage=k_uer if uer else 0,
-        summary=k_fsr if fsr else 0,
-        dedupe=dedupe_api,
-        quirks=ue_quirks,
-        constructors=synth_constructor,
-        blank_decorator_line=api_blank_decorator_line,
-    )
+    search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
+    search = search.only(uer, fsr)
     file_block = _infile(query, inner_prompt, infile)
     if query.kind is Kind.LINE:
         apis = infer(repo, generate, file_block.text, draft, search)
@@ -122,7 +120,7 @@ def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
 
         return with_section(inner_prompt, _SECTION, *api_entries)
     # All that is certain of a foreign layout is that a section put before it splits no sentence.
-    rule, end = (Block(kind=BlockKind.TEXT, text=text) for text in (f"#####\n{_SECTION}\n#####\n", "\n\n"))
+    rule, end = (text_block(text) for text in (f"#####\n{_SECTION}\n#####\n", "\n\n"))
     return replace(inner_prompt, blocks=(rule, *api_entries, end, *inner_prompt.blocks))
 
 
@@ -134,7 +132,7 @@ def _before_the_file(
     blocks, dropped = _repacked(inner_prompt.blocks[:-1], min(tokens_left, similar))
     text = "".join(block.text for block in blocks)
     gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
-    gaps = [Block(kind=BlockKind.TEXT, text=gap)] * bool(gap)
+    gaps = [text_block(gap)] * bool(gap)
     return Prompt(
         blocks=(*blocks, *gaps, *api_blocks(repo, apis), file_block), dropped=(*inner_prompt.dropped, *dropped, *unfit)
     )
@@ -148,7 +146,7 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
     block has no score, the one farthest from the code.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
-    if blocks and blocks[0].text == HEADER:
+    if blocks and blocks[0].text == SIMILAR_HEADER:
         packed, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
         return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
     scored = all(block.score is not None for block in pieces)
@@ -159,7 +157,4 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
         gone = order[: len(gone) + 1]
         lost = {id(pieces[at]) for at in gone}
         remaining = [block for block in blocks if id(block) not in lost] if len(gone) < len(pieces) else []
-    reason = "budget"
-    return remaining, [
-        Dropped(kind=pieces[at].kind, places=pieces[at].places, score=pieces[at].score, reason=reason) for at in gone
-    ]
+    return remaining, [Dropped.of(pieces[at]) for at in gone]

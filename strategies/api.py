@@ -8,13 +8,18 @@ makes the last call to the model itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import Place
+
+TRIMMED, FAILED = "overflow_trimmed", "overflow_failed"
+"""Flags of a prompt that was cut to its window or budget, and of one that does not fit its window."""
 
 
 class BlockKind(StrEnum):
@@ -60,8 +65,6 @@ class Context:
         Raises:
             InputFault: if a part of a snippet is not what it should be, such as a score that is no number.
         """
-        from ctxbench.strategies.returned import check_context  # noqa: PLC0415 - it is about the types that are defined here
-
         context = cls(tuple(snippets))
         check_context(context)
         return cls(tuple(sorted(context.snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
@@ -83,6 +86,11 @@ class Block:
     """Whether a part of it was cut off to fit the budget."""
 
 
+def text_block(text: str) -> Block:
+    """Return a block of fixed text."""
+    return Block(kind=BlockKind.TEXT, text=text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
     """A block that was considered and left out."""
@@ -92,6 +100,11 @@ class Dropped:
     score: float | None
     reason: str
     """``budget`` or ``limit``, or a word of the strategy's own."""
+
+    @classmethod
+    def of(cls, block: Block, reason: str = "budget") -> Dropped:
+        """Return a block as one that was left out."""
+        return cls(kind=block.kind, places=block.places, score=block.score, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,3 +169,143 @@ class Execute(Protocol):
             InputFault: if this run has no sandbox.
         """
         ...
+
+
+class Misshapen(InputFault):
+    """Raised when what a strategy returned, or a part of it, is not what it should be."""
+
+    def __init__(self, part: str, *, cure: str) -> None:
+        """Name the part, with what is wrong with it, and the cure."""
+        self.part = part
+        super().__init__(f"returned {part}", cure=cure)
+
+
+def check_context(context: Context) -> None:
+    """See that every snippet can be shown.
+
+    Raises:
+        Misshapen: if one cannot; it is named.
+    """
+    snippets: object = context.snippets
+    if not isinstance(snippets, tuple | list):
+        raise Misshapen(f"a Context of {snippets!r:.60}", cure="give Context a tuple of snippets")
+    for at, snippet in enumerate(snippets):
+        if not isinstance(snippet, Snippet):
+            raise Misshapen(f"a Context with {snippet!r:.60}", cure="make it a Snippet")
+        name = f"snippet {at} ({snippet.path!r:.200})"
+        _check(name, "path", snippet.path, str)
+        _check(name, "text", snippet.text, str)
+        if snippet.end:
+            _check_lines(name, snippet.start, snippet.end)
+        _check_score(name, snippet.score, "a finite number")
+
+
+def check_prompt(prompt: Prompt) -> None:
+    """See that every part of a prompt is of the type that it should have.
+
+    Raises:
+        Misshapen: if one is not; it is named.
+    """
+    for what, kinds in (("blocks", tuple), ("dropped", tuple | list), ("flags", tuple | list)):
+        if not isinstance(getattr(prompt, what), kinds):
+            kind = type(getattr(prompt, what)).__name__
+            raise Misshapen(f"a Prompt whose {what} are a {kind}", cure="make them a tuple")
+    for at, block in enumerate(prompt.blocks):
+        if not isinstance(block, Block):
+            raise Misshapen(f"a Prompt with the block {block!r:.60}", cure="make it a Block")
+        _check(f"block {at}", "kind", block.kind, BlockKind)
+        name = named(at, block)
+        _check(name, "text", block.text, str)
+        _check(name, "cut", block.cut, bool)
+        _check_places(name, block)
+    for at, item in enumerate(prompt.dropped):
+        name = f"dropped block {at}"
+        if not isinstance(item, Dropped):
+            raise Misshapen(f"a Prompt with the dropped block {item!r:.60}", cure="make it a Dropped")
+        _check(name, "kind", item.kind, BlockKind)
+        _check(name, "reason", item.reason, str)
+        _check_places(name, item)
+    for flag in prompt.flags:
+        _check("a Prompt", "flag", flag, str)
+
+
+def named(at: int, block: Block) -> str:
+    """Return what a message calls a block: its number from 0, its kind, and the places that it names."""
+    return f"block {at} ({block.kind}{''.join(_spans(block))})"
+
+
+def _spans(block: Block) -> Iterator[str]:
+    for place in block.places[:3] if isinstance(block.places, tuple | list) else ():
+        if isinstance(place, Place):
+            yield f", {place.path} lines {place.start} to {place.end}"
+
+
+def _check_places(name: str, block: Block | Dropped) -> None:
+    if not isinstance(block.places, tuple | list) or not all(isinstance(place, Place) for place in block.places):
+        raise Misshapen(f"{name} with the places {block.places!r:.60}", cure="make them a tuple of Place")
+    for place in block.places:
+        _check(name, "path", place.path, str)
+        _check_lines(name, place.start, place.end)
+    if block.score is not None:
+        _check_score(name, block.score, "a finite number, or None")
+
+
+def _check(name: str, part: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise Misshapen(f"{name} with the {part} {value!r:.60}", cure=f"make it a {kind.__name__}")
+
+
+def _check_lines(name: str, start: object, end: object) -> None:
+    for line in (start, end):
+        if type(line) is not int:
+            raise Misshapen(f"{name} with the line {line!r:.60}", cure="make it an int")
+        if line < 0:
+            raise Misshapen(f"{name} with the line {line}", cure="count lines from 0")
+    if isinstance(start, int) and isinstance(end, int) and end < start:
+        raise Misshapen(f"{name}, which ends before it starts", cure="give the line after the last as its end")
+
+
+def _check_score(name: str, score: object, expected: str) -> None:
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise Misshapen(f"{name} with the score {score!r:.60}", cure=f"make it {expected}, of Python's own types")
+    if not math.isfinite(score):
+        raise Misshapen(f"{name} with the score {score!r}", cure=f"make it {expected}")
+
+
+class Asking:
+    """A `Generate` of a model that takes prompts only; a text becomes a prompt of one block."""
+
+    def __init__(self, model: Model) -> None:
+        """Ask `model`."""
+        self._model = model
+
+    @property
+    def instructs(self) -> bool:
+        """Whether the model follows instructions."""
+        return self._model.instructs
+
+    def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str:
+        """Return the model's raw answer.
+
+        Args:
+            prompt: what it is shown.
+            role: what the call is for; a word for the record.
+            max_tokens: of the answer, at most.
+
+        Raises:
+            TypeError: if an argument is of another type.
+        """
+        for name, value, kinds, expected in (
+            ("prompt", prompt, (Prompt, str), "a Prompt or a str"),
+            ("role", role, (str,), "a str"),
+            ("max_tokens", max_tokens, (int,), "an int"),
+        ):
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise TypeError(f"generate: {name} is {value!r:.60}, and should be {expected}")
+        if isinstance(prompt, str):
+            prompt = Prompt(blocks=(text_block(prompt),))
+        try:
+            check_prompt(prompt)
+        except Misshapen as error:
+            raise TypeError(f"generate: prompt has {error.part}; {error.cure}") from None
+        return self._model(prompt, role=role, max_tokens=max_tokens)

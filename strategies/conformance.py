@@ -17,9 +17,8 @@ from pathlib import Path
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
-from ctxbench.strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt, named
 from ctxbench.strategies.registry import BoundStrategy
-from ctxbench.strategies.returned import named
 from ctxbench.strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
@@ -242,7 +241,7 @@ def _showing(trial: _Trial, text: str) -> str:
 
 def _ending_fault(prompt: Prompt, query: Query) -> str:
     if not prompt.blocks or prompt.blocks[-1].kind is not BlockKind.INFILE:
-        return "the last block is not of kind INFILE; end with strategies.infile_text.infile_block"
+        return "the last block is not of kind INFILE; end with ctxbench.strategies.layout.infile_block"
     last = prompt.blocks[-1].text
     if not last or not query.prefix.endswith(last):
         return "the last block is not the end of query.prefix"

@@ -9,10 +9,9 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import spans, split_lines
 from ctxbench.strategies.api import Prompt
-from ctxbench.strategies.infile_text import HALF
+from ctxbench.strategies.layout import BLOCKS, BUDGET, HALF, Fragment, similar_prompt
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.similar import BLOCKS, BUDGET, Fragment, similar_prompt
 
 _FILES = 5
 """How many files are looked into for each block."""

@@ -8,20 +8,31 @@ a class. Only definitions one step away are returned, not what they refer to in 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from posixpath import basename, dirname
 
+from tree_sitter import Node
+
+from ctxbench.bench.languages.base import Language, Outline
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import JavaImport
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import Exports, ModuleIndex, PythonTarget
+from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Query
-from ctxbench.strategies.definitions import ExternalDefinition, Sources
+from ctxbench.bench.types import Place, Query
+from ctxbench.bench.windows import split_lines
 
 _WORD = re.compile(r"\w+")
+_FUNCTIONS = frozenset(
+    {"function_definition", "method_declaration", "constructor_declaration", "compact_constructor_declaration"}
+)
+_COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+_BODY = {PYTHON: b"...", JAVA: b"{ ... }"}
 
 
 def rationale(query: Query, repo: Repository) -> list[ExternalDefinition]:
@@ -167,3 +178,83 @@ def _files_of(owner: str, paths: tuple[str, ...]) -> Iterator[tuple[str, list[st
 def _package(item: JavaImport, paths: tuple[str, ...]) -> list[str]:
     folder = item.name.replace(".", "/")
     return [path for path in paths if dirname(path) == folder or dirname(path).endswith("/" + folder)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalDefinition:
+    """One definition in another file."""
+
+    place: Place
+    text: str
+    stub: bool
+    """Whether it is a class or a module with its bodies left out; a function is whole."""
+
+
+class Sources:
+    """The definitions in a repository's files; each file is read once."""
+
+    def __init__(self, repo: Repository) -> None:
+        """Look things up in `repo`."""
+        self._repo = repo
+        self.outline = cache(self._outline)
+
+    def _outline(self, path: str) -> Outline:
+        return self._repo.language.outline(self._repo.read(path))
+
+    def module(self, path: str) -> ExternalDefinition:
+        """Return a whole file."""
+        text = self._repo.read(path)
+        place = Place(path=path, start=0, end=len(split_lines(text)))
+        return ExternalDefinition(place=place, text=stub(text, self._repo.language), stub=True)
+
+    def type(self, path: str, name: str) -> ExternalDefinition | None:
+        """Return a type by its name, or the name of one inside (``Outer.Inner``)."""
+        types = self.outline(path).types
+        type_outline = next((inner for inner in types if inner.name == name.rpartition(".")[2]), None)
+        if type_outline is None:
+            return None
+        text = self._lines(path, type_outline.lines)
+        place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
+        return ExternalDefinition(place=place, text=stub(textwrap.dedent(text), self._repo.language), stub=True)
+
+    def function(self, path: str, name: str) -> ExternalDefinition | None:
+        """Return a function by its name with the classes around it."""
+        functions = (function for function in self.outline(path).functions if not function.inside)
+        function = next((function for function in functions if function.qualified == name), None)
+        if function is None:
+            return None
+        place = Place(path=path, start=function.lines[0], end=function.lines[1])
+        return ExternalDefinition(place=place, text=self._lines(path, function.lines), stub=False)
+
+    def _lines(self, path: str, lines: tuple[int, int]) -> str:
+        return "\n".join(self._repo.read(path).split("\n")[slice(*lines)])
+
+
+def stub(text: str, language: Language) -> str:
+    """Return a class or a file as a stub, without blank lines.
+
+    Args:
+        text: one or several definitions, whole; a broken one is taken as far as the parser understands it.
+        language: its language.
+    """
+    source = Source(text, language)
+    pieces, end = [], 0
+    for start, stop, instead in _cuts(source.root, _BODY[language]):
+        pieces += [source.data[end:start], instead]
+        end = stop
+    stubbed = b"".join([*pieces, source.data[end:]]).decode("utf-8", "replace")
+    return "\n".join(line.rstrip() for line in stubbed.split("\n") if line.strip())
+
+
+def _cuts(root: Node, body: bytes) -> list[tuple[int, int, bytes]]:
+    """Return the stretches of bytes to replace, in order, and what takes their place."""
+    cuts, stack = [], [root]
+    while stack:
+        node = stack.pop()
+        inner = node.child_by_field_name("body") if node.type in _FUNCTIONS else None
+        if node.type in _COMMENTS:
+            cuts.append((node.start_byte, node.end_byte, b""))
+        elif inner is not None:
+            cuts.append((inner.start_byte, inner.end_byte, body))
+        stack.extend(child for child in node.children if child != inner)
+    return sorted(cuts)

@@ -13,6 +13,18 @@ from ctxbench.bench.spec import Spec, Value
 from ctxbench.bench.types import Kind
 from ctxbench.strategies.parameters import StrategyParameter, bind
 
+CONTROLS: Mapping[str, str] = {
+    "gold": "The completion is the reference: what a perfect model would score.",
+    "blank": "The completion is empty: what a model that says nothing scores.",
+    "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
+    "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
+}
+"""Controls: rows made with the answer, to check the measure itself. Name -> one line on what it is.
+
+They are no strategies: they need the reference, so they are no plug-ins and run in no cell. Nothing else may be called
+so; `harness.controls` makes them."""
+_PREFIXES = ("control.", "oracle.")
+
 
 class Registered(Protocol):
     """A strategy, or its registration, as far as the check of a spec needs it."""
@@ -141,3 +153,16 @@ def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
     if any(parameter.wraps for parameter in strategy.parameters):
         raise InputFault(f"{outer} cannot wrap {spec}", cure="wrap a strategy that wraps none")
     return Bound(strategy, spec, lookup)
+
+
+def is_control(spec: str) -> bool:
+    """Return whether a row of this strategy is a control: shown, never ranked.
+
+    Besides the reserved names, these are strategies whose author says so by a name that begins with ``control.``
+    or ``oracle.``, in a file too.
+
+    Args:
+        spec: a canonical spec.
+    """
+    name = spec.partition("(")[0]
+    return name in CONTROLS or name.rpartition("@")[2].startswith(_PREFIXES)

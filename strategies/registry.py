@@ -22,13 +22,10 @@ from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies import controls
-from ctxbench.strategies.api import Context, Execute, Model, Prompt
-from ctxbench.strategies.asking import Asking
+from ctxbench.strategies.api import Asking, Context, Execute, Misshapen, Model, Prompt, check_context, check_prompt
 from ctxbench.strategies.from_file import being_loaded, load
 from ctxbench.strategies.parameters import StrategyParameter, read_signature
-from ctxbench.strategies.registration import Bound, Registration, listed
-from ctxbench.strategies.returned import Misshapen, check_context, check_prompt
+from ctxbench.strategies.registration import CONTROLS, Bound, Registration, listed
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
@@ -116,7 +113,7 @@ class BoundStrategy(Bound[Strategy]):
         inputs = (query, repo, Asking(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
         if isinstance(result, Context):
-            from ctxbench.strategies.similar import render  # noqa: PLC0415 - it imports the strategies' common parts
+            from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts
 
             check_context(result)
             return render(query, result)
@@ -143,7 +140,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
     def register(function: F) -> F:
         if Spec(name) != _parsed(name) or "@" in name or not kinds:
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
-        if name in controls.NAMES:
+        if name in CONTROLS:
             raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
         drafts, executes, parameters = read_signature(function, name)
         registered = Strategy(
@@ -191,12 +188,12 @@ def get(name: str) -> Strategy:
     """
     path, at, inside = name.rpartition("@")
     if not at:
-        if name in controls.NAMES:
+        if name in CONTROLS:
             raise InputFault(
                 f"{name} is a control, no strategy", cure=f"it only runs: `ctxbench run --strategy {name}`"
             )
         if name not in names():
-            raise UnknownName("strategy", name, {*names(), *controls.NAMES}, command=COMMAND)
+            raise UnknownName("strategy", name, {*names(), *CONTROLS}, command=COMMAND)
         return _REGISTRY.get(name)
     strategies = load(Path(path).expanduser().absolute(), path)
     if inside not in strategies:

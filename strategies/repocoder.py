@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
+from ctxbench.bench.windows import WindowHit
 from ctxbench.strategies.api import Generate, Prompt
-from ctxbench.strategies.infile_text import HALF, infile_prompt
-from ctxbench.strategies.parameters import AtLeast
-from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.similar import (
+from ctxbench.strategies.layout import (
     BLOCKS,
     BUDGET,
+    HALF,
+    Fragment,
     as_found,
     draft_query,
     extended,
+    infile_prompt,
     similar_prompt,
     unfinished_query,
 )
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
 """How many windows are retrieved, of which the packing takes what fits."""
 LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
 """Most tokens of a draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSearch:
+    """Looks in the other files of a repository for windows of `size` lines, every `stride` lines."""
+
+    query: Query
+    repo: Repository
+    size: int
+    stride: int
+
+    def undrafted(self) -> list[Fragment]:
+        """Return what follows the windows most like the lines before the cursor line."""
+        return extended(self._hits(unfinished_query(self.query, self.size)), self.repo, self.size, self.stride)
+
+    def drafted(self, draft: str, partial: str, lines: str) -> list[Fragment]:
+        """Return the windows most like the lines around a draft; see `repocoder` for `q2_partial` and `q2_lines`."""
+        text = draft_query(self.query, draft, self.size, join=partial == "join", first_only=lines == "first")
+        return as_found(self._hits(text))
+
+    def _hits(self, text: str) -> list[WindowHit]:
+        return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride)
 
 
 @strategy("lc.repocoder", kinds=(Kind.LINE, Kind.FUNCTION))
@@ -64,17 +90,15 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     if iterations == 0:
         return infile_prompt(query, infile)
 
-    def prompt_for(text: str, *, move: bool) -> Prompt:
-        hits = repo.similar_windows(text, top=RETRIEVED, size=window, stride=stride)
-        fragments = extended(hits, repo, window, stride) if move else as_found(hits)
+    def prompt_for(fragments: list[Fragment]) -> Prompt:
         return similar_prompt(query, fragments, budget=budget, most=blocks, infile=infile, empty_header=empty_header)
 
-    prompt = prompt_for(unfinished_query(query, window), move=True)
+    windows = WindowSearch(query, repo, window, stride)
+    prompt = prompt_for(windows.undrafted())
     flags: list[str] = []
     for _ in range(iterations - 1):
         draft = generate(prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
         if not draft.strip():
             flags.append("empty_draft")
-        text = draft_query(query, draft, window, join=q2_partial == "join", first_only=q2_lines == "first")
-        prompt = prompt_for(text, move=False)
+        prompt = prompt_for(windows.drafted(draft, q2_partial, q2_lines))
     return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=(*prompt.flags, *flags))

@@ -12,8 +12,8 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
+from ctxbench.strategies.layout import HALF, filled_stretches, infile_block, infile_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
@@ -80,7 +80,7 @@ def _rationale(query: Query, repo: Repository) -> Iterator[RankedPiece]:
     for definition in rationale(query, repo):
         kind = BlockKind.API if definition.stub else BlockKind.SIMILAR
         text = "\n".join(line for line in definition.text.split("\n") if line.strip())
-        places = (definition.place,) if definition.stub else _filled(repo, definition.place)
+        places = (definition.place,) if definition.stub else filled_stretches(repo, definition.place)
         yield RankedPiece(kind=kind, path=definition.place.path, text=text, places=places)
 
 
@@ -94,19 +94,7 @@ def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]
         # Nothing follows the last chunk of a file: it is shown itself.
         place = Place(path=hit.place.path, start=after[0], end=after[-1] + 1) if after else hit.place
         text = "\n".join(row for row in rows[place.start : place.end] if row.strip())
-        yield RankedPiece(kind=BlockKind.SIMILAR, path=place.path, text=text, places=_filled(repo, place))
-
-
-def _filled(repo: Repository, place: Place) -> tuple[Place, ...]:
-    """Return the stretches of a place that hold no blank line."""
-    rows = split_lines(repo.read(place.path))
-    stretches: list[Place] = []
-    for row in range(place.start, min(place.end, len(rows))):
-        if not rows[row].strip():
-            continue
-        start = stretches.pop().start if stretches and stretches[-1].end == row else row
-        stretches.append(Place(path=place.path, start=start, end=row + 1))
-    return tuple(stretches)
+        yield RankedPiece(kind=BlockKind.SIMILAR, path=place.path, text=text, places=filled_stretches(repo, place))
 
 
 def _ranked(
@@ -138,5 +126,5 @@ def _pack(ranked: Sequence[tuple[float, RankedPiece]], mark: str, budget: int) -
         if used > budget:
             break
         fitting += 1
-    dropped = [Dropped(kind=b.kind, places=b.places, score=b.score, reason="budget") for b in blocks[fitting:]]
-    return [Block(kind=BlockKind.TEXT, text=header), *blocks[:fitting]] if fitting else [], dropped
+    dropped = [Dropped.of(block) for block in blocks[fitting:]]
+    return [text_block(header), *blocks[:fitting]] if fitting else [], dropped

@@ -18,8 +18,8 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.infile_text import infile_flags
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
+from ctxbench.strategies.layout import infile_flags, last_tokens
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
@@ -88,11 +88,11 @@ def repobench(
     """
     stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
     mark = _MARK[query.language]
-    blocks = [Block(kind=BlockKind.TEXT, text=f"{mark} Repo Name: {query.repo}\n")]
+    blocks = [text_block(f"{mark} Repo Name: {query.repo}\n")]
     for snippet in stored_pieces.snippets if stored_pieces else ():
-        blocks.append(Block(kind=BlockKind.TEXT, text=f"{mark} Path: {snippet.path}\n"))
+        blocks.append(text_block(f"{mark} Path: {snippet.path}\n"))
         blocks.append(Block(kind=BlockKind.SIMILAR, text=f"{snippet.text}\n\n", score=snippet.score))
-    title = Block(kind=BlockKind.TEXT, text=f"{mark} Path: {query.path}\n")
+    title = text_block(f"{mark} Path: {query.path}\n")
     parts = {stored.name: stored.text for stored in query.stored}
     if CROPPED in parts:
         text = f"{parts.get(IMPORTS, '')}\n{parts[CROPPED].rstrip()}\n"
@@ -143,7 +143,7 @@ def crosscodeeval_prompt(
         cut_text = "".join(pieces(text)[:max_context])
         blocks = [
             *_split(cut_text, context.snippets, cut=len(cut_text) < len(text)),
-            Block(kind=BlockKind.TEXT, text="\n"),
+            text_block("\n"),
         ]
         tokens_left -= max_context
     file_block = _infile(query, tokens_left)
@@ -166,7 +166,7 @@ def rendered(snippets: Sequence[StoredSnippet], mark: str) -> str:
 
 def _whole_chunks(snippets: Sequence[StoredSnippet], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
     """Return the header and the first pieces that fit whole, and what follows them; no header for no piece."""
-    header = Block(kind=BlockKind.TEXT, text=f"{mark} {_HEADER}")
+    header = text_block(f"{mark} {_HEADER}")
     blocks, used = [header], count(header.text)
     for number, snippet in enumerate(snippets):
         name = f"{mark} the below code fragment is found in {snippet.path}\n"
@@ -177,7 +177,7 @@ def _whole_chunks(snippets: Sequence[StoredSnippet], mark: str, budget: int) -> 
                 Dropped(kind=BlockKind.SIMILAR, places=(), score=s.score, reason="budget") for s in snippets[number:]
             ]
             return (blocks if number else []), dropped
-        blocks.append(Block(kind=BlockKind.TEXT, text=name))
+        blocks.append(text_block(name))
         blocks.append(Block(kind=BlockKind.SIMILAR, text=code, score=snippet.score))
     return (blocks if snippets else []), []
 
@@ -187,10 +187,10 @@ def _split(text: str, snippets: Sequence[StoredSnippet], *, cut: bool) -> Iterat
     names = list(_NAMED.finditer(text))
     start = names[0].start() if names else 0
     if start:
-        yield Block(kind=BlockKind.TEXT, text=text[:start])
+        yield text_block(text[:start])
     ends = [*(name.start() for name in names[1:]), len(text)]
     for number, (name, end) in enumerate(zip(names, ends, strict=False)):
-        yield Block(kind=BlockKind.TEXT, text=name[0])
+        yield text_block(name[0])
         score = snippets[number].score if number < len(snippets) else None
         yield Block(kind=BlockKind.SIMILAR, text=text[name.end() : end], score=score, cut=cut and end == len(text))
     if text and not names:
@@ -220,7 +220,7 @@ def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropp
             shortened.append(replace(block, text=text, cut=len(text) < len(block.text)))
         elif block.kind is BlockKind.SIMILAR:
             dropped.append(Dropped(kind=block.kind, places=(), score=block.score, reason="budget"))
-    return [*shortened, Block(kind=BlockKind.TEXT, text="\n\n")], tuple(dropped)
+    return [*shortened, text_block("\n\n")], tuple(dropped)
 
 
 def _closed_up(blocks: list[Block]) -> list[Block]:
@@ -238,7 +238,7 @@ def _closed_up(blocks: list[Block]) -> list[Block]:
 
 def _infile(query: Query, limit: int) -> Block:
     """Return the last `limit` tokens of the file up to the cursor, at least one."""
-    text = "".join(pieces(query.prefix)[-max(1, limit) :])
+    text = last_tokens(query.prefix, max(1, limit))
     end = query.cursor.line + 1
     place = Place(path=query.path, start=max(0, end - text.count("\n") - 1), end=end)
     return Block(kind=BlockKind.INFILE, text=text, places=(place,), cut=len(text) < len(query.prefix))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.databases import migrated_once
 from tests.helpers.extras import missing
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
@@ -18,15 +22,58 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+# Collecting makes millions of objects and no garbage.
+gc.disable()
+
 pytest_plugins = ("tests.helpers.sandboxes",)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+_HOMES = itertools.count()
+LONGEST = (
+    "tests/test_quickstart.py",
+    "tests/sandbox/forgeries/test_forgeries.py",
+    "tests/harness/cells/hostile/test_hostile.py",
+    "tests/sandbox/attacks/test_attacks.py",
+    "tests/bench/functions/test_real.py",
+    "tests/bench/functions/test_java_real.py",
+    "tests/bench/codereval/test_rebuild.py",
+    "tests/harness/test_run_survives.py",
+    "tests/dashboard/test_live.py",
+)
+"""The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    places = {file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, without looking through what was collected as tests."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _migrated_once() -> Iterator[None]:
+    with migrated_once():
+        yield
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep every test out of the working directory's home."""
-    monkeypatch.setenv("CTXBENCH_HOME", str(tmp_path / "home"))
+def _own_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keep every test out of the working directory's home. Most need no folder, so that none is made for them."""
+    if "tmp_path" in request.fixturenames:
+        folder: Path = request.getfixturevalue("tmp_path")
+    else:
+        folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
+    monkeypatch.setenv("CTXBENCH_HOME", str(folder / "home"))
     monkeypatch.delenv("CTXBENCH_DB", raising=False)
 
 

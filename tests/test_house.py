@@ -55,7 +55,7 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     files = [line.split()[1] for line in done.stdout.splitlines()]
-    way = ["harness/runner.py", "harness/attempt.py", "strategies/infile.py", "harness/metrics/__init__.py"]
+    way = ["harness/run/runner.py", "harness/run/attempt.py", "strategies/infile.py", "harness/metrics/__init__.py"]
     assert [file for file in files if file in way] == way
     assert len(files) == len(set(files)) > 30
     assert not (tmp_path / "results.db").exists()

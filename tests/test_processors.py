@@ -64,7 +64,7 @@ def board(home: Path, setting: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("boards") / "home"
-    result = run_cli("samples", "build", "real", "--repo", "openparse", "--per-repo", "6", "--home", str(home))
+    result = run_cli("samples", "build", "real", "--repo", "fasta2a", "--per-repo", "6", "--home", str(home))
     assert result.code == 0, result.err
     return home
 

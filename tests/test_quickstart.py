@@ -9,12 +9,20 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench import manifest, samples
+from ctxbench.bench.home import Home
 from ctxbench.harness import quickstart
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.sandbox.registry import open_sandbox
 from tests.helpers.cli import Result, run_cli
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 CONTROL = f"{Path(__file__).parent / 'helpers' / 'random_windows.py'}@control.random"
+
+REBUILT = ("cachetools", "toolz")
+"""The repositories whose functions are built twice, which takes minutes for all of them."""
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +44,17 @@ def rows(home: Path) -> list[dict[str, Any]]:
     return found
 
 
-def of(found: list[dict[str, Any]], language: str, strategy: str, samples: str = quickstart.SET) -> dict[str, Any]:
-    wanted = (samples, language, strategy)
+def of(found: list[dict[str, Any]], language: str, strategy: str, name: str = quickstart.SET) -> dict[str, Any]:
+    wanted = (name, language, strategy)
     return next(row for row in found if (row["samples"], row["language"], row["strategy"]) == wanted)
 
 
 def test_real_samples_of_both_languages(home: Path, first: Result) -> None:
-    manifest = json.loads((home / "samples" / "quickstart" / "manifest.json").read_text())
-    languages = [entry["language"] for entry in manifest["repositories"].values()]
+    about = json.loads((home / "samples" / "quickstart" / "manifest.json").read_text())
+    languages = [entry["language"] for entry in about["repositories"].values()]
     assert languages.count("python") >= 3
     assert languages.count("java") >= 1
-    assert manifest["totals"]["kept"] >= 200
+    assert about["totals"]["kept"] >= 200
     assert "left out" not in first.err
 
 
@@ -67,8 +75,8 @@ def test_the_lead_by_context_gain_is_significant_for_python(home: Path, first: R
 
 
 def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path, first: Result) -> None:
-    manifest = json.loads((home / "samples" / quickstart.FUNCTION_SET / "manifest.json").read_text())
-    kept = {name: entry["kept"] for name, entry in manifest["repositories"].items()}
+    about = json.loads((home / "samples" / quickstart.FUNCTION_SET / "manifest.json").read_text())
+    kept = {name: entry["kept"] for name, entry in about["repositories"].items()}
     assert len(kept) == 5 and min(kept.values()) >= 5
     for strategy in quickstart.STRATEGIES:
         row = of(rows(home), "python", strategy, quickstart.FUNCTION_SET)
@@ -101,21 +109,38 @@ def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, first: Res
 
 
 def test_the_same_seed_gives_the_same_bytes_and_scores(home: Path, first: Result, tmp_path: Path) -> None:
-    other = tmp_path / "home"
-    other.mkdir()
-    shutil.copytree(home / "repos", other / "repos")
+    other = Home(tmp_path / "home")
+    shutil.copytree(home / "repos", other.root / "repos")
     # What was resolved and installed, so that the tests below have the index's answers of the same minute.
-    shutil.copytree(home / "cache" / "sandbox", other / "cache" / "sandbox")
-    result = run_cli("quickstart", "--home", str(other), "--limit", "60")
-    assert result.code == 0, result.err
-    for name in (quickstart.SET, quickstart.FUNCTION_SET):
-        for file in ("samples.jsonl", "references.jsonl", "manifest.json"):
-            one, two = (base / "samples" / name / file for base in (home, other))
-            assert one.read_bytes() == two.read_bytes(), (name, file)
-    limited = run_cli("quickstart", "--home", str(home), "--limit", "60")
-    assert timeless(limited.out) == timeless(result.out)
+    shutil.copytree(home / "cache" / "sandbox", other.cache / "sandbox")
+    quickstart.sample_set(other, manifest.in_set(quickstart.SET), workers=2, report=print)
+    for file in ("samples.jsonl", "references.jsonl", "manifest.json"):
+        assert (home / "samples" / quickstart.SET / file).read_bytes() == (
+            other.samples / quickstart.SET / file
+        ).read_bytes()
+
+    repos = [repo for repo in manifest.in_set(quickstart.FUNCTION_SET) if repo.name in REBUILT]
+    sandbox = open_sandbox(None, other.cache / "sandbox")
+    rebuilt = quickstart.function_set(other, tuple(repos), sandbox, workers=2, report=print)
+    whole = samples.load(Home(home), quickstart.FUNCTION_SET)
+    assert rebuilt.samples == tuple(sample for sample in whole.samples if sample.repo in REBUILT)
+    assert rebuilt.references == {sample.id: whole.references[sample.id] for sample in rebuilt.samples}
+    assert rebuilt.manifest["repositories"] == {name: whole.manifest["repositories"][name] for name in REBUILT}
+
+    for name, limit in ((quickstart.SET, 60), (quickstart.FUNCTION_SET, 6)):
+        command = ("run", "--home", str(other.root), "--samples", name, "--generator", quickstart.GENERATOR)
+        chosen = [word for strategy in quickstart.STRATEGIES for word in ("--strategy", strategy)]
+        assert run_cli(*command, *chosen, "--limit", str(limit)).code == 0
+        limited, full = scores(other, name), scores(Home(home), name)
+        assert len(limited) == limit * len(quickstart.STRATEGIES)
+        assert limited == {sample: full[sample] for sample in limited}
 
 
-def timeless(board: str) -> list[str]:
-    """Return the board without its last column, the seconds."""
-    return [line.rsplit(None, 1)[0] if line.startswith("lc.") else line for line in board.splitlines()]
+def scores(home: Home, name: str) -> dict[tuple[str, str], dict[str, float | None]]:
+    """Return strategy and sample -> what every metric gave."""
+    with open_store(home.database) as store:
+        return {
+            (table.run.strategy, sample): {metric: values[at] for metric, values in table.metrics.items()}
+            for table in run_tables(store, samples=name)
+            for at, sample in enumerate(table.sample)
+        }

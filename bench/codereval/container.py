@@ -6,7 +6,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxbench.bench import checkout
 from ctxbench.bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE, WORK
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
@@ -14,9 +13,10 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.bench.manifest_types import RepoManifest
-from ctxbench.bench.sources.base import LocalSource, Report
-from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.repositories import checkout
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.sources import LocalSource, Report
+from ctxbench.bench.testing.judge import sandbox_explained
 from ctxbench.sandbox.docker import DockerSandbox
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import MIB, Command, Environment, Job, Limits, Pool
@@ -98,7 +98,7 @@ def look(image: str, report: Report) -> Contents:
         InputFault: if it is not laid out as CoderEval's is.
     """
     environment = Environment(name=image, image=image, folder=WORK)
-    with tempfile.TemporaryDirectory() as cache, explained():
+    with tempfile.TemporaryDirectory() as cache, sandbox_explained():
         sandbox = DockerSandbox(Path(cache))
         sandbox.prepare(environment, report)
         with sandbox.open(environment, limits=_LIMITS) as pool:
@@ -121,7 +121,7 @@ def image_id(image: str) -> str:
     from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
     from ctxbench.sandbox.docker.images import find  # noqa: PLC0415
 
-    with explained(), connected() as client:
+    with sandbox_explained(), connected() as client:
         details = find(client, image)
     if details is None:
         raise MachineFault("no image of that name or id is here", where=image, cure="see `docker images`")
@@ -151,7 +151,7 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
     with tempfile.TemporaryDirectory() as scratch:
         archive = Path(scratch, "folder.tar")
         try:
-            with explained(), connected() as client, archive.open("wb") as into:
+            with sandbox_explained(), connected() as client, archive.open("wb") as into:
                 exists = copy_out(client, image, folder, into, _COPIED[language], _MOST)
         except SandboxError as error:
             raise InputFault(error.what, where=error.where, cure="leave its tasks out") from error
@@ -187,7 +187,7 @@ def _contents(pool: Pool, image: str) -> Contents:
 def _sections(pool: Pool) -> dict[str, list[str]]:
     """List everything in one container; return section -> lines, sorted but for the programs that were tried."""
     parts = [f"echo '{_SECTION}{name}'; {script}" for name, script in _QUESTIONS.items()]
-    with explained():
+    with sandbox_explained():
         outcome = pool.run(Job(action=Command(argv=("/bin/sh", "-c", "\n".join([*parts, "true"]))), seconds=_SECONDS))
     if outcome.exit_code != 0 or outcome.truncated:
         why = "says too much" if outcome.truncated else f"ended ({outcome.ended}): {outcome.output[-200:]}"

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from ctxbench.bench.asts import parse
 from ctxbench.bench.functions.java.definitions import shares_line
 from ctxbench.bench.functions.python.definitions import Function as PythonFunction
-from ctxbench.bench.functions.python.definitions import parse
 from ctxbench.bench.languages.base import Function, FunctionParameter, Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java_text import MethodParts, declared
+from ctxbench.bench.testing.java.text import MethodParts, declared
 from ctxbench.bench.types import Cursor
 
 _COMMENTS = ("line_comment", "block_comment")

@@ -20,10 +20,10 @@ from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.codereval.tests_of import JAVA, PYTHON
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.functions.prepare import silent
+from ctxbench.bench.functions.mining import silent
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.sources import Report
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.sources.base import Report
 from ctxbench.bench.types import Kind
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.codereval import accounts, container, official, official_java, official_python, protocol
 from ctxbench.bench.codereval.accounts import Fate
 from ctxbench.bench.codereval.container import Contents
@@ -23,9 +22,10 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.bench.snapshot import Snapshot
-from ctxbench.bench.sources.base import Report
-from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.repositories.sources import Report
+from ctxbench.bench.testing.suites import tree_digest
 
 NO_INTERPRETER = "no_interpreter"
 """The image has no Python, or no JDK, that a plain user can run."""
@@ -150,7 +150,7 @@ def _tests(
         copy = container.copied(home, contents.id, place, f"codereval-{STANDALONE}", PYTHON_LANGUAGE, report)
         fields["standalone"] = f"{copy.name}/{copy.key}"
     tree = official.laid_out(home, repo, {**entry, "tests": fields})
-    return {**fields, "tree": trees.digest(tree)}, tree
+    return {**fields, "tree": tree_digest(tree)}, tree
 
 
 def _outcome(

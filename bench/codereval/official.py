@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.codereval.official_python import OfficialPythonSuite
 from ctxbench.bench.codereval.protocol import JAVA_RUNNER
 from ctxbench.bench.codereval.tests_of import STANDALONE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.testing.suites import read_tree, tree_digest
 from ctxbench.bench.testing.types import Suite
 
 _CURE = "import the set again with --image"
@@ -39,7 +39,7 @@ def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
         _same(read.digest, entry.get("snapshot"), repo)
         return OfficialJavaSuite(tests, read.texts)
     tree = laid_out(home, repo, entry)
-    _same(trees.digest(tree), tests.get("tree"), repo)
+    _same(tree_digest(tree), tests.get("tree"), repo)
     return OfficialPythonSuite(str(tests["image"]), str(tests["python"]), tree)
 
 
@@ -53,10 +53,10 @@ def laid_out(home: Home, repo: str, entry: Mapping[str, Any]) -> dict[str, bytes
     tree: dict[str, bytes] = {}
     if entry.get("checkout"):
         root = _checkout(home, repo, str(entry["checkout"]))
-        tree |= {f"{tests['folder']}/{path}": data for path, data in trees.read(root).items()}
+        tree |= {f"{tests['folder']}/{path}": data for path, data in read_tree(root).items()}
     if tests.get("standalone"):
         root = _checkout(home, STANDALONE, str(tests["standalone"]))
-        tree |= {f"{STANDALONE}/{path}": data for path, data in trees.read(root).items()}
+        tree |= {f"{STANDALONE}/{path}": data for path, data in read_tree(root).items()}
     return tree
 
 

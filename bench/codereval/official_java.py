@@ -9,7 +9,7 @@ from typing import Any
 from ctxbench.bench.codereval.protocol import JAVA_RUNNER, judgement
 from ctxbench.bench.codereval.tests_of import JAVA, WORK
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.testing import java_text
+from ctxbench.bench.testing.java import text as java_text
 from ctxbench.bench.testing.types import Judgement
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome

@@ -17,7 +17,7 @@ from ctxbench.bench.codereval.protocol import PYTHON_RUNNER, judgement
 from ctxbench.bench.codereval.tests_of import PYTHON
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.testing.python import blank
-from ctxbench.bench.testing.shifting import indentation
+from ctxbench.bench.testing.python.text import indentation
 from ctxbench.bench.testing.types import Judgement
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ctxbench.bench import manifest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import RepoManifest
 
 
 def key(project: str) -> str:

@@ -19,15 +19,15 @@ from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.functions.mining import Lock, Report, Survey
-from ctxbench.bench.functions.prepare import PreparedRepository, one_ahead, prepare, silent
+from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, one_ahead, prepare, silent
+from ctxbench.bench.functions.types import Survey
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.testing.judge import sandbox_explained
 from ctxbench.bench.types import Kind
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 
@@ -124,7 +124,7 @@ def _grouped(
 def _prepared(
     manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report
 ) -> PreparedRepository | _Failed:
-    from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     try:
         fetched = checkout.fetch(manifest, home, report=report)
@@ -143,7 +143,7 @@ def _surveyed(
     if isinstance(preparation, _Failed):
         return preparation
     try:
-        with explained():
+        with sandbox_explained():
             return preparation, preparation.project.manifest.language.miner().survey(
                 preparation.project, preparation.suite, sandbox, report
             )

@@ -15,14 +15,14 @@ from ctxbench.bench.codereval.placing import placed
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task
+from ctxbench.bench.functions.candidates import hidden_for
 from ctxbench.bench.functions.certificates import Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, choose, steady, usable
-from ctxbench.bench.functions.mining import Spot, Survey
-from ctxbench.bench.functions.prepare import PreparedRepository, certificates_of, provisional
-from ctxbench.bench.functions.samples import hidden_for
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, choose, steady, usable
+from ctxbench.bench.functions.mining import PreparedRepository, certificates_of, provisional
+from ctxbench.bench.functions.types import Spot, Survey, TestRun
 from ctxbench.bench.testing.judge import Judge
-from ctxbench.bench.testing.tree import digest
+from ctxbench.bench.testing.suites import tree_digest
 from ctxbench.bench.types import Reference
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Rebuilding:
         tree, files = self.prepared.suite.environment.tree, {test.partition("::")[0] for test in tests}
         judges = {path: tree[path] for path in files if path in tree}
         judged = _with_tests(task, tests)
-        fields = {**judged.reference.fields, **({"judges": digest(judges)} if judges else {})}
+        fields = {**judged.reference.fields, **({"judges": tree_digest(judges)} if judges else {})}
         clocks = tuple(test for test in tests if self.survey.runs[test].clock)
         return replace(judged, reference=replace(judged.reference, fields=fields, clocks=clocks))
 

@@ -19,7 +19,7 @@ from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.formats.repoeval_functions import BENCHMARK, Head, body_of, head_of
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.testing.splice import lift
+from ctxbench.bench.testing.python.text import lift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
 
 SHAPE = (

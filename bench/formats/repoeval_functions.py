@@ -7,8 +7,8 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from ctxbench.bench.functions.python.definitions import parse
-from ctxbench.bench.testing.shifting import indentation, shift
+from ctxbench.bench.asts import parse
+from ctxbench.bench.testing.python.text import indentation, shift
 from ctxbench.bench.types import Reference, Sample
 
 BENCHMARK = "repoeval"

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.left_out import LeftOut, Report
 from ctxbench.bench.formats.types import Format, Locating, Task, Unusable
 from ctxbench.bench.home import Home
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

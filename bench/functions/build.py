@@ -13,31 +13,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.accounts import account
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions import load
+from ctxbench.bench.functions.candidates import hidden_for, make, ordered
 from ctxbench.bench.functions.certificates import Certificates
-from ctxbench.bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
-from ctxbench.bench.functions.mining import Lock, Report, Search
-from ctxbench.bench.functions.mutation import Draft
-from ctxbench.bench.functions.prepare import (
+from ctxbench.bench.functions.certify import FAILS_UNDER_LOAD, JOBS, Certified, certify
+from ctxbench.bench.functions.choose import Draft
+from ctxbench.bench.functions.mining import (
+    Lock,
     PreparedRepository,
+    Report,
     certificates_of,
     one_ahead,
     prepare,
     provisional,
     silent,
 )
-from ctxbench.bench.functions.samples import hidden_for, make, ordered
-from ctxbench.bench.functions.types import Candidate, Level
+from ctxbench.bench.functions.types import Candidate, Level, Search
 from ctxbench.bench.home import Home
-from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import Judge, explained
+from ctxbench.bench.samples import SampleSet, account
+from ctxbench.bench.testing.judge import Judge, sandbox_explained
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
 
@@ -92,7 +91,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
             has the name.
         MachineFault: if the sandbox failed; the same build can be run again.
     """
-    from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     sets.folder(home, name)
     check(manifests, per_repo)
@@ -143,14 +142,14 @@ def _mine(
 ) -> Mined:
     project, entry, suite = repository.project, repository.entry, repository.suite
     name, language = project.manifest.name, project.manifest.language
-    with explained():
+    with sandbox_explained():
         search = language.miner().find(project, suite, sandbox, report)
     tried = ordered(search.candidates, repo=name, seed=seed)
     pairs = [make(project, search, candidate, language.miner().lift) for candidate in tried]
     references = {reference.id: reference for _, reference in pairs}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in pairs], references)
-    with Judge(project.home, drafts, sandbox, width=max(workers, load.JOBS)) as judge:
+    with Judge(project.home, drafts, sandbox, width=max(workers, JOBS)) as judge:
         certified = certify(
             [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, pairs, strict=True)],
             references,

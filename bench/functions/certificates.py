@@ -1,17 +1,18 @@
-"""Keeps what came of certifying in the home folder's cache, so that an interrupted or larger build does none twice."""
+"""Certificates, kept in the home folder's cache, so that an interrupted or larger build certifies none twice."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench.files import sha256
-from ctxbench.bench.functions.kept import GrowingFile
-from ctxbench.bench.functions.types import Certificate, Mutants
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import dump_line, explained, read_text, sha256
 from ctxbench.bench.types import Reference, Sample
 
 
@@ -112,3 +113,59 @@ def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> 
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Mutants:
+    """What became of faulty versions of functions that no choice of tests was made by."""
+
+    tried: int = 0
+    killed: int = 0
+    """By the tests that were chosen."""
+    killed_by_all: int = 0
+    """By these or by others that run the function."""
+
+    def __add__(self, other: Mutants) -> Mutants:
+        """Return both together."""
+        return Mutants(self.tried + other.tried, self.killed + other.killed, self.killed_by_all + other.killed_by_all)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a function sample was certified with."""
+
+    tests: tuple[str, ...]
+    """The tests that judge it, sorted."""
+    mutants: Mutants | None
+    """None where nothing was tried: certificates of earlier versions."""
+    clocks_only: bool = False
+    """Whether each of these tests reads a clock."""
+
+
+class GrowingFile:
+    """One file; a crash may cut off its last line, which then counts as none."""
+
+    def __init__(self, path: Path) -> None:
+        """Take a path; nothing need be there yet."""
+        self._path, self._lock = path, threading.Lock()
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Yield the records that are kept, oldest first."""
+        with contextlib.suppress(InputFault):
+            for line in read_text(self._path).split("\n"):
+                with contextlib.suppress(ValueError):
+                    record = json.loads(line)
+                    if isinstance(record, dict):
+                        yield record
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Keep a record; safe to call from many threads.
+
+        Raises:
+            MachineFault: if it cannot be written.
+        """
+        with self._lock, explained(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab") as out:
+                # A line of its own also behind one that was cut off.
+                out.write(("\n" if out.tell() else "").encode() + dump_line(record).encode())

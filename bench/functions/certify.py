@@ -5,19 +5,18 @@ A fault of the machine is no property of a sample: it ends the build, which can 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+import os
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from itertools import islice
-from typing import Protocol
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.functions import load
-from ctxbench.bench.functions.choose import MOST_TESTS
-from ctxbench.bench.functions.mutation import Draft, Trying, choose_by_faults, measured
-from ctxbench.bench.functions.types import Certificate, Mutants
+from ctxbench.bench.functions.certificates import Certificate, Certificates, Mutants
+from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, measured
+from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 
@@ -32,30 +31,10 @@ BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "ref
 _OF_THE_MOMENT = frozenset((FLAKY, TIMED_OUT))
 """Reasons that a busy machine may be to blame for: a later build tries again."""
 FAILS_UNDER_LOAD = "fails_under_load"
-
-
-class Boxes(load.Judging, Trying, Protocol):
-    """The part of `bench.testing.judge.Judge` that certifying needs."""
-
-
-class EarlierBuilds(load.EarlierLoads, Protocol):
-    """What came of certifying in earlier builds."""
-
-    def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
-        """Return the certificate of a sample, None if it was not certified before."""
-        ...
-
-    def add(self, sample: Sample, reference: Reference, others: Sequence[str], certificate: Certificate) -> None:
-        """Keep a certificate; called from many threads."""
-        ...
-
-    def dropped(self, sample: Sample, reference: Reference, others: Sequence[str]) -> str:
-        """Return why a sample was not certified before, empty if it was not tried."""
-        ...
-
-    def drop(self, sample: Sample, reference: Reference, others: Sequence[str], reason: str) -> None:
-        """Keep why a sample is not certified; called from many threads."""
-        ...
+JOBS = 2 * (os.cpu_count() or 1)
+"""Jobs that run at once on a busy machine: twice as many as it has cores."""
+_TRIES = 2
+"""How often a reference may fail for another reason than a test, such as the time of the whole job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +57,12 @@ class Certified:
 def certify(  # noqa: PLR0913 - each is used once, here
     drafts: Sequence[Draft],
     references: MutableMapping[str, Reference],
-    boxes: Boxes,
-    earlier: EarlierBuilds,
+    boxes: Judge,
+    earlier: Certificates,
     *,
     most: int,
     workers: int,
-    jobs: int = load.JOBS,
+    jobs: int = JOBS,
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
@@ -124,7 +103,7 @@ def certify(  # noqa: PLR0913 - each is used once, here
             draft.sample.id: (draft, certificate) for draft, certificate in islice(fresh, most - len(certified))
         }:
             blanks = {name: draft.blank for name, (draft, _) in batch.items()}
-            loaded = load.under_load(
+            loaded = under_load(
                 [draft.sample for draft, _ in batch.values()],
                 references,
                 boxes,
@@ -144,8 +123,8 @@ def certify(  # noqa: PLR0913 - each is used once, here
 def _attempt(
     draft: Draft,
     references: MutableMapping[str, Reference],
-    boxes: Boxes,
-    earlier: EarlierBuilds,
+    boxes: Judge,
+    earlier: Certificates,
     report: Callable[[str], None],
 ) -> Certificate | str:
     """Return a draft's certificate, or why it gets none; take what earlier builds say of it."""
@@ -169,16 +148,16 @@ def _attempt(
     return fresh
 
 
-def _measured(draft: Draft, tests: tuple[str, ...], boxes: Boxes) -> Certificate:
+def _measured(draft: Draft, tests: tuple[str, ...], boxes: Judge) -> Certificate:
     return Certificate(tests, measured(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
 
 
-def _again(sample: Sample, blank: str, references: Mapping[str, Reference], boxes: Boxes) -> bool:
+def _again(sample: Sample, blank: str, references: Mapping[str, Reference], boxes: Judge) -> bool:
     return certificate(sample, references[sample.id].target, blank, boxes)[0] == CERTIFIED
 
 
 def _narrowed(
-    draft: Draft, certificate: Certificate, reference: Reference, boxes: Boxes, earlier: EarlierBuilds
+    draft: Draft, certificate: Certificate, reference: Reference, boxes: Judge, earlier: Certificates
 ) -> Certificate:
     """Return the certificate with the tests that a busy machine left of those that it was made with."""
     if certificate.tests == reference.tests:
@@ -191,7 +170,7 @@ def _narrowed(
 
 
 def _with_tests(
-    draft: Draft, references: MutableMapping[str, Reference], boxes: Boxes
+    draft: Draft, references: MutableMapping[str, Reference], boxes: Judge
 ) -> tuple[tuple[str, ...], str, str]:
     """Return the tests that a sample is certified with, `CERTIFIED` or why it is none with any, and the detail.
 
@@ -217,7 +196,7 @@ def _with_tests(
 
 
 def _unreliable(
-    draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Boxes
+    draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Judge
 ) -> frozenset[str]:
     """Return which tests the published code did not pass: that a verdict named, and those of one more run."""
     named = {test for test in tests if f"did not pass: {test}: " in detail}
@@ -244,7 +223,7 @@ def _in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def certificate(sample: Sample, reference: str, blank: str, judging: load.Judging) -> tuple[str, str]:
+def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> tuple[str, str]:
     """Return `CERTIFIED`, or why a sample is none with the detail.
 
     ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
@@ -274,7 +253,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: load.Judgin
     return CERTIFIED, ""
 
 
-def _judged(sample: Sample, text: str, judging: load.Judging) -> Judgement:
+def _judged(sample: Sample, text: str, judging: Judge) -> Judgement:
     judgement = judging.judge(sample, text)
     if judgement.verdict is Verdict.BROKEN:
         raise MachineFault(
@@ -283,3 +262,107 @@ def _judged(sample: Sample, text: str, judging: load.Judging) -> Judgement:
             cure="see `ctxbench doctor`, then run the same command again; what was done is kept",
         )
     return judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of trying samples on a busy machine."""
+
+    samples: tuple[Sample, ...]
+    """Those that keep tests which pass there, in the order given."""
+    left_out: frozenset[str]
+    """The tests that failed there, of these samples."""
+
+
+def under_load(
+    samples: Sequence[Sample],
+    references: MutableMapping[str, Reference],
+    judging: Judge,
+    earlier: Certificates,
+    again: Callable[[Sample], bool],
+    *,
+    jobs: int,
+    report: Callable[[str], None],
+) -> Loaded:
+    """Judge the references of samples while `jobs` run at once, and leave out the tests that fail there.
+
+    Args:
+        samples: those that have the certificate.
+        references: sample id -> answer; its tests become those that pass.
+        judging: runs the tests, of as many samples at once.
+        earlier: of earlier builds.
+        again: says whether a sample still has the certificate with the tests that remain.
+        jobs: how many run at once.
+        report: told which tests are left out, a line each.
+
+    Raises:
+        MachineFault: if the machine failed under a test.
+    """
+    whole = {sample.id: references[sample.id] for sample in samples}
+    gone: dict[str, tuple[str, ...]] = {}
+    tries = dict.fromkeys(whole, _TRIES)
+    waiting = []
+    for sample in samples:
+        before = earlier.left_out(sample, whole[sample.id])
+        if before is None:
+            waiting.append(sample)
+        else:
+            gone[sample.id] = before
+            references[sample.id] = without(whole[sample.id], before)
+    while waiting:
+        failures = _failures(waiting, references, judging, jobs)
+        still = []
+        for sample in waiting:
+            failed = {test for judgement in failures[sample.id] for test in judgement.failed}
+            if not failures[sample.id]:
+                now = set(references[sample.id].tests)
+                gone[sample.id] = tuple(test for test in whole[sample.id].tests if test not in now)
+                earlier.add_left_out(sample, whole[sample.id], gone[sample.id])
+                continue
+            reason = failures[sample.id][0].reason
+            references[sample.id] = without(references[sample.id], failed)
+            tries[sample.id] -= not failed
+            usable = tries[sample.id] and references[sample.id].tests and (not failed or again(sample))
+            report(f"{sample.id}: {'tests left out' if usable else 'fails_under_load'}: {reason}")
+            if usable:
+                still.append(sample)
+        waiting = still
+    passing = tuple(sample for sample in samples if sample.id in gone)
+    return Loaded(passing, frozenset(test for tests in gone.values() for test in tests))
+
+
+def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
+    """Return a reference that some tests do not judge."""
+    remaining = tuple(test for test in reference.tests if test not in tests)
+    return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))
+
+
+def _failures(
+    samples: Sequence[Sample], references: MutableMapping[str, Reference], judging: Judge, jobs: int
+) -> dict[str, list[Judgement]]:
+    """Return sample id -> the judgements of its reference, at least one, that were no pass."""
+
+    def judged(sample: Sample) -> tuple[str, Judgement]:
+        judgement = judging.judge(sample, references[sample.id].target, lenient=False)
+        if judgement.verdict is Verdict.BROKEN:
+            raise MachineFault(
+                f"the sandbox failed under a test: {judgement.reason}",
+                where=sample.id,
+                cure="see `ctxbench doctor`, then run the same command again; what was done is kept",
+            )
+        return sample.id, judgement
+
+    faults: dict[str, list[Judgement]] = defaultdict(list)
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="load")
+    try:
+        for name, judgement in pool.map(judged, _padded(samples, jobs)):
+            if judgement.verdict is not Verdict.PASSED:
+                faults[name].append(judgement)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return faults
+
+
+def _padded(samples: Sequence[Sample], jobs: int) -> Iterator[Sample]:
+    """Yield each sample, and then some again, so that the last of them has as much beside it as the first."""
+    return islice(cycle(samples), len(samples) + jobs - 1)

@@ -1,4 +1,6 @@
-"""Which of the tests that cover a function judge it: few, and together as thorough as all of them. Pure.
+"""The choice of the tests that judge a function, out of those that cover it: few, and together as thorough as all.
+
+They are chosen by the lines that they run and by the faulty versions that they notice, and measured by others.
 
 No measured time decides between tests, since it differs from run to run: what counts is which lines a
 test runs. Time only bars a test that is far too slow, by a threshold that ordinary tests stay far from.
@@ -7,8 +9,16 @@ test runs. Time only bars a test that is far too slow, by a threshold that ordin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from random import Random
+from typing import TypeVar
+
+from ctxbench.bench.functions.certificates import Mutants
+from ctxbench.bench.functions.types import TestRun
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.types import Reference, Sample
 
 MOST_TESTS = 20
 MOST_TRIED = 150
@@ -19,21 +29,11 @@ SLOW = 4.0
 """Seconds of processor time of one test under coverage from which it judges nothing."""
 SLOW_TOGETHER = 20.0
 """Seconds of processor time of a function's chosen tests together, under coverage, from which it gives no sample."""
-
-
-@dataclass(frozen=True, slots=True)
-class TestRun:
-    """What is known of one test of the suite."""
-
-    __test__ = False  # pytest would take the class for a test case by its name
-
-    passed: bool
-    seconds: float
-    """Of processor time."""
-    breadth: int
-    """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
-    clock: bool = False
-    """Whether it reads a clock or waits by one, so that a busy machine may fail it."""
+MEASURING = 2
+"""Faulty versions of each function that its tests are measured by, and never chosen by."""
+CHOOSING = 6
+"""Those that they are chosen by, where there are more tests than may judge."""
+_Place = TypeVar("_Place")
 
 
 def usable(run: TestRun) -> bool:
@@ -161,3 +161,84 @@ def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str
 def _base(test: str) -> str:
     """Return the id of a test without its parameters."""
     return test.partition("[")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A function that may become a sample, with all that there is to judge it."""
+
+    sample: Sample
+    reference: Reference
+    """Its tests are the best of `ranked`."""
+    ranked: tuple[str, ...]
+    """The tests that coverage chose, the best judges first."""
+    others: tuple[str, ...]
+    """More tests that run it, or whose modules do when they are imported."""
+    blank: str
+    """The function with an empty body."""
+    mutants: Callable[[int], tuple[str, ...]]
+    """Gives that many faulty versions, or as many as there are."""
+    clocks: frozenset[str] = frozenset()
+    """Those of all its tests that read a clock."""
+
+    def judged_by(self, tests: tuple[str, ...]) -> Reference:
+        """Return the reference with these tests."""
+        return replace(self.reference, tests=tests, clocks=tuple(test for test in tests if test in self.clocks))
+
+    def without(self, tests: frozenset[str]) -> Draft | None:
+        """Return the draft as if some tests were not there; None if no test is left."""
+        remaining = [test for test in (*self.ranked, *self.others) if test not in tests]
+        if not remaining:
+            return None
+        most = len(self.ranked)
+        reference = self.judged_by(tuple(sorted(remaining[:most])))
+        return replace(self, reference=reference, ranked=tuple(remaining[:most]), others=tuple(remaining[most:]))
+
+
+def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
+    """Return the tests that notice most: that an empty body is there, then one fault or another; sorted by id."""
+    faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
+    noticed = [_failing(draft, text, trying) for text in (draft.blank, *faulty)]
+    others = draft.others
+    if noticed[0] and noticed[0] - draft.clocks:
+        # Tests that read a clock are needed only where no other sees that the body is gone.
+        others = tuple(test for test in others if test not in draft.clocks)
+    return strongest(draft.ranked, others, [tests for tests in noticed if tests])
+
+
+def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
+    """Return how many faults that chose nothing are noticed by some tests, and how many by any.
+
+    Args:
+        draft: the function.
+        tests: those that judge it.
+        trying: runs them.
+    """
+    failures = [_failing(draft, text, trying) for text in draft.mutants(MEASURING)]
+    noticed = [failing for failing in failures if failing is not None]
+    killed = sum(not failing.isdisjoint(tests) for failing in noticed)
+    return Mutants(tried=len(noticed), killed=killed, killed_by_all=sum(map(bool, noticed)))
+
+
+def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place]:
+    """Yield where a function can be made faulty: kinds of faults take turns, in an order that its text decides.
+
+    Args:
+        places: the kind of a fault, and its place.
+        text: the function.
+    """
+    kinds: dict[str, list[_Place]] = {}
+    for kind, place in places:
+        kinds.setdefault(kind, []).append(place)
+    draw = Random(text)  # noqa: S311 - a choice, not a secret
+    queues = [kinds[kind] for kind in sorted(kinds)]
+    for queue in queues:
+        draw.shuffle(queue)
+    draw.shuffle(queues)
+    for turn in zip_longest(*queues):
+        yield from (place for place in turn if place is not None)
+
+
+def _failing(draft: Draft, text: str, trying: Judge) -> frozenset[str] | None:
+    everything = draft.judged_by(tuple(sorted({*draft.ranked, *draft.others})))
+    return trying.failing(draft.sample, everything, text)

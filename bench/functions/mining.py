@@ -1,27 +1,37 @@
-"""The seam between mining and a language: what a language is given, and what it finds. No I/O of its own.
+"""Mining, the same for every language: repositories are made ready to run their tests, then a language finds functions.
 
 `bench.functions.python` and `bench.functions.java` are miners: modules with the functions of `Miner`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ctxbench.bench.functions.choose import TestRun
-from ctxbench.bench.functions.types import Candidate
+from ctxbench.bench.files import sha256
+from ctxbench.bench.functions.types import Search, Survey
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import sandbox_explained
+from ctxbench.bench.testing.suites import suite_of
 from ctxbench.bench.testing.types import Suite
-from ctxbench.bench.types import Cursor, Use
+from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Sandbox
+
+if TYPE_CHECKING:
+    from ctxbench.bench.repositories.checkout import Checkout
 
 Report = Callable[[str], None]
 Lock = Callable[[Sequence[str], str], tuple[str, ...]]
 """Resolves requirements, and what they and a project (``name==version`` or empty) require, to one version each."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,49 +46,6 @@ class Project:
     """Its source files, as text; lines of samples count in these."""
     home: Home
     lock: Lock
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """What a language found in a repository; equal for equal repositories, whatever the machine."""
-
-    candidates: tuple[Candidate, ...]
-    """By path and line; names unique within a path."""
-    hidden: tuple[str, ...]
-    """Test files, and folders (ended by ``/``), that no strategy may see."""
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """At least ``functions``, ``documented`` and ``covered``."""
-    drops: Mapping[str, int] = field(default_factory=dict)
-    """Reason -> documented functions that are no candidates."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
-    """Where a function stands, documented or not. Lines are 0-based, ends exclusive."""
-
-    path: str
-    name: str
-    """Within its file, as a `Candidate`'s."""
-    start: int
-    """Line of its declaration."""
-    cursor: Cursor
-    """Where its body begins."""
-    end: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """What a repository's suite runs of any function."""
-
-    hidden: tuple[str, ...]
-    """Test files, and folders (ended by ``/``), that no strategy may see."""
-    runs: Mapping[str, TestRun]
-    """Test -> what is known of it."""
-    covering: Callable[[Spot], Mapping[str, frozenset[int]]]
-    """Gives the tests that run a function's body, whatever became of them, and what of it they run."""
-    uses: Callable[[Spot], tuple[Use, ...]]
-    """Gives the names of the project that a function's body needs."""
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Miner(Protocol):
@@ -121,3 +88,78 @@ class Miner(Protocol):
     def mutants(self, text: str, most: int) -> tuple[str, ...]:
         """Return faulty versions of a function, as a reference has it: the best first, always the same."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRepository:
+    """A repository whose tests could be run now."""
+
+    project: Project
+    entry: dict[str, Any]
+    """What a set's manifest says of it."""
+    suite: Suite
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""
+
+
+def one_ahead(prepare_next: Callable[[RepoManifest], T], manifests: Sequence[RepoManifest]) -> Iterator[T]:
+    """Yield each repository made ready, while the next one is: that is waiting for networks, and for images."""
+    with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
+        try:
+            coming = deque(pool.submit(prepare_next, manifest) for manifest in manifests[:1])
+            for manifest in [*manifests[1:], None]:
+                prepared = coming.popleft().result()
+                if manifest is not None:
+                    coming.append(pool.submit(prepare_next, manifest))
+                yield prepared
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def prepare(
+    manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
+) -> PreparedRepository:
+    """Read a fetched repository, resolve what its tests need, and make its image.
+
+    Raises:
+        InputFault: if its tests cannot be used.
+        MachineFault: if a requirement cannot be had, or the sandbox failed.
+    """
+    read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
+    project = Project(manifest=manifest, root=checkout.root, snapshot=read, home=home, lock=lock)
+    with sandbox_explained():
+        entry = _entry(project, checkout, manifest.language.miner().tests(project, report))
+        suite = suite_of(home, provisional(manifest.name, entry, [], {}), manifest.name, sandbox)
+        sandbox.prepare(suite.environment, report)
+    return PreparedRepository(project, entry, suite)
+
+
+def certificates_of(home: Home, environment: str, back_end: str) -> Path:
+    """Return where certificates of an environment on a back end are kept."""
+    return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
+
+
+def provisional(
+    repo: str, entry: Mapping[str, Any], samples: Iterable[Sample], references: Mapping[str, Reference]
+) -> SampleSet:
+    """Return a set of samples that are not certified yet, for what reads sets; it holds `references` itself."""
+    return SampleSet("", "", tuple(samples), references, {"repositories": {repo: entry}})
+
+
+def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the set's manifest says of a repository before it is mined."""
+    return {
+        "language": project.manifest.language,
+        "license": project.manifest.license,
+        "version": project.manifest.version,
+        "source": checkout.source,
+        "checkout": checkout.root.relative_to(project.home.repos).as_posix(),
+        "source_dir": project.manifest.source_dir,
+        "exclude": list(project.manifest.exclude),
+        "snapshot": project.snapshot.digest,
+        "read_with_replacement": len(project.snapshot.undecoded),
+        "encodings": dict(project.snapshot.encodings),
+        "tests": dict(tests),
+    }

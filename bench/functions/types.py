@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ctxbench.bench.types import Cursor, Use
@@ -53,28 +54,59 @@ class Candidate:
     """Processor time that they took together when the suite was run."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What a language found in a repository; equal for equal repositories, whatever the machine."""
+
+    candidates: tuple[Candidate, ...]
+    """By path and line; names unique within a path."""
+    hidden: tuple[str, ...]
+    """Test files, and folders (ended by ``/``), that no strategy may see."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """At least ``functions``, ``documented`` and ``covered``."""
+    drops: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> documented functions that are no candidates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where a function stands, documented or not. Lines are 0-based, ends exclusive."""
+
+    path: str
+    name: str
+    """Within its file, as a `Candidate`'s."""
+    start: int
+    """Line of its declaration."""
+    cursor: Cursor
+    """Where its body begins."""
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a repository's suite runs of any function."""
+
+    hidden: tuple[str, ...]
+    """Test files, and folders (ended by ``/``), that no strategy may see."""
+    runs: Mapping[str, TestRun]
+    """Test -> what is known of it."""
+    covering: Callable[[Spot], Mapping[str, frozenset[int]]]
+    """Gives the tests that run a function's body, whatever became of them, and what of it they run."""
+    uses: Callable[[Spot], tuple[Use, ...]]
+    """Gives the names of the project that a function's body needs."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
-class Mutants:
-    """What became of faulty versions of functions that no choice of tests was made by."""
+class TestRun:
+    """What is known of one test of the suite."""
 
-    tried: int = 0
-    killed: int = 0
-    """By the tests that were chosen."""
-    killed_by_all: int = 0
-    """By these or by others that run the function."""
+    __test__ = False  # pytest would take the class for a test case by its name
 
-    def __add__(self, other: Mutants) -> Mutants:
-        """Return both together."""
-        return Mutants(self.tried + other.tried, self.killed + other.killed, self.killed_by_all + other.killed_by_all)
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """What a function sample was certified with."""
-
-    tests: tuple[str, ...]
-    """The tests that judge it, sorted."""
-    mutants: Mutants | None
-    """None where nothing was tried: certificates of earlier versions."""
-    clocks_only: bool = False
-    """Whether each of these tests reads a clock."""
+    passed: bool
+    seconds: float
+    """Of processor time."""
+    breadth: int
+    """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
+    clock: bool = False
+    """Whether it reads a clock or waits by one, so that a busy machine may fail it."""

@@ -11,8 +11,7 @@ from importlib.metadata import version
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.functions.certificates import key_of
-from ctxbench.bench.functions.kept import GrowingFile
+from ctxbench.bench.functions.certificates import GrowingFile, key_of
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import Judge

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import UTF8, Decoded, decode
 
 if TYPE_CHECKING:
-    from ctxbench.bench.encodings import Decoded
     from ctxbench.bench.functions.mining import Miner
     from ctxbench.bench.languages.imports import Import
     from ctxbench.bench.languages.syntax import Source
+    from ctxbench.bench.testing.suites import Testing
     from ctxbench.bench.types import Use
 
 Span = tuple[int, int]
@@ -324,9 +325,7 @@ class Language(str):
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
         """Return what reads the source files below a folder, from their bytes and place; else in UTF-8."""
-        from ctxbench.bench.encodings import UTF8, decoded  # noqa: PLC0415 - it needs no language
-
-        return lambda raw, _: decoded(raw, UTF8)
+        return lambda raw, _: decode(raw, UTF8)
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
         """Say whether a file was left by CoderEval's harness; `beside` gives the text of a file in its folder."""
@@ -366,6 +365,14 @@ class Language(str):
     def apis(self) -> ApiStyle | None:
         """How its APIs are found and shown; None: no unit of retrieval is an API."""
         return None
+
+    def testing(self) -> Testing:
+        """Return what builds the suites of its repositories' tests.
+
+        Raises:
+            InputFault: if nobody has taught this language so much.
+        """
+        raise InputFault(f"no tests of {self.label} can be run", cure="use samples that are compared as texts")
 
     def miner(self) -> Miner:
         """Return what finds functions that a repository's own tests cover.

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ctxbench.bench.languages.base import FileFacts, Language
 from ctxbench.bench.processes import uninterrupted
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 
 POOL_FROM = 3_000_000
 """Characters from which worker processes pay: below, starting them takes longer than the work."""

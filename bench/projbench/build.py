@@ -8,18 +8,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench import snapshot
-from ctxbench.bench.accounts import account
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.analysis import analyse
 from ctxbench.bench.projbench.repository import Excluded, RepositorySamples, sample_repository
-from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.samples import SampleSet, account
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
 
 Report = Callable[[str], None]
 _TOTALS = (
@@ -77,7 +76,7 @@ def build(
     Raises:
         InputFault: if a name is given twice, a repository gives no sample, or another set has the name.
     """
-    from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     sets.folder(home, name)
     ordered = sorted(manifests, key=lambda manifest: manifest.name)

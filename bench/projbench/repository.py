@@ -11,7 +11,7 @@ from ctxbench.bench.languages.base import FileFacts, Span
 from ctxbench.bench.projbench.candidates import LineCandidate, candidates
 from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
 from ctxbench.bench.projbench.leaks import VerbatimIndex
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "ctxbench"

@@ -1,7 +1,7 @@
 """`Retrieval`: the shared means of all searches: corpora of snapshots, vectors, and the writer of summaries.
 
 One is opened a run and shared by its threads. It holds whole files, answers included: it is the trusted side's.
-Units come from the part of the target file that a view shows (`bench.visible_target`), or from other files.
+Units come from the part of the target file that a view shows (`VisibleTarget`), or from other files.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
-from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit
+from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit, VisibleTarget
 from ctxbench.bench.retrieval.units import Cutter, cutter
-from ctxbench.bench.visible_target import VisibleTarget
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors

@@ -73,3 +73,18 @@ Built = Callable[[str, str, float], None]
 
 What it is begins with ``units``, ``summaries``, ``index`` or ``windows``. May be called by several threads.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleTarget:
+    """The target file as a view shows it."""
+
+    path: str
+    text: str
+    cut: int
+    """The character at which the cursor stands; what a function sample shows behind the answer begins there."""
+    context_start: int
+    """A stretch of text is a candidate of retrieval only if it ends at or before this line."""
+    trusted: bool
+    """Whether the snapshot's file is the one that the sample was made of. If it is not (another version, or none),
+    its lines cannot be told apart at the cursor, so only what the sample stores is shown and no window of it is."""

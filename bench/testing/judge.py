@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, runtime_checkable
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.files import sha256
+from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.bytecode import Compiling, bytecode, with_bytecode
-from ctxbench.bench.testing.events import Malformed
-from ctxbench.bench.testing.flags import flags
-from ctxbench.bench.testing.judging import short
+from ctxbench.bench.testing.python.bytecode import Compiling, bytecode, with_bytecode
+from ctxbench.bench.testing.python.flags import flags
+from ctxbench.bench.testing.python.judging import Twins, forged, short
+from ctxbench.bench.testing.python.reports import Malformed
 from ctxbench.bench.testing.suites import suite_of
-from ctxbench.bench.testing.turns import Turns
-from ctxbench.bench.testing.twins import Twins, forged
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Suite, Verdict
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
@@ -35,10 +35,11 @@ _PATIENCE = 5.0
 """Seconds that a test may take without the function's value, beside three times what all took with it."""
 MOST_CHARACTERS = 1_000_000
 """A longer completion is no function; it would not fit into a box with the repository."""
+Run = Callable[[Job], Outcome]
 
 
 @contextlib.contextmanager
-def explained() -> Iterator[None]:
+def sandbox_explained() -> Iterator[None]:
     """Turn the sandbox's fault of having no box into a `MachineFault` of one line."""
     try:
         yield
@@ -74,9 +75,6 @@ class Twinning(Protocol):
             Malformed: if the outcome is not one of it.
         """
         ...
-
-
-Run = Callable[[Job], Outcome]
 
 
 def judged(
@@ -271,7 +269,7 @@ class Judge:
 
     def _prepared(self, room: _Room) -> str:
         if not room.image:
-            with explained():
+            with sandbox_explained():
                 digest = self._sandbox.prepare(room.suite.environment, _LOG.info)
             parts = [VERSION, self._sandbox.name, digest, room.suite.environment.digest, asdict(room.suite.limits)]
             room.image = sha256(json.dumps(parts))
@@ -285,7 +283,7 @@ class Judge:
         with room.lock:
             if room.pool is None:
                 self._prepared(room)
-                with explained():
+                with sandbox_explained():
                     manager = self._sandbox.open(room.suite.environment, limits=room.suite.limits, width=self._width)
                     pool = manager.__enter__()
                 # Only after it was entered: one that could not be opened has nothing to end.
@@ -300,3 +298,39 @@ class Judge:
                 if isinstance(room.suite, Compiling):
                     room.bytecode = bytecode(room.suite, self._tests(room), pool, room.image, self._home)
             return room.pool
+
+
+class Turns:
+    """Two lock files; who wants to be alone keeps new jobs waiting, so that a long run cannot starve it.
+
+    Each turn opens the files anew, so that threads of one process keep each other out too. A process that dies gives
+    its turns back.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, made when it is first needed."""
+        self._door, self._room = folder / "judging.door", folder / "judging.room"
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Wait until nobody is alone; keep everybody from being alone until the block ends."""
+        with contextlib.ExitStack() as room:
+            with _locked(self._door, fcntl.LOCK_SH):
+                room.enter_context(_locked(self._room, fcntl.LOCK_SH))
+            yield
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until the jobs that run are done; let none begin until the block ends."""
+        with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
+            yield
+
+
+@contextlib.contextmanager
+def _locked(path: Path, how: int) -> Iterator[None]:
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    with file:
+        fcntl.flock(file, how)
+        yield

@@ -37,7 +37,7 @@ def dashboard(*, port: int, host: str, home: Home, db: str | None) -> None:
     if importlib.util.find_spec("streamlit") is None:
         cure = "run `make dashboard`, or `pip install -e '.[dashboard]'`"
         raise InputFault("the dashboard's pages need Streamlit", cure=cure)
-    from ctxbench.harness.store.reading import open_reader
+    from ctxbench.harness.store.store import open_reader
 
     open_reader(db or home.database).close()
     port = _free(host, port)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.cli.board import BoardQuery, board_options
+from ctxbench.harness.cli.leaderboard import BoardQuery, board_options
 from ctxbench.harness.cli.options import format_option
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _check(out: Path) -> None:
 
 
 def _works(board: Board, url: str) -> dict[str, RunWork]:
-    from ctxbench.harness.store.reading import open_reader
+    from ctxbench.harness.store.store import open_reader
     from ctxbench.harness.store.work import works
 
     with open_reader(url) as store:

@@ -14,8 +14,7 @@ from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from ctxbench.harness.store import Store
-    from ctxbench.harness.store.attempts import FaultGroup
-    from ctxbench.harness.store.work import RunWork
+    from ctxbench.harness.store.work import FaultGroup, RunWork
 
 _COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
 """Before the strategy, which is the longest and so the last."""
@@ -33,9 +32,9 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
     Nothing is written: it can be asked while a run goes on.
     """
-    from ctxbench.harness.cli.board import NOTHING_CURE, NothingStored
-    from ctxbench.harness.repeat import place
-    from ctxbench.harness.store.reading import exists, open_reader
+    from ctxbench.harness.cli.leaderboard import NOTHING_CURE, NothingStored
+    from ctxbench.harness.run.spec import place_options
+    from ctxbench.harness.store.store import exists, open_reader
     from ctxbench.harness.store.work import works
 
     url = db or home.database
@@ -46,7 +45,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
         if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
         listed = _of(stored, samples)
-        options = place(home, url, store.where)
+        options = place_options(home, url, store.where)
         if form == "json":
             records = [_record(work, _faults(store, work), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
@@ -58,9 +57,9 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
 
 
 def _id(store: Store, prefix: str) -> str:
-    from ctxbench.harness.store.queries import run_named
+    from ctxbench.harness.store.runs import find_run
 
-    return str(run_named(store, prefix).id)
+    return str(find_run(store, prefix).id)
 
 
 def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
@@ -79,9 +78,9 @@ def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
 
 
 def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
-    from ctxbench.harness.store.attempts import faults
+    from ctxbench.harness.store.work import faults_of
 
-    return faults(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
+    return faults_of(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
 
 
 def _table(works: Sequence[RunWork]) -> Iterator[str]:
@@ -114,7 +113,7 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
     """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import judge_command, repeat_command
 
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
@@ -124,9 +123,9 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
         f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
     )
     yield f"\nwith {versions} this is the same run, and does what is missing; with others a new one:"
-    yield command(work.choices, work.file, options=options)
+    yield repeat_command(work.choices, work.file, options=options)
     if work.unjudged:
-        yield f"\nthis judges what has no verdict:\n{judging(work.choices, work.id, options=options)}"
+        yield f"\nthis judges what has no verdict:\n{judge_command(work.choices, work.id, options=options)}"
     if work.attempts:
         yield ""
         yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
@@ -143,7 +142,7 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
     from dataclasses import asdict
 
     from ctxbench.dashboard.views.runs import state
-    from ctxbench.harness.repeat import command, judging
+    from ctxbench.harness.run.spec import judge_command, repeat_command
 
     choices = work.choices
     return {
@@ -165,8 +164,8 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
         "versions": dict(work.versions),
         "origin": "imported" if work.imported else "run",
         "remarks": list(work.remarks),
-        "command": command(choices, work.file, options=options),
-        "judge": judging(choices, work.id, options=options) if work.unjudged else None,
+        "command": repeat_command(choices, work.file, options=options),
+        "judge": judge_command(choices, work.id, options=options) if work.unjudged else None,
         "attempts": [
             {
                 "began": attempt.started,

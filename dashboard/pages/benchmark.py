@@ -12,7 +12,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import benchmark as view
-from ctxbench.dashboard.views import benchmark_audit, benchmark_drops, benchmark_lengths
+from ctxbench.dashboard.views import benchmark_audit
 from ctxbench.harness.store.notes import marks_of
 from ctxbench.harness.store.sets import contents
 
@@ -66,7 +66,9 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest) -> None:
     _table("Samples", view.kinds(measured), view.KIND_HELP)
     _table("Repositories", view.repositories(manifest, measured), view.REPO_HELP)
     marks = data.cached(marks_of, sample_set.digest)
-    _table("What keeps answers out of sight", benchmark_audit.audit(manifest, measured, marks), benchmark_audit.HELP)
+    _table(
+        "What keeps answers out of sight", benchmark_audit.audit(manifest, measured, marks), benchmark_audit.AUDIT_HELP
+    )
     if marks:
         rows: list[view.Cells] = [
             {"sample": mark.sample_id, "mark": mark.mark, "reason": mark.reason, "image": mark.image} for mark in marks
@@ -78,7 +80,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest) -> None:
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
     _lengths(measured)
-    _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.HELP)
+    _table("What was left out", benchmark_audit.drops(manifest), benchmark_audit.DROP_HELP)
     _table("How it was made", view.about(manifest), {})
 
 
@@ -96,8 +98,8 @@ def _stored(sample_set: view.SetInfo) -> None:
 
 
 def _lengths(measured: tuple[anatomy.Measured, ...]) -> None:
-    rows = benchmark_lengths.summary(measured)
-    _table("Lengths", rows, benchmark_lengths.HELP)
+    rows = view.length_summary(measured)
+    _table("Lengths", rows, view.LENGTH_HELP)
     if not rows:
         return
     name = url.choose(
@@ -105,10 +107,10 @@ def _lengths(measured: tuple[anatomy.Measured, ...]) -> None:
         [str(row["what"]) for row in rows],
         name="length",
         default="target tokens",
-        help="; ".join(f"{name}: {says}" for name, says in benchmark_lengths.MEANING.items()),
+        help="; ".join(f"{name}: {says}" for name, says in view.LENGTH_MEANING.items()),
     )
-    show.chart(benchmark_lengths.histogram(measured, name), key="lengths")
-    show.note(benchmark_lengths.MEANING[name])
+    show.chart(view.histogram(measured, name), key="lengths")
+    show.note(view.LENGTH_MEANING[name])
 
 
 def _table(title: str, rows: list[view.Cells], help: view.Help) -> None:  # noqa: A002 - as `show.frame` calls it

@@ -9,10 +9,8 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_choice
 from ctxbench.dashboard.views import compare_solved as drawing
-from ctxbench.harness.leaderboard.compare import Compared, compare
-from ctxbench.harness.leaderboard.solved import Solved, solved
+from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
 from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
@@ -50,7 +48,7 @@ class _Choice:
     def names(self) -> dict[str, str]:
         """Return a run's id -> what it is called on this page."""
         runs = [table.run for table in self.tables]
-        return dict(zip((run.id for run in runs), compare_choice.labels(runs), strict=True))
+        return dict(zip((run.id for run in runs), view.labels(runs), strict=True))
 
 
 def page() -> None:
@@ -90,7 +88,7 @@ def _choose() -> _Choice | None:
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
     every = data.tables(samples.samples, language, profile=profile)
-    metrics = compare_choice.metrics(every)
+    metrics = view.metrics(every)
     if not metrics:
         return None
     metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
@@ -110,14 +108,14 @@ def _choose() -> _Choice | None:
     usual = [table for table in among if table.run.generator == (chosen_generators or generators)[0]] or among
 
     def spelled(table: RunTable) -> str:
-        return compare_choice.spelled(table, generator=several)
+        return view.spelled(table, generator=several)
 
     baseline_column, others_column = st.columns([1, 2])
     first = url.choose(
         "Baseline",
         among,
         name="first",
-        default=compare_choice.first(usual),
+        default=view.usual_baseline(usual),
         label_of=spelled,
         key_of=lambda table: table.run.id,
         help="The run that every other one is compared with.",
@@ -128,12 +126,12 @@ def _choose() -> _Choice | None:
         "Compared with it",
         others,
         name="runs",
-        default=compare_choice.others(others, first, metric),
+        default=view.usual_others(others, first, metric),
         label_of=spelled,
         key_of=lambda table: table.run.id,
         help="Runs over the same build of the set, in this language and profile, of any generator: others cannot be "
         "paired by sample. p-values are corrected for as many as are shown.",
-        most=compare_choice.MOST - 1,
+        most=view.MOST_RUNS - 1,
         where=others_column,
     )
     return _Choice(samples=samples.samples, metric=metric, tables=[first, *runs])

@@ -9,10 +9,9 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
-from ctxbench.dashboard.views import cost_time as time
-from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
+from ctxbench.harness.leaderboard.notes import group_warnings, load_of
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
-from ctxbench.harness.store import attempts
+from ctxbench.harness.store.work import construction_times
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",
@@ -114,11 +113,11 @@ def _against(group: Group, metric: str) -> None:
 
 def _by_stage(group: Group) -> None:
     st.subheader("Where a sample's time goes", anchor=False)
-    rows = time.stage_rows(group)
-    if not any(stage in rows[0] for stage in time.STAGES.values()):
+    rows = view.stage_rows(group)
+    if not any(stage in rows[0] for stage in view.STAGES.values()):
         show.note("The times of these runs are not known: they were recorded elsewhere.")
         return
-    show.chart(time.stage_chart(group), key="stages")
+    show.chart(view.stage_chart(group), key="stages")
     show.frame(rows, help=HELP, key="by-stage")
     if load := load_of([row.run for row in group.rows]):
         show.note(load)
@@ -130,13 +129,13 @@ def _by_stage(group: Group) -> None:
 def _construction(choice: _Choice) -> None:
     st.subheader("Making a repository searchable", anchor=False)
     runs = sorted({row.run.id for row in choice.group.rows})
-    built = data.cached(attempts.construction, tuple(runs))
+    built = data.cached(construction_times, tuple(runs))
     # A run may be over several languages; shown are the repositories of this one.
-    stage_times = time.construction(stage for stage in built if stage.repo in choice.repos)
+    stage_times = view.construction(stage for stage in built if stage.repo in choice.repos)
     if not stage_times:
         show.note("No attempt at these runs made anything: they search nothing, or were made before this was measured.")
         return
-    if len({stage.repo for stage in stage_times}) > time.MOST_BARS:
-        show.note(f"Drawn: the {time.MOST_BARS} repositories that took longest.")
-    show.chart(time.construction_chart(stage_times), key="construction")
-    show.frame(time.construction_rows(stage_times), help=HELP, key="by-repository")
+    if len({stage.repo for stage in stage_times}) > view.MOST_BARS:
+        show.note(f"Drawn: the {view.MOST_BARS} repositories that took longest.")
+    show.chart(view.construction_chart(stage_times), key="construction")
+    show.frame(view.construction_rows(stage_times), help=HELP, key="by-repository")

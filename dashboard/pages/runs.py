@@ -11,9 +11,8 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import runs as view
 from ctxbench.dashboard.views.tables import Order, arranged
-from ctxbench.harness.repeat import command, judging, place
-from ctxbench.harness.store.attempts import faults
-from ctxbench.harness.store.work import RunWork, watched, works
+from ctxbench.harness.run.spec import judge_command, place_options, repeat_command
+from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 
 _OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between two looks: while a run may be going on, and else."""
@@ -114,11 +113,11 @@ def _details(work: RunWork, now: float, sighting: view.Sighting) -> None:
 
 def _repeat(work: RunWork) -> None:
     st.markdown("**Run it again**")
-    options = place(data.home(), data.database(), data.store().where)
-    st.code(command(work.choices, work.file, options=options), language=None, wrap_lines=True)
+    options = place_options(data.home(), data.database(), data.store().where)
+    st.code(repeat_command(work.choices, work.file, options=options), language=None, wrap_lines=True)
     if work.unjudged:
         show.note("Its completions without a verdict are judged by:")
-        st.code(judging(work.choices, work.id, options=options), language=None, wrap_lines=True)
+        st.code(judge_command(work.choices, work.id, options=options), language=None, wrap_lines=True)
     versions = ", ".join(f"{name} {version}" for name, version in work.versions.items())
     if work.imported is not None:
         show.note(f"The file's SHA-256 is {work.imported.sha256}; the same file gives the same run.")
@@ -129,7 +128,7 @@ def _repeat(work: RunWork) -> None:
 
 
 def _faults(work: RunWork) -> None:
-    groups = data.cached(faults, work.id)
+    groups = data.cached(faults_of, work.id)
     st.markdown("**Faults**")
     if not groups:
         show.note("None is stored.")

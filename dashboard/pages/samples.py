@@ -13,8 +13,17 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.pages import samples_one
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.facets import Facets, RunChoice, facets, runs_over
-from ctxbench.harness.store.searching import Order, SampleFilter, neighbours, place_in_plan, search
+from ctxbench.harness.store.search import (
+    Facets,
+    Order,
+    RunChoice,
+    SampleFilter,
+    facets,
+    neighbours,
+    place_in_plan,
+    runs_over,
+    search,
+)
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{

@@ -10,15 +10,20 @@ import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError, UnknownName
 from ctxbench.bench.home import Home
+from ctxbench.bench.samples import AnsweredTask, Answers
 from ctxbench.bench.visible import hidden
 from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.views import samples as listing
+from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
-from ctxbench.dashboard.views import samples_one as view
-from ctxbench.harness.answers import AnsweredTask, Answers
-from ctxbench.harness.store.detail_records import CompletionFacts, CompletionTexts, Detail
-from ctxbench.harness.store.details import call_texts, completion_texts, detail
-from ctxbench.harness.store.facets import RunChoice
+from ctxbench.harness.store.details import (
+    CompletionFacts,
+    CompletionTexts,
+    Detail,
+    call_texts,
+    completion_texts,
+    detail,
+)
+from ctxbench.harness.store.search import RunChoice
 
 BLOCKS = 60
 """Blocks that are opened one by one; more are shown in the whole prompt."""
@@ -125,7 +130,7 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
     rows = view.score_rows([(side.letter, side.completion) for side in sides], profile)
     if rows:
         st.markdown("**Scores**", help="Of this sample alone: what the mean of the leaderboard is made of.")
-        show.frame(rows, help=view.HELP, key="scores")
+        show.frame(rows, help=view.DETAIL_HELP, key="scores")
 
 
 def _outcome(side: Side, task: AnsweredTask | None) -> None:
@@ -137,7 +142,7 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
-            f"{side.run.generator} · {sample.status}: {listing.STATUS[sample.status]}",
+            f"{side.run.generator} · {sample.status}: {view.STATUS[sample.status]}",
             *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
             *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
@@ -191,7 +196,7 @@ def _context(side: Side) -> None:
         help="The final prompt, block by block, in its order.",
     )
     show.note(view.took(side.detail))
-    show.frame(view.piece_rows(pieces), help=view.HELP, key=f"blocks-{key}")
+    show.frame(view.piece_rows(pieces), help=view.DETAIL_HELP, key=f"blocks-{key}")
     inside = [(number, piece) for number, piece in enumerate(pieces, 1) if piece.start is not None]
     for number, piece in inside[:BLOCKS]:
         with st.expander(show.plain(view.piece_label(number, piece)), key=f"block-{key}-{number}"):
@@ -206,12 +211,12 @@ def _context(side: Side) -> None:
 def _calls(side: Side) -> None:
     calls = side.detail.calls
     st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
-    show.frame(view.call_rows(calls), help=view.HELP, key=f"calls-{side.letter}")
-    options = [listing.NONE, *view.calls_of(calls)]
+    show.frame(view.call_rows(calls), help=view.DETAIL_HELP, key=f"calls-{side.letter}")
+    options = [view.NONE, *view.calls_of(calls)]
     picked = url.choose(
         f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
     )
-    if picked != listing.NONE:
+    if picked != view.NONE:
         ordinal = calls[options.index(picked) - 1].ordinal
         texts = data.cached(call_texts, side.run.id, side.detail.sample, ordinal)
         if texts is not None:

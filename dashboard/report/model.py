@@ -13,7 +13,7 @@ from ctxbench.dashboard.report.bars import Axis, Bar, axis
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
 from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
-from ctxbench.harness.repeat import command
+from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store.work import RunWork
 
 _METRIC = "[95%]"
@@ -252,7 +252,9 @@ def _origin(row: Row, work: RunWork | None) -> RowOrigin:
     if work.attempts:
         last = work.attempts[-1]
         facts += [("last attempt", f"{_time(last.started)}: {last.reason or 'no end noted'}; {last.isolation}")]
-    return RowOrigin(strategy=run.strategy, run=run.id, facts=tuple(facts), command=command(work.choices, work.file))
+    return RowOrigin(
+        strategy=run.strategy, run=run.id, facts=tuple(facts), command=repeat_command(work.choices, work.file)
+    )
 
 
 def meaning(heading: str, metrics: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from ctxbench.dashboard.theme import SERIES
-from ctxbench.harness.leaderboard.solved import Solved, SolvedRegion
+from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion
 
 Row = dict[str, object]
 

@@ -14,12 +14,11 @@ import altair as alt
 
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
-from ctxbench.harness.leaderboard.levels import COMBINED, order
 from ctxbench.harness.leaderboard.notes import PAGE, notes
-from ctxbench.harness.leaderboard.published_text import published_notes, published_table, published_title
+from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.records import to_csv
-from ctxbench.harness.leaderboard.rows import ALL_LEVELS
-from ctxbench.harness.leaderboard.signflip import ALPHA
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, level_order
+from ctxbench.harness.leaderboard.stats import ALPHA
 from ctxbench.harness.metrics.context import MADE_UP
 from ctxbench.harness.results import Origin, RunTable
 
@@ -71,7 +70,7 @@ def levels(tables: Sequence[RunTable]) -> list[str]:
     """Return what can be ranked by itself: all samples, CoderEval's three levels together, and every level."""
     single = {level for table in tables for level in set(table.level)}
     combined = {COMBINED} if any(table.run.benchmark == "codereval" for table in tables) else set()
-    return sorted({ALL_LEVELS, *combined, *single}, key=order) if len(single) > 1 else [ALL_LEVELS]
+    return sorted({ALL_LEVELS, *combined, *single}, key=level_order) if len(single) > 1 else [ALL_LEVELS]
 
 
 def at_level(board: Board, level: str) -> Group:

@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.attempts import Attempted, FaultGroup
-from ctxbench.harness.store.work import RunWork
+from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
 COMPLETE, INCOMPLETE, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"

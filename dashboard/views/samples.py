@@ -1,4 +1,4 @@
-"""Metrics, filters and rows of the list of samples. Pure."""
+"""The list of samples (metrics, filters, rows) and one sample (its facts, scores, blocks, model calls). Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.leaderboard import choices
-from ctxbench.harness.leaderboard.columns import Scale, scale_of
+from ctxbench.bench.samples import AnsweredTask
+from ctxbench.bench.testing.types import FLAGS
+from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.metrics import context
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.counted import PASS
-from ctxbench.harness.store.facets import Facets, RunChoice
-from ctxbench.harness.store.queries import CONTEXT
-from ctxbench.harness.store.searching import Differs, FoundSample, Measure, Order
+from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
+from ctxbench.harness.store.runs import CONTEXT
+from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order, RunChoice
+from ctxbench.harness.store.verdicts import PASS
+
+TASK_LINES, TASK_CHARACTERS = 15, 4_000
+"""What is shown of the task before the cursor, at most."""
+CURSOR = "▏"
 
 PAGE = 25
 """Samples of one page of a listing."""
@@ -142,3 +149,182 @@ def steps_hint(*, compared: bool, differing: bool) -> str:
 def pages(total: int) -> int:
     """Return how many pages so many samples take; one at least."""
     return max(1, -(-total // PAGE))
+
+
+DETAIL_HELP: Mapping[str, str] = {
+    "block": "Its place in the prompt; what was left out has none.",
+    "kind": "infile: the file itself; similar: code found elsewhere; api: signatures; others are the method's own.",
+    "places": "Files and lines that it was taken from, counted from 1.",
+    "score": "As the retriever gave it; scores of different retrievers cannot be compared.",
+    "tokens": "Its length in tokens, by the tokenizer that budgets are counted with.",
+    "state": "kept whole, cut to fit, or dropped.",
+    "reason": "Why it was dropped.",
+    "gain": "Bits by which it makes the reference cheaper, where `ctxbench diagnose` has measured that.",
+    "call": "The order in which the model was asked.",
+    "role": "What it was asked for; final: the completion that is scored.",
+    "tokens in": "Tokens of the prompt, as the generator counts them.",
+    "cached": "Those of them that the service had at hand.",
+    "tokens out": "Tokens of the answer.",
+    "seconds": "Time until the answer was there.",
+    "price": "US dollars, where the price of the model is known.",
+    "finish": "Why the answer ended: at a stop or its natural end, or at the limit of tokens (length).",
+    "metric": "The metric, under the chosen profile.",
+    "A": "The first run.",
+    "B": "The second run.",
+}
+
+
+def place(detail: Detail) -> str:
+    """Return where the cursor stands: repository, file, line and column, counted from 1."""
+    return f"{detail.repo} · {detail.path}:{detail.line + 1}:{detail.column + 1} · {detail.level}"
+
+
+def before_cursor(task: AnsweredTask) -> str:
+    """Return the last lines before the cursor, with the cursor; of very long ones their end."""
+    whole = "\n".join(task.prefix.split("\n")[-TASK_LINES:])
+    return ("…" if len(whole) > TASK_CHARACTERS else "") + whole[-TASK_CHARACTERS:] + CURSOR
+
+
+def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str) -> list[dict[str, object]]:
+    """Return metric -> the value of a completion of each run, in the unit shown.
+
+    Args:
+        runs: ``A`` or ``B`` and the completion.
+        profile: whose metrics, beside those of contexts and of tests.
+    """
+    kinds = {kind for _, completion in runs if completion for kind in completion.scores if belongs(kind, profile)}
+    rows: list[dict[str, object]] = []
+    # What is defined for none of them says nothing.
+    kinds = {
+        kind for kind in kinds if any(completion and completion.scores.get(kind) is not None for _, completion in runs)
+    }
+    for kind in sorted(kinds, key=lambda it: (it[0] != profile, it)):
+        scale = scale_of(profile, named(kind))
+        row: dict[str, object] = {"metric": f"{kind[1]} ({scale.unit})"}
+        for name, completion in runs:
+            value = completion.scores.get(kind) if completion else None
+            row[name] = None if value is None else Figure(numbers.value(value * scale.factor, None))
+        rows.append(row)
+    return rows
+
+
+def _places(piece: StoredPiece) -> str:
+    return ", ".join(f"{place.path}:{place.start + 1}-{max(place.end, place.start + 1)}" for place in piece.places)
+
+
+def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
+    """Return a row for each block, those left out after those of the prompt."""
+    gains = any(piece.gain is not None for piece in pieces)
+    rows: list[dict[str, object]] = []
+    for number, piece in enumerate(pieces, 1):
+        row: dict[str, object] = {
+            "block": number if piece.start is not None else None,
+            "kind": piece.kind,
+            "places": _places(piece),
+            # Three digits: scores order the blocks, and their scale is the retriever's own.
+            "score": None if piece.score is None else Figure(f"{piece.score:.3g}"),
+            "tokens": piece.tokens if piece.start is not None else None,
+            "state": piece.state,
+            "reason": piece.reason,
+        }
+        rows.append(row | ({"gain": None if piece.gain is None else Figure(f"{piece.gain:.1f}")} if gains else {}))
+    return rows
+
+
+def piece_label(number: int, piece: StoredPiece) -> str:
+    """Return what heads a block's text."""
+    facts = [
+        f"{number}. {piece.kind}",
+        _places(piece),
+        f"score {piece.score:.3g}" if piece.score is not None else "",
+        f"{piece.tokens} token{'s' * (piece.tokens != 1)}",
+        piece.state,
+        f"gain {numbers.value(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
+    """Return a row for each question to the model, and one for all of them together."""
+    rows: list[dict[str, object]] = [
+        {
+            "call": str(call.ordinal + 1),
+            "role": call.role,
+            "tokens in": call.tokens_in,
+            "cached": call.cached,
+            "tokens out": call.tokens_out,
+            "seconds": Figure(seconds(call.seconds), call.seconds),
+            "price": price(call.price),
+            "finish": call.finish,
+        }
+        for call in calls
+    ]
+    if len(calls) < 2:
+        return rows
+    prices = [call.price for call in calls if call.price is not None]
+    spent = sum(call.seconds for call in calls)
+    total: dict[str, object] = {
+        "call": "all",
+        "role": "",
+        "tokens in": sum(call.tokens_in for call in calls),
+        "cached": sum(call.cached for call in calls),
+        "tokens out": sum(call.tokens_out for call in calls),
+        "seconds": Figure(seconds(spent), spent),
+        "price": price(sum(prices) if len(prices) == len(calls) else None),
+        "finish": "",
+    }
+    return [*rows, total]
+
+
+def seconds(time: float | None) -> str:
+    """Return a time to three digits, and none below a millisecond: nobody measured it so finely."""
+    return "<0.001" if time is not None and 0 < time < 0.001 else numbers.amount(time)
+
+
+def price(dollars: float | None) -> Figure | None:
+    """Return a price to three digits."""
+    return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
+
+
+def calls_of(calls: Sequence[StoredCall]) -> list[str]:
+    """Return the calls as options of a choice."""
+    return [f"{call.ordinal + 1} {call.role}" for call in calls]
+
+
+def verdict(judged: CompletionVerdict) -> str:
+    """Return what the tests said, and what it took them."""
+    facts = [
+        f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
+        f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
+        f"{seconds(judged.seconds)} s",
+        f"{numbers.amount(judged.peak_bytes / 2**20)} MiB at most" if judged.peak_bytes else "",
+        f"in {judged.sandbox}" if judged.sandbox else "",
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def doubted(judged: CompletionVerdict) -> str:
+    """Return what else was said of the text; nothing where it was judged once."""
+    sentences = [f"first {judged.earlier}; then once more with no other job beside it"] if judged.earlier else []
+    if len(judged.verdicts) > 1:
+        sentences.append(f"in turn {', '.join(judged.verdicts)}, of which {judged.verdict} counts")
+    return " · ".join(sentences)
+
+
+def flagged(judged: CompletionVerdict) -> str:
+    """Return what the text reaches for, in words; nothing where it reaches for nothing."""
+    return "; ".join(f"{flag}: {FLAGS.get(flag, 'flagged by another version')}" for flag in judged.flags)
+
+
+def took(detail: Detail) -> str:
+    """Return what the sample took: tokens of the context, calls, seconds of the method and of the model."""
+    if detail.imported or detail.prompt is None:
+        return ""
+    return " · ".join(
+        (
+            f"{detail.context_tokens} tokens of context",
+            f"{len(detail.calls)} {'call' if len(detail.calls) == 1 else 'calls'}",
+            f"method {seconds(detail.strategy_seconds)} s",
+            f"model {seconds(detail.generator_seconds)} s",
+        )
+    )

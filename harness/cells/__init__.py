@@ -8,11 +8,9 @@ temporary folder can be written, and no network is reached; elsewhere `describe`
 Not covered: a strategy that already carries the answers in its own file.
 """
 
-from ctxbench.harness.cells.base import Cells, InlineCells, StrategyCard, StrategyFault
-from ctxbench.harness.cells.bounds import StrategyBounds
-from ctxbench.harness.cells.copies import copies
-from ctxbench.harness.cells.pool import checked, open_cells, open_registrations
-from ctxbench.harness.cells.registrations import Registrations
+from ctxbench.harness.cells.contract import Cells, InlineCells, StrategyBounds, StrategyCard, StrategyFault
+from ctxbench.harness.cells.paths import copies
+from ctxbench.harness.cells.pool import Registrations, checked, open_cells, open_registrations
 
 __all__ = [
     "Cells",

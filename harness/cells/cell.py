@@ -17,11 +17,10 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
-from ctxbench.harness.cells import bounds, transport, wire
-from ctxbench.harness.cells.arguments import fitting
-from ctxbench.strategies import asking, conformance, registry, resolve
-from ctxbench.strategies.api import Execution, Prompt
-from ctxbench.strategies.returned import Misshapen
+from ctxbench.harness.cells import contract, transport, wire
+from ctxbench.harness.cells.wire import fitting
+from ctxbench.strategies import api, conformance, registry, resolve
+from ctxbench.strategies.api import Execution, Misshapen, Prompt
 
 _CELLS_FOLDER = Path(__file__).parent
 
@@ -116,7 +115,7 @@ def work(channel: socket.socket) -> None:
     """Take one job from the channel, do it, and send the result."""
     job, _ = transport.receive(channel)
     try:
-        transport.send(channel, _do(job, Ask(channel)), most=bounds.MESSAGE)
+        transport.send(channel, _do(job, Ask(channel)), most=contract.MESSAGE)
     except (transport.Garbage, MemoryError) as error:
         transport.send(channel, _error(error))
 
@@ -165,16 +164,16 @@ def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
     place = f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
     text = str(error)
     if isinstance(error, MemoryError) and most != resource.RLIM_INFINITY:
-        text = f"{text} a strategy may hold {most / bounds.GIGABYTE:.3g} GiB".strip()
+        text = f"{text} a strategy may hold {most / contract.GIGABYTE:.3g} GiB".strip()
     trace = "".join(traceback.format_exception(error))
     return {"error": [type(error).__name__, f"{_shortened(text)}{place}", _shortened(trace)]}
 
 
 def _is_ours(file: Path) -> bool:
-    return file.parent == _CELLS_FOLDER or str(file) == asking.__file__
+    return file.parent == _CELLS_FOLDER or str(file) == api.__file__
 
 
 def _shortened(text: str) -> str:
     """Return a text, or the beginning and the end of a longer one."""
-    half = bounds.TEXT // 4
+    half = contract.TEXT // 4
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import itertools
 import logging
@@ -11,28 +12,38 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Query
-from ctxbench.harness.cells import bounds, wire
-from ctxbench.harness.cells.base import StrategyCard, StrategyFault
-from ctxbench.harness.cells.bounds import StrategyBounds
-from ctxbench.harness.cells.clock import Clock, ended_for_memory
+from ctxbench.harness.cells import contract, wire
+from ctxbench.harness.cells.contract import StrategyBounds, StrategyCard, StrategyFault
 from ctxbench.harness.cells.paths import beside, visible_paths
-from ctxbench.harness.cells.process import ForkServer
+from ctxbench.harness.cells.process import ForkServer, Remarks
 from ctxbench.harness.cells.questions import Questions
-from ctxbench.harness.cells.registrations import Registrations, is_ours
-from ctxbench.harness.cells.remarks import Remarks
-from ctxbench.harness.cells.talk import CellGone, Talk, channel, fault_of, or_gone, three_texts, to_check
+from ctxbench.harness.cells.talk import (
+    CellGone,
+    Clock,
+    Talk,
+    channel,
+    ended_for_memory,
+    fault_of,
+    or_gone,
+    three_texts,
+    to_check,
+)
 from ctxbench.harness.generators.base import TooLong
+from ctxbench.strategies import registry
 from ctxbench.strategies.api import Execute, Model, Prompt
 from ctxbench.strategies.conformance import StrategyCheck, findings
-from ctxbench.strategies.registration import Registration
+from ctxbench.strategies.registration import Bound, Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0
@@ -104,7 +115,7 @@ class ForkedCells:
             with talk.suspecting():
                 if "fault" in answer:
                     message, where, cure = three_texts(wire.fields(answer, "fault")["fault"])
-                    raise InputFault(message, where=where, cure=cure[: bounds.SENTENCE])
+                    raise InputFault(message, where=where, cure=cure[: contract.SENTENCE])
                 sent = wire.fields(answer, "registration")["registration"]
                 return wire.load_registration(sent, name.rpartition("@")[2])
 
@@ -148,10 +159,11 @@ class ForkedCells:
             with talk.suspecting():
                 if "fault" in message:
                     what, _, cure = three_texts(wire.fields(message, "fault")["fault"])
-                    raise talk.fault(f"can no longer be had: {what}; {cure[: bounds.SENTENCE]}")
+                    raise talk.fault(f"can no longer be had: {what}; {cure[: contract.SENTENCE]}")
                 parts = wire.fields(message, "prompt", *(["network"] if checks else []))
                 network = [
-                    wire.text(attempt, bounds.WORD) for attempt in wire.items(parts.get("network", []), _MOST, "tries")
+                    wire.text(attempt, contract.WORD)
+                    for attempt in wire.items(parts.get("network", []), _MOST, "tries")
                 ]
                 return wire.load_prompt(parts["prompt"]), network
 
@@ -171,7 +183,7 @@ class ForkedCells:
             with wire.named("role"):
                 role = wire.word(parts["role"])
             with wire.named("max_tokens"):
-                tokens = wire.whole(parts["max_tokens"], 1, bounds.TOKENS)
+                tokens = wire.whole(parts["max_tokens"], 1, contract.TOKENS)
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
@@ -308,3 +320,79 @@ def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[S
     """
     with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, CHECK_WAIT))) as cells:
         return cells.checked(spec)
+
+
+_AT_ONCE = 8
+
+
+class Registrations:
+    """Registrations, each read once. Safe to use from many threads."""
+
+    def __init__(self, read: Callable[[str], Registration]) -> None:
+        """Read registrations that are not ours by `read`, which must not import their code in this process."""
+        self._read = read
+        self._registrations: dict[str, Registration] = {}
+        self._bound: dict[str, Bound[Registration]] = {}
+
+    def get(self, name: str) -> Registration:
+        """Return the registration of the strategy called `name`, or of the one in ``file.py@name``.
+
+        Raises:
+            InputFault: if there is none, or its module or file cannot be imported.
+            MachineFault: if no cell could be had.
+        """
+        if name not in self._registrations:
+            _check_file(name)
+            self._registrations[name] = registry.get(name).registration if _is_read_here(name) else self._read(name)
+        return self._registrations[name]
+
+    def bound(self, spec: str) -> Bound[Registration]:
+        """Return the strategy that a spec spells, parameters checked.
+
+        Raises:
+            InputFault: if the spec cannot be read, the name is unknown, or a parameter does not fit.
+            MachineFault: if no cell could be had.
+        """
+        if spec not in self._bound:
+            parsed = specs.parse(spec)
+            self._bound[spec] = Bound(self.get(parsed.name), parsed, self.get)
+        return self._bound[spec]
+
+    def installed(self) -> Mapping[str, Registration | InputFault]:
+        """Return the registrations of all installed strategies by name, or the faults of those that cannot be imported.
+
+        Raises:
+            MachineFault: if no cell could be had.
+        """
+        names = registry.names()
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            # A strategy that hangs must not delay the others.
+            foreign = {name: threads.submit(self._or_fault, name) for name in names if not _is_read_here(name)}
+            return {name: foreign[name].result() if name in foreign else self._or_fault(name) for name in names}
+
+    def _or_fault(self, name: str) -> Registration | InputFault:
+        try:
+            return self.get(name)
+        except InputFault as fault:
+            return fault
+
+
+def _check_file(name: str) -> None:
+    """Check that the file of ``file.py@name`` is there: a cell cannot tell a folder from a file it may not open."""
+    path, at, _ = name.rpartition("@")
+    if at:
+        with explained(path):
+            if Path(path).expanduser().is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            Path(path).expanduser().stat()
+
+
+def is_ours(bound: Bound[Registration], spec: str) -> bool:
+    """Return whether all code of a strategy, wrapped strategies included, is our own."""
+    names = [specs.parse(spec).name, *(specs.parse(inner.spec).name for inner in bound.inner)]
+    return all("@" not in name and registry.is_ours(name) for name in names)
+
+
+def _is_read_here(name: str) -> bool:
+    """Return whether a name belongs to our own code, or to nothing, which the registry then reports."""
+    return "@" not in name and (name not in registry.names() or registry.is_ours(name))

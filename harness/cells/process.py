@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.visible import visible
 from ctxbench.harness.cells import transport
-from ctxbench.harness.cells.scratch import Scratch
 from ctxbench.harness.cells.transport import END, ORDER, START
 
 _START_TIMEOUT = 120.0
@@ -111,3 +117,95 @@ def _environment() -> dict[str, str]:
     variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     return {**variables, **_SET_VARIABLES, "PYTHONPATH": path}
+
+
+_PREFIX = "ctxbench-cells-"
+_SURELY_LOCKED = 60.0
+"""Seconds after which a living run has surely locked its folder."""
+
+
+class Scratch:
+    """A folder that is this run's while the process lives: the lock on it ends with the process."""
+
+    def __init__(self) -> None:
+        """Make and lock the folder.
+
+        Raises:
+            MachineFault: if the disk is full.
+        """
+        sweep()
+        with explained(tempfile.gettempdir()):
+            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def sweep() -> None:
+    """Remove the folders of runs that have ended."""
+    for path in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime < _SURELY_LOCKED:
+                continue
+            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path)
+            finally:
+                os.close(lock)
+
+
+MOST_OF_CELL = 1 << 16
+"""Bytes shown of what one strategy prints for one sample."""
+MOST = 1 << 22
+"""Bytes shown in all."""
+
+
+class Remarks:
+    """Shows what strategies print, up to a limit. Safe to use from many threads at once."""
+
+    def __init__(self) -> None:
+        """Begin with the whole space free."""
+        self._left, self._lock = MOST, threading.Lock()
+
+    @contextlib.contextmanager
+    def of_cell(self) -> Iterator[int]:
+        """Yield a descriptor for a cell to print to; show the output on stderr at the end.
+
+        It is a file in memory and no pipe, so that nobody has to read while the strategy works.
+        """
+        handle = _file()
+        try:
+            yield handle
+        finally:
+            raw = os.pread(handle, MOST_OF_CELL + 1, 0)
+            os.close(handle)
+            if raw:
+                self._show(raw)
+
+    def _show(self, raw: bytes) -> None:
+        with self._lock:
+            if self._left <= 0:
+                return
+            self._left -= len(raw)
+            ended = self._left <= 0
+        text = visible(raw[:MOST_OF_CELL].decode("utf-8", "replace"))
+        if not text.endswith("\n"):
+            text += "\n"
+        if len(raw) > MOST_OF_CELL:
+            text += f"(the rest of what it printed, after {MOST_OF_CELL} bytes, is left out)\n"
+        if ended:
+            text += "(what strategies print is left out from here on: it is too much)\n"
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("remarks", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

@@ -9,13 +9,13 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
-from ctxbench.harness.cells import bounds, transport, wire
-from ctxbench.harness.cells.arguments import ARGUMENTS, misfit
-from ctxbench.harness.cells.bounds import Account, Excess
+from ctxbench.harness.cells import contract, transport, wire
+from ctxbench.harness.cells.contract import Account, Excess
+from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
 _CALLS = ("files", "read", "similar_windows", "search", "similarity")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {"similar_windows": wire.dump_hits, "search": wire.dump_found}
-_NAMES: Mapping[str, int] = {"path": bounds.PATH, "unit": bounds.WORD, "ranker": bounds.PATH}
+_NAMES: Mapping[str, int] = {"path": contract.PATH, "unit": contract.WORD, "ranker": contract.PATH}
 """Arguments that name something -> characters that they may have."""
 MOST_CHARACTERS = 1_000_000
 """Of all texts of one question together."""
@@ -88,14 +88,14 @@ def _check(call: str, arguments: Mapping[str, Any]) -> None:
     for key in _NAMES.keys() & arguments.keys():
         with wire.named(key):
             wire.text(arguments[key], _NAMES[key])
-    candidates = wire.items(arguments.get("candidates", []), bounds.CANDIDATES, "candidates")
+    candidates = wire.items(arguments.get("candidates", []), contract.CANDIDATES, "candidates")
     texts = [*candidates, arguments.get("text", "")]
     if sum(map(len, texts)) > MOST_CHARACTERS:
         raise InputFault(f"the texts to compare are over {MOST_CHARACTERS} characters", cure="give shorter ones")
-    if call == "similar_windows" and arguments["size"] > bounds.OVERLAP * max(1, arguments["stride"]):
+    if call == "similar_windows" and arguments["size"] > contract.OVERLAP * max(1, arguments["stride"]):
         raise InputFault(
             f"windows of {arguments['size']} lines every {arguments['stride']} overlap too often",
-            cure=f"give a stride of 1/{bounds.OVERLAP} of the size at least",
+            cure=f"give a stride of 1/{contract.OVERLAP} of the size at least",
         )
 
 

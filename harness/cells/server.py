@@ -28,10 +28,10 @@ from typing import Any, NoReturn
 from ctxbench import strategies
 from ctxbench.bench import languages
 from ctxbench.bench.files import explained
-from ctxbench.harness.cells import namespaces, privileges, transport
-from ctxbench.harness.cells.bounds import RESERVE
+from ctxbench.harness.cells import confinement, transport
 from ctxbench.harness.cells.cell import work
-from ctxbench.harness.cells.namespaces import Namespaces
+from ctxbench.harness.cells.confinement import Namespaces
+from ctxbench.harness.cells.contract import RESERVE
 from ctxbench.harness.cells.paths import private
 from ctxbench.harness.cells.transport import GREETING, ORDER, START
 from ctxbench.sandbox.bubblewrap import host
@@ -124,11 +124,11 @@ class Server:
 
     def _confine(self, visible: list[str]) -> None:
         _limit()
-        privileges.bound()
+        confinement.bound_privileges()
         of_root = any(map(private, visible))
         secret = {form for path in self._hidden for form in (str(path), os.path.realpath(path))}
         words = ["process"]
-        if namespaces.granted(lambda: self._try_namespaces(visible, secret)):
+        if confinement.granted(lambda: self._try_namespaces(visible, secret)):
             self._namespaces = Namespaces(visible, secret, str(self._scratch))
             words.append("namespaces")
         if self._namespaces is None:
@@ -136,7 +136,7 @@ class Server:
         if self._namespaces is None or self._namespaces.own_users:
             self._users = [None]
         if self._namespaces is None:
-            privileges.drop(None)
+            confinement.drop_privileges(None)
         with contextlib.suppress(OSError):
             self._make_rules()
             self.report["landlock"] = str(landlock.abi())
@@ -157,7 +157,7 @@ class Server:
             try:
                 uid = None if trial.own_users else self._users[0]
                 trial.furnish(uid)
-                privileges.drop(uid)
+                confinement.drop_privileges(uid)
                 code = 0
             finally:
                 os._exit(code)
@@ -169,7 +169,7 @@ class Server:
         if self._namespaces is not None:
             # Names are what the view has: modules are looked for in folders with something hidden in them, too.
             visible = landlock.visible(self._hidden)
-            self._rules = landlock.ruleset(visible, ["/dev/null", namespaces.PARENT], listable=["/"])
+            self._rules = landlock.ruleset(visible, ["/dev/null", confinement.PARENT], listable=["/"])
             return
         self._readable = [*landlock.visible([*self._hidden, *map(Path, _SYSTEM)]), *_SYSTEM_SHOWN]
         landlock.restrict([*self._readable, "/proc"], ["/dev/null", str(self._scratch)])
@@ -205,7 +205,7 @@ class Server:
                 folder.mkdir(mode=0o700)
                 pid = os.fork()
             else:
-                folder = Path(namespaces.FOLDER)
+                folder = Path(confinement.FOLDER)
                 pid = self._namespaces.fork()
         except OSError as error:
             # No strategy's fault: with the server gone, the trusted side reports the machine.
@@ -225,7 +225,7 @@ class Server:
             channel = _keep_only(channel, output, self._rules)
             if self._namespaces is not None:
                 _lower(resource.RLIMIT_NPROC, _PROCESSES)
-            privileges.drop(uid, reads_all=self._reads_all)
+            confinement.drop_privileges(uid, reads_all=self._reads_all)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: another user's process forgets it
             if self._rules is not None:
                 landlock.enforce(self._rules)

@@ -14,7 +14,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
-from ctxbench.harness.cells import bounds
+from ctxbench.harness.cells import contract
 from ctxbench.harness.cells.transport import Garbage
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.parameters import StrategyParameter
@@ -81,23 +81,23 @@ def load_prompt(data: object) -> Prompt:
     """Return the prompt that a cell sent, every field checked; see `bounds` for its limits.
 
     Raises:
-        Garbage: if a part is missing, of another type, or out of bounds.
+        Garbage: if a part is missing, of another type, or out of contract.
     """
     try:
         parts = fields(data, "blocks", "dropped", "flags")
         prompt = Prompt(
-            blocks=tuple(_load_block(*block) for block in items(parts["blocks"], bounds.BLOCKS, "blocks")),
-            dropped=tuple(_load_dropped(*item) for item in items(parts["dropped"], bounds.DROPPED, "dropped blocks")),
-            flags=tuple(word(flag) for flag in items(parts["flags"], bounds.FLAGS, "flags")),
+            blocks=tuple(_load_block(*block) for block in items(parts["blocks"], contract.BLOCKS, "blocks")),
+            dropped=tuple(_load_dropped(*item) for item in items(parts["dropped"], contract.DROPPED, "dropped blocks")),
+            flags=tuple(word(flag) for flag in items(parts["flags"], contract.FLAGS, "flags")),
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise Garbage(f"not a prompt: {error}") from None
     every: list[Block | Dropped] = [*prompt.blocks, *prompt.dropped]
     places = [place for block in every for place in block.places]
     for what, amount, most in (
-        ("characters", sum(len(block.text) for block in prompt.blocks), bounds.CHARACTERS),
-        ("places", len(places), bounds.PLACES),
-        ("lines that its places span", sum(place.end - place.start for place in places), bounds.LINES),
+        ("characters", sum(len(block.text) for block in prompt.blocks), contract.CHARACTERS),
+        ("places", len(places), contract.PLACES),
+        ("lines that its places span", sum(place.end - place.start for place in places), contract.LINES),
     ):
         if amount > most:
             raise Garbage(f"a prompt with more than {most:,} {what}")
@@ -124,7 +124,7 @@ def _load_dropped(kind: object, places: object, score: object, reason: object) -
 
 
 def _load_score(score: object) -> float | None:
-    return None if score is None else number(score, -bounds.SCORE, bounds.SCORE)
+    return None if score is None else number(score, -contract.SCORE, contract.SCORE)
 
 
 def dump_registration(registration: Registration) -> dict[str, Any]:
@@ -148,20 +148,20 @@ def load_registration(data: object, name: str) -> Registration:
         name: the name that the strategy must have.
 
     Raises:
-        Garbage: if a part is missing, of another type, or out of bounds.
+        Garbage: if a part is missing, of another type, or out of contract.
     """
     try:
         parts = fields(data, "name", "kinds", "drafts", "executes", "parameters", "text", "source", "version")
-        parameters = items(parts["parameters"], bounds.FLAGS, "parameters")
+        parameters = items(parts["parameters"], contract.FLAGS, "parameters")
         registration = Registration(
             name=word(parts["name"]),
             kinds=frozenset(Kind(kind) for kind in items(parts["kinds"], len(Kind), "kinds")),
             drafts=checked(parts["drafts"], bool),
             executes=checked(parts["executes"], bool),
             parameters=tuple(_load_parameter(*parameter) for parameter in parameters),
-            text=text(parts["text"], bounds.TEXT),
-            source=text(parts["source"], bounds.PATH),
-            version=text(parts["version"], bounds.WORD),
+            text=text(parts["text"], contract.TEXT),
+            source=text(parts["source"], contract.PATH),
+            version=text(parts["version"], contract.WORD),
         )
     except (TypeError, ValueError, OverflowError, InputFault) as error:
         raise Garbage(f"no registration: {error}") from None
@@ -182,12 +182,12 @@ def _load_parameter(
         name=word(name),
         kind=_TYPES[word(kind)] if kind in _TYPES else _no_type(kind),
         default=None,
-        choices=tuple(word(choice) for choice in items(choices, bounds.FLAGS, "choices")),
+        choices=tuple(word(choice) for choice in items(choices, contract.FLAGS, "choices")),
         least=None if least is None else number(least, -math.inf, math.inf),
         wraps=checked(wraps, bool),
     )
     if isinstance(default, str):
-        text(default, bounds.PATH)
+        text(default, contract.PATH)
     return dataclasses.replace(parameter, default=parameter.read(checked(default, *_TYPES.values()), "its default"))
 
 
@@ -200,12 +200,12 @@ def _dump_place(place: Place) -> list[Any]:
 
 
 def _load_places(places: object) -> tuple[Place, ...]:
-    return tuple(_load_place(*place) for place in items(places, bounds.PLACES, "places"))
+    return tuple(_load_place(*place) for place in items(places, contract.PLACES, "places"))
 
 
 def _load_place(path: object, start: object, end: object) -> Place:
-    first = whole(start, 0, bounds.LAST_LINE)
-    return Place(path=text(path, bounds.PATH), start=first, end=whole(end, first, bounds.LAST_LINE))
+    first = whole(start, 0, contract.LAST_LINE)
+    return Place(path=text(path, contract.PATH), start=first, end=whole(end, first, contract.LAST_LINE))
 
 
 @contextlib.contextmanager
@@ -271,7 +271,7 @@ def word(data: object) -> str:
     Raises:
         Garbage: if it is none.
     """
-    string = text(data, bounds.WORD)
+    string = text(data, contract.WORD)
     if not string.isprintable():
         raise Garbage(f"{string!r:.60} has characters that cannot be printed")
     return string
@@ -299,3 +299,39 @@ def number(data: object, least: float, most: float) -> float:
     if not math.isfinite(value) or not least <= value <= most:
         raise Garbage(f"{value!r:.60} is no number from {least:g} to {most:g}")
     return value
+
+
+_TEXT = {"text": str, "ranker": str}
+ARGUMENTS: Mapping[str, Mapping[str, type]] = {
+    "files": {},
+    "read": {"path": str},
+    "similar_windows": {"text": str, "top": int, "size": int, "stride": int},
+    "search": {**_TEXT, "unit": str, "top": int},
+    "similarity": {**_TEXT, "candidates": list},
+    "execute": {"program": str, "seconds": float},
+}
+"""Question -> the names and types of its arguments; a list holds texts."""
+
+
+def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a question.
+
+    Raises:
+        TypeError: if one has the wrong type.
+    """
+    if wrong := misfit(call, arguments):
+        raise TypeError(wrong)
+    return arguments
+
+
+def misfit(call: str, arguments: Mapping[str, Any]) -> str:
+    """Return a message on the first argument of a question with a wrong type; empty if there is none."""
+    for name, kind in ARGUMENTS[call].items():
+        value: Any = arguments[name]
+        if type(value) is not kind:
+            return f"{call}: {name} is {value!r:.60}, and should be of type {kind.__name__}"
+        texts: Any = value if kind is list else ()
+        for at, text in enumerate(texts):
+            if type(text) is not str:
+                return f"{call}: {name}[{at}] is {text!r:.60}, and should be of type str"
+    return ""

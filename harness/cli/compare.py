@@ -30,7 +30,7 @@ def compare(
 
     RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning.
     """
-    from ctxbench.harness.cli.board import read_tables
+    from ctxbench.harness.cli.leaderboard import read_tables
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import records, render
 

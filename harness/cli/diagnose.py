@@ -42,8 +42,8 @@ def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home,
 def _open(url: str) -> Store:
     """Open a database to add prices, or for reading if it cannot be written."""
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.faults import Unwritable
-    from ctxbench.harness.store.reading import open_reader
+    from ctxbench.harness.store.engine import Unwritable
+    from ctxbench.harness.store.store import open_reader
 
     try:
         return open_store(url, create=False)

@@ -71,7 +71,7 @@ def _show(finding: DoctorFinding) -> None:
 
 
 def _docker(base_image: str) -> list[DoctorFinding]:
-    from ctxbench.sandbox.docker import bases
+    from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
     from ctxbench.sandbox.registry import docker_fault
 
@@ -80,7 +80,7 @@ def _docker(base_image: str) -> list[DoctorFinding]:
     try:
         with connected() as client:
             version = client.version().get("Version", "of unknown version")
-            base = bases.local(client, base_image)
+            base = images.local_base(client, base_image)
             tags = client.images.get(base).tags if base else []
     except SandboxError as error:
         return [DoctorFinding("docker", False, error.what, error.cure)]
@@ -102,8 +102,7 @@ def _gvisor() -> DoctorFinding:
 
 
 def _bubblewrap() -> list[DoctorFinding]:
-    from ctxbench.sandbox.bubblewrap import cgroups, host
-    from ctxbench.sandbox.bubblewrap.backend import available
+    from ctxbench.sandbox.bubblewrap import available, cgroups, host
 
     # Nothing is written into a home folder by asking.
     with tempfile.TemporaryDirectory(prefix="ctxbench-box-") as cache:
@@ -141,7 +140,7 @@ def _python() -> Iterator[DoctorFinding]:
 
 
 def _java() -> Iterator[DoctorFinding]:
-    from ctxbench.bench.testing.java import PROGRAMS
+    from ctxbench.bench.testing.java.build import PROGRAMS
     from ctxbench.sandbox.bubblewrap import host
 
     if shutil.which("java"):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from ctxbench.bench.errors import MachineFault
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.completions import FileCompletion, VerdictRow
-    from ctxbench.harness.execution import Executor
+    from ctxbench.harness.run.judging import Executor
+    from ctxbench.harness.run.stored import VerdictRow
     from ctxbench.harness.store import Store
 
     Work = Callable[[Executor], Generator[VerdictRow]]
@@ -72,10 +72,11 @@ def execute(
     the tests said anew. Processes that do the same at once share the work.
     """
     import os
+    from functools import partial
 
     from ctxbench.bench import samples as sets
-    from ctxbench.harness.completions import read
-    from ctxbench.harness.execution import open_executor
+    from ctxbench.harness.run.judging import open_executor
+    from ctxbench.harness.run.stored import judge_file, read
     from ctxbench.harness.store import open_store
 
     if (file is None) == (run is None):
@@ -83,9 +84,10 @@ def execute(
     sample_set = sets.load(home, samples)
     completions = read(file, sample_set) if file is not None else []
     with open_store(db or home.database) as store:
-        total, work = (
-            _of_file(completions, again=again) if run is None else _of_run(store, sample_set, run, again=again)
-        )
+        total = len(completions)
+        work: Work = partial(judge_file, completions_of_file=completions, again=again)
+        if run is not None:
+            total, work = _of_run(store, sample_set, run, again=again)
         faults = []
         if total:
             width = workers or os.cpu_count() or 1
@@ -100,17 +102,10 @@ def execute(
         )
 
 
-def _of_file(completions: list[FileCompletion], *, again: bool) -> tuple[int, Work]:
-    from ctxbench.harness.completions import judge, judge_all_again
-
-    judging = judge_all_again if again else judge
-    return len(completions), lambda executor: judging(executor, completions)
-
-
 def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, again: bool) -> tuple[int, Work]:
-    from ctxbench.harness.completions import judge_run, judge_run_again
+    from ctxbench.harness.run.stored import judge_run, judge_run_again
     from ctxbench.harness.store import verdicts
-    from ctxbench.harness.store.queries import run_of
+    from ctxbench.harness.store.runs import run_of
 
     run = run_of(store, id_prefix, sample_set)
     if again:

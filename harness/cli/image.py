@@ -10,7 +10,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import base_image_option, home_option
 
 if TYPE_CHECKING:
-    from ctxbench.sandbox.docker.stock import StoredImage
+    from ctxbench.sandbox.docker.images import StoredImage
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -29,7 +29,7 @@ def list_images(base_image: str, home: Home) -> None:
     Images share what they have in common: the sizes do not add up.
     """
     from ctxbench.sandbox.docker.engine import connected
-    from ctxbench.sandbox.docker.stock import stored
+    from ctxbench.sandbox.docker.images import stored
 
     with connected() as client:
         images = stored(client, home.cache / "sandbox" / "docker", base_image)
@@ -53,11 +53,11 @@ def prune(everything: bool, base_image: str, home: Home) -> None:
 
     Images that are not ctxbench's stay, the base image among them.
     """
-    from ctxbench.sandbox.docker import stock
+    from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
 
     with connected() as client:
-        gone, reasons = stock.prune(client, home.cache / "sandbox" / "docker", base_image, everything=everything)
+        gone, reasons = images.prune(client, home.cache / "sandbox" / "docker", base_image, everything=everything)
     whole = [stored_image for stored_image in gone if stored_image.tag]
     for stored_image in whole:
         click.echo(f"removed {_name(stored_image)}")

@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "exec": ("ctxbench.harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
     "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
-    "rescore": ("ctxbench.harness.cli.rescore:rescore", "Give stored completions new metrics; no model is asked."),
+    "rescore": ("ctxbench.harness.cli.score:rescore", "Give stored completions new metrics; no model is asked."),
     "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
     "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),

@@ -41,6 +41,17 @@ def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str 
     return check
 
 
+def sandbox_option(function: F) -> F:
+    """Add ``--sandbox``; the command receives a back end's name, or None for the best that is here."""
+    return click.option(
+        "--sandbox",
+        metavar="[docker|bubblewrap]",
+        callback=sandbox_name(),
+        default=None,
+        help="Where tests run; default: docker where an engine answers, else bubblewrap.",
+    )(function)
+
+
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:
     return Home(Path(value).expanduser().absolute())
 

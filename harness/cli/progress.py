@@ -14,10 +14,10 @@ import click
 _EVERY_SECONDS = 5.0
 _REMARKS = (
     "ctxbench.bench.retrieval",
-    "ctxbench.harness.attempt",
+    "ctxbench.harness.run.attempt",
     "ctxbench.harness.cells",
     "ctxbench.harness.generators",
-    "ctxbench.harness.portion",
+    "ctxbench.harness.run.portions",
 )
 """Loggers of other work that may take long during a run or while a model answers."""
 _CLEAR = "\r\x1b[2K"

@@ -9,14 +9,13 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_option
 from ctxbench.harness.cli.progress import progress, say
-from ctxbench.harness.cli.samples_functions import sandbox_option
 from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.attempt import RunSummary
+    from ctxbench.harness.run.attempt import RunSummary
 
 _Outcome: TypeAlias = "tuple[list[RunSummary], CtxbenchError | None]"
 
@@ -35,8 +34,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from ctxbench.harness.cli.board import read_tables
-    from ctxbench.harness.cli.leaderboard import printed
+    from ctxbench.harness.cli.leaderboard import printed, read_tables
     from ctxbench.harness.leaderboard import board
     from ctxbench.harness.store import open_store
 
@@ -81,7 +79,7 @@ def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | Non
 
 def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.harness import quickstart as job
-    from ctxbench.harness.runner import RunOptions, fault_of, run
+    from ctxbench.harness.run.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 
     repositories = len(sample_set.manifest["repositories"])

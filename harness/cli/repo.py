@@ -12,7 +12,7 @@ from ctxbench.harness.cli.options import home_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
-    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.bench.repositories.manifest import RepoManifest
 
 SAMPLE = """\
 # A benchmark repository. Save it as NAME.toml and check it with `ctxbench repo check NAME.toml`.
@@ -74,7 +74,7 @@ def repo() -> None:
 @home_option
 def list_(set_name: str | None, home: Home) -> None:
     """List the shipped repositories: name, version, language, licence, sets, whether fetched."""
-    from ctxbench.bench import checkout, manifest
+    from ctxbench.bench.repositories import checkout, manifest
 
     manifests = manifest.in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
     rows = [("NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
@@ -98,7 +98,7 @@ def sample() -> None:
 @click.argument("refs", metavar="FILE|NAME...", nargs=-1, required=True)
 def check(refs: tuple[str, ...]) -> None:
     """Check manifests and say everything that is wrong, a line each."""
-    from ctxbench.bench.manifest import ManifestFault, load
+    from ctxbench.bench.repositories.manifest import ManifestFault, load
 
     faults = wrong = 0
     for ref in refs:
@@ -123,7 +123,7 @@ def check(refs: tuple[str, ...]) -> None:
 @home_option
 def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     """Fetch repositories into the home folder; print each one's name and folder."""
-    from ctxbench.bench import checkout
+    from ctxbench.bench.repositories import checkout
 
     failed: list[CtxbenchError] = []
     manifests = _manifests(refs, set_name)
@@ -146,7 +146,7 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
 
 
 def _manifests(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:
-    from ctxbench.bench.manifest import in_set, load
+    from ctxbench.bench.repositories.manifest import in_set, load
 
     if not refs and not set_name:
         raise click.UsageError("Give names or files of repositories, or --set NAME.")

@@ -8,8 +8,7 @@ import sys
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, format_option, home_option
-from ctxbench.harness.cli.samples_functions import sandbox_option
+from ctxbench.harness.cli.options import db_option, format_option, home_option, sandbox_option
 
 _WIDEST = 120
 
@@ -82,7 +81,7 @@ def reproduce(
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers import render, tables
     from ctxbench.harness.papers import reproduce as job
-    from ctxbench.harness.runner import RunOptions
+    from ctxbench.harness.run.runner import RunOptions
     from ctxbench.harness.store import open_store
 
     paper_table = tables.table(table)

@@ -14,7 +14,7 @@ from ctxbench.harness.cli.options import db_option, home_option
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.imported.importing import ImportSummary
-    from ctxbench.harness.store.completions import Completed
+    from ctxbench.harness.store.runs import Completed
 
 _IMPORTED = click.Choice(["codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder"])
 
@@ -124,8 +124,8 @@ def export(
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_jsonl
     from ctxbench.harness.exported import check, rows
-    from ctxbench.harness.store.completions import completed
-    from ctxbench.harness.store.reading import open_current
+    from ctxbench.harness.store.runs import completed
+    from ctxbench.harness.store.store import open_current
 
     if repeat > 1 and shape != "codereval":
         raise click.UsageError("--repeat is for --format codereval")

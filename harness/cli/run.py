@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,8 +21,8 @@ from ctxbench.harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ctxbench.harness.attempt import RunSummary
     from ctxbench.harness.generators.base import Sampling
+    from ctxbench.harness.run.attempt import RunSummary
 
 
 @click.command()
@@ -95,18 +95,11 @@ def run(
     samples: str,
     strategies: tuple[str, ...],
     generator: str,
-    limit: int | None,
     n: int | None,
     ks: tuple[int, ...],
-    temperature: float | None,
-    top_p: float | None,
-    sandbox: str | None,
-    fim: bool,
-    workers: int | None,
-    strategy_seconds: float,
-    seed: int,
     home: Home,
     db: str | None,
+    **choices: Any,
 ) -> None:
     """Run strategies over a sample set with a generator, and store every result.
 
@@ -117,8 +110,8 @@ def run(
     from ctxbench.bench import samples as sets
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.runner import RunOptions, decoding
-    from ctxbench.harness.runner import run as run_strategies
+    from ctxbench.harness.run.runner import RunOptions, decoding
+    from ctxbench.harness.run.runner import run as run_strategies
     from ctxbench.harness.store import open_store
 
     sample_set = sets.load(home, samples)
@@ -126,17 +119,7 @@ def run(
     n = n or max(ks, default=1)
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
-    options = RunOptions(
-        limit=limit,
-        n=n,
-        seed=seed,
-        workers=workers,
-        temperature=temperature,
-        top_p=top_p,
-        sandbox=sandbox,
-        strategy_seconds=strategy_seconds,
-        fim=fim,
-    )
+    options = RunOptions(n=n, **choices)
     strategies = tuple(spec_of(strategy) for strategy in strategies)
     if n > 1:
         _say_decoding(decoding(options, sample_set.samples), n)
@@ -160,7 +143,7 @@ def _say_decoding(sampling: Sampling, n: int) -> None:
 
 def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
     """Say what else the run asked of the model, and which completions have no verdicts; raise the run's fault."""
-    from ctxbench.harness.runner import fault_of
+    from ctxbench.harness.run.runner import fault_of
 
     if summaries and summaries[-1].remark:
         click.echo(summaries[-1].remark, err=True)

@@ -1,21 +1,40 @@
-"""``ctxbench samples``: build, show, list, import and export sample sets."""
+"""``ctxbench samples``: build, verify, show, list, import and export sample sets."""
 
 from __future__ import annotations
 
 import difflib
+import functools
 import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import home_option
-from ctxbench.harness.cli.progress import say
-from ctxbench.harness.cli.samples_functions import build_functions, sandbox_option, verify
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_option
+from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_import import export, import_files
-from ctxbench.harness.cli.samples_show import show_sample, show_set
+
+if TYPE_CHECKING:
+    from ctxbench.bench.functions.verify import Verification
+    from ctxbench.bench.repositories.manifest import RepoManifest
+    from ctxbench.bench.samples import SampleSet
+    from ctxbench.bench.types import Reference, Sample
+    from ctxbench.sandbox.types import Sandbox
 
 _LANGUAGES = click.Choice(["python", "java"])
+_SHOWN_LINES = 12
+_REASONS = {
+    "encodings": "encodings",
+    "left out": "left_out",
+    "no targets": "skipped_as_targets",
+    "dropped": "drops",
+    "tests dropped": "tests_dropped",
+}
+_COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
+_CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
 
 
 @click.group()
@@ -23,7 +42,7 @@ def samples() -> None:
     """Build, show, import and export sample sets."""
 
 
-for _command in (verify, import_files, export):
+for _command in (import_files, export):
     samples.add_command(_command)
 
 
@@ -96,9 +115,9 @@ def build(
         raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
         raise click.UsageError("--sandbox is for --kind function: lines are not run")
-    from ctxbench.bench import manifest
     from ctxbench.bench import samples as sets
     from ctxbench.bench.projbench.build import build as build_set
+    from ctxbench.bench.repositories import manifest
 
     sets.folder(home, name)
     manifests = [manifest.load(repo) for repo in repos]
@@ -107,7 +126,7 @@ def build(
         if not manifests:
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
     if kind == "function":
-        build_functions(
+        _build_functions(
             manifests,
             home,
             name,
@@ -125,6 +144,117 @@ def build(
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
 
 
+def _open(name: str | None, home: Home) -> Sandbox:
+    from ctxbench.sandbox.registry import open_sandbox
+
+    back_end = open_sandbox(name, home.cache / "sandbox")
+    say(f"tests run in {back_end.name}")
+    return back_end
+
+
+def _build_functions(
+    manifests: Sequence[RepoManifest],
+    home: Home,
+    name: str,
+    *,
+    sandbox: str | None,
+    per_repo: int,
+    seed: int,
+    workers: int,
+    again: bool,
+    force: bool,
+) -> None:
+    """Build a set of function samples and print its size and digest."""
+    from ctxbench.bench.functions.build import build, check
+    from ctxbench.sandbox import wheels
+
+    check(manifests, per_repo)
+
+    def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
+        return wheels.lock(requirements, project, home.cache / "sandbox", say)
+
+    sample_set = build(
+        manifests,
+        home,
+        name,
+        sandbox=_open(sandbox, home),
+        lock=lock,
+        per_repo=per_repo,
+        seed=seed,
+        workers=workers,
+        report=say,
+        again=again,
+        force=force,
+    )
+    click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
+
+
+@samples.command()
+@click.argument("name")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=os.cpu_count() or 1,
+    show_default="all cores",
+    help="How many samples to judge at once.",
+)
+@click.option(
+    "--mark",
+    is_flag=True,
+    help="Store what is not so in the database: such samples are left out of leaderboards and comparisons.",
+)
+@click.option("--again", is_flag=True, help="Run everything anew, also what an earlier verification found.")
+@sandbox_option
+@home_option
+@db_option
+def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None, home: Home, db: str | None) -> int:
+    """Run the reference and an empty body of every function sample of the set NAME.
+
+    Every reference must pass and every empty body fail: exit 1 otherwise. With --mark the samples of which that is
+    not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay. What an earlier
+    verification found, or one that was interrupted, is taken up.
+    """
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.functions.verify import verify as verify_set
+
+    sample_set = sets.load(home, name)
+    run = functools.partial(
+        verify_set, home, sample_set, _open(sandbox, home), workers=workers, report=say, again=again
+    )
+    with progress("verified", len(sample_set.samples)) as tick:
+        verification = run(tick=tick)
+    if verification.from_earlier:
+        say(f"{verification.from_earlier} of them found by an earlier verification; --again runs them anew")
+    count = len(verification.checked)
+    reference, blank = (_share(part, count) for part in (verification.references_passed, verification.blanks_passed))
+    click.echo(f"{name}: reference {reference}, blank {blank}")
+    if mark:
+        click.echo(_marked(verification, sample_set.digest, db or home.database))
+        return 1 if verification.machine_faults else 0
+    return 1 if verification.faults else 0
+
+
+def _marked(verification: Verification, digest: str, url: str) -> str:
+    from ctxbench.harness.store import open_store
+    from ctxbench.harness.store.notes import add_marks
+    from ctxbench.harness.store.write import Mark
+
+    marks = [
+        Mark(sample_id=check.id, mark=mark, reason=reason, image=check.image)
+        for check in verification.checked
+        for mark, reason in check.marks()
+    ]
+    with open_store(url) as store:
+        new = add_marks(store, digest, marks)
+    counts = Counter(check.mark for check in marks)
+    summary = ", ".join(f"{count} {mark}" for mark, count in sorted(counts.items()))
+    return f"marked: {summary} ({new} new)" if marks else "marked: none"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}% ({part} of {whole})"
+
+
 @samples.command()
 @click.argument("name")
 @click.argument("sample_id", metavar="[ID]", required=False)
@@ -140,7 +270,7 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
         click.echo("\n".join(sample.id for sample in sample_set.samples))
         return
     if sample_id is None:
-        show_set(sample_set)
+        _show_set(sample_set)
         return
     samples_by_id = {sample.id: sample for sample in sample_set.samples}
     if sample_id not in samples_by_id:
@@ -150,4 +280,86 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
             f"no sample of {name!r} is called {sample_id!r}",
             cure=f"{hint}(list them with `ctxbench samples show {name} --ids`)",
         )
-    show_sample(samples_by_id[sample_id], sample_set.references[sample_id] if reference else None)
+    _show_sample(samples_by_id[sample_id], sample_set.references[sample_id] if reference else None)
+
+
+def _show_set(sample_set: SampleSet) -> None:
+    """Print the contents of a set, and what was dropped when it was built."""
+    about = sample_set.manifest
+    click.echo(
+        f"{sample_set.name}: {len(sample_set.samples)} {about.get('kind', '')} samples, digest {sample_set.digest}"
+    )
+    made_by = ", ".join(
+        f"{key} {about[key]}" for key in ("ctxbench", "imported_from", "prompts", "seed", "per_repo") if key in about
+    )
+    click.echo(made_by)
+    _show_import(about)
+    for repo, entry in about["repositories"].items():
+        mine = [sample for sample in sample_set.samples if sample.repo == repo]
+        kinds = sorted({sample.subkind for sample in mine})
+        parts = ", ".join(f"{sum(sample.subkind == kind for sample in mine)} {kind}" for kind in kinds)
+        click.echo(f"\n{repo} ({entry['language']}): {len(mine)} samples ({parts})")
+        for key in _COUNTS:
+            if key in entry:
+                click.echo(f"  {key:12} {entry[key]}")
+        if about.get("kind") != "function":
+            click.echo(f"  {'masked':12} {sum(bool(sample.masked) for sample in mine)}")
+        for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
+            if entry.get(key):
+                click.echo(f"  {key}  {entry[key]}")
+        _show_tests(entry)
+        if entry.get("read_with_replacement"):
+            click.echo(f"  {'undecodable':12} {entry['read_with_replacement']} files")
+        for label, key in _REASONS.items():
+            if entry.get(key):
+                click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
+    if sample_set.samples:
+        click.echo(f"\nsee one with `ctxbench samples show {sample_set.name} '{sample_set.samples[0].id}'`")
+
+
+def _show_tests(entry: Mapping[str, Any]) -> None:
+    """Print how reliable the tests of a repository are."""
+    if any(entry.get(key) for key in _CLOCKS):
+        click.echo(f"  {'clocks':12} " + ", ".join(f"{label} {entry[key]}" for key, label in _CLOCKS.items()))
+    if entry.get("mutants"):
+        faults = entry["mutants"]
+        noticed = f"{faults['killed']} of {faults['tried']} noticed, {faults['killed_by_all']} by all tests that run it"
+        click.echo(f"  {'faults':12} {noticed}")
+
+
+def _show_import(about: Mapping[str, Any]) -> None:
+    """Print the sources of an imported set, the tasks left out, and the remarks for readers of its numbers."""
+    for source in about.get("sources", ()):
+        click.echo(f"from {source['source']}  {source['rows']} rows, {source['digest'][:12]}")
+    if about.get("unusable"):
+        click.echo("left out: " + ", ".join(f"{reason} {count}" for reason, count in about["unusable"].items()))
+    for remark in about.get("remarks", ()):
+        click.echo(f"note: {remark}")
+
+
+def _show_sample(sample: Sample, reference: Reference | None) -> None:
+    """Print a sample for a person to read, with its answer if that is passed."""
+    click.echo(f"{sample.id}  {sample.language} {sample.subkind}")
+    click.echo("uses    " + ", ".join(f"{use.name} ({use.kind} of {use.module or 'unknown'})" for use in sample.uses))
+    if sample.hidden:
+        click.echo("hidden  " + ", ".join(sample.hidden))
+    if sample.masked:
+        click.echo("masked  lines " + ", ".join(f"{start + 1} to {end}" for start, end in sample.masked))
+    click.echo()
+    lines = sample.prefix.split("\n")
+    first = max(0, len(lines) - _SHOWN_LINES)
+    for number, line in enumerate(lines[first:], sample.context_start + first + 1):
+        cursor = "▏" if number == sample.context_start + len(lines) else ""
+        click.echo(f"{number:6}  {line}{cursor}")
+    if reference is not None:
+        click.echo("\nreference")
+        for line in reference.target.split("\n"):
+            click.echo(f"        {line}".rstrip())
+        if reference.tests:
+            click.echo("tests")
+            for test in reference.tests:
+                click.echo(f"        {test}{'  (reads a clock)' if test in reference.clocks else ''}")
+        if reference.original_import:
+            click.echo("masked import")
+            for line in reference.original_import.split("\n"):
+                click.echo(f"        {line}")

@@ -12,9 +12,8 @@ import click
 
 from ctxbench.bench import formats, languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.options import home_option, sandbox_option
 from ctxbench.harness.cli.progress import say
-from ctxbench.harness.cli.samples_functions import sandbox_option
 
 if TYPE_CHECKING:
     from ctxbench.bench.formats.types import Options, Task

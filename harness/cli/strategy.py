@@ -63,7 +63,7 @@ def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str,
     """Return group -> (name, summary, spelling) of each strategy, and the reasons why others are left out."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cells import open_registrations
-    from ctxbench.strategies import controls
+    from ctxbench.strategies.registration import CONTROLS
 
     grouped: dict[str, list[tuple[str, str, str]]] = {group: [] for group in _GROUPS}
     broken = []
@@ -76,7 +76,7 @@ def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str,
             grouped[_group(registration)].append(
                 (name, registration.summary, _spelling(registration) if parameters else "")
             )
-    grouped[_CONTROLS] += [(name, summary, "") for name, summary in controls.NAMES.items()]
+    grouped[_CONTROLS] += [(name, summary, "") for name, summary in CONTROLS.items()]
     return grouped, broken
 
 
@@ -120,10 +120,10 @@ def show(name: str, *, home: Home) -> None:
     """
     from ctxbench.harness.cells import open_registrations
     from ctxbench.harness.papers.presets import presets, spec_of
-    from ctxbench.strategies import controls
+    from ctxbench.strategies.registration import CONTROLS
 
-    if name in controls.NAMES:
-        click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{controls.NAMES[name]}")
+    if name in CONTROLS:
+        click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{CONTROLS[name]}")
         return
     row = presets().get(name.partition("(")[0].partition("+")[0].strip())
     with open_registrations([home.root]) as registrations:
@@ -175,7 +175,7 @@ def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home
     from ctxbench.harness.cells import StrategyBounds, checked
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.runner import kept_from_strategies
+    from ctxbench.harness.run.runner import kept_from_strategies
 
     hidden = [home.root]
     if samples is not None:

@@ -17,12 +17,20 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.bits import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator
 from ctxbench.harness.generators.fim import unmarked
-from ctxbench.harness.store import gains
-from ctxbench.harness.store.gains import RETRIEVED, Gain, StoredRun
+from ctxbench.harness.run.scoring import Pricer, behind_cursor, goes_on, has_answer
+from ctxbench.harness.store.scores import (
+    RETRIEVED,
+    Gain,
+    StoredRun,
+    add_gains,
+    gains_of,
+    priced_samples,
+    prompts_with_blocks,
+    run_of,
+)
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
 
@@ -51,9 +59,9 @@ def find(store: Store, id_prefix: str) -> StoredRun:
         UnknownName: if there is none.
         InputFault: if there are several.
     """
-    runs = gains.run_of(store, id_prefix)
+    runs = run_of(store, id_prefix)
     if not runs:
-        ids_of_all = [run.id for run in gains.run_of(store, "")]
+        ids_of_all = [run.id for run in run_of(store, "")]
         raise UnknownName("stored run", id_prefix, ids_of_all, command="ctxbench runs")
     if len(runs) > 1:
         ids = ", ".join(run.id for run in runs)
@@ -86,14 +94,14 @@ def diagnose(
     """
     sample_set = _set(home, run)
     samples = {sample.id: sample for sample in sample_set.samples}
-    prompts = gains.prompts(store, run.id)
+    prompts = prompts_with_blocks(store, run.id)
     usable = [
         (sample, prompt)
         for sample, prompt in prompts
         if has_answer(sample_set.references[sample]) and goes_on(samples[sample], prompt)
     ]
     with _pricer(run, resolve) as pricer:
-        priced = gains.priced(store, run.id, pricer.name)
+        priced = priced_samples(store, run.id, pricer.name)
         missing = [(sample, prompt) for sample, prompt in usable if sample not in priced]
         chosen_prompts = missing[:limit]
         new = 0
@@ -102,11 +110,10 @@ def diagnose(
                 sample = samples[id_]
                 target = behind_cursor(sample, sample_set.references[id_])
                 worth = block_gains(pricer.coder, prompt, target, sample.language)
-                new += gains.add(store, run.id, id_, pricer.name, worth)
+                new += add_gains(store, run.id, id_, pricer.name, worth)
                 tick(1)
         blocks = {
-            sample: tuple(gains_of_prompt)
-            for sample, gains_of_prompt in gains.of_run(store, run.id, pricer.name).items()
+            sample: tuple(gains_of_prompt) for sample, gains_of_prompt in gains_of(store, run.id, pricer.name).items()
         }
     return RunDiagnosis(
         run=run,

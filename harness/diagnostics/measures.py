@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench.languages.base import ProjectNames, ProjectReading
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample
 from ctxbench.harness.diagnostics import context
 from ctxbench.harness.diagnostics.excerpt import OutlinedFile

@@ -15,8 +15,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Sample
 from ctxbench.harness.extract import java, python
-from ctxbench.harness.extract.head import FunctionHead, head_of
-from ctxbench.harness.extract.unwrap import tagged
+from ctxbench.harness.extract.parts import FunctionHead, head_of, tagged
 
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is no function of the language; it is kept unchanged, and fails its tests."""

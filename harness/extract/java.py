@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxbench.harness.extract.head import FunctionHead
-from ctxbench.harness.extract.unwrap import fenced
+from ctxbench.harness.extract.parts import FunctionHead, fenced
 
 _HIDDEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?(?:\*/|\Z)",

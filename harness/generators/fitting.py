@@ -22,9 +22,8 @@ from typing import Protocol, runtime_checkable
 from ctxbench.bench import code_tokens
 from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.generators.base import Generator, Request
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.closing import TITLE
-from ctxbench.strategies.icl.overflow import FAILED, TRIMMED
+from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.layout import TITLE
 
 Count = Callable[[Prompt], int]
 WINDOW = "window"

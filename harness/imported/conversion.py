@@ -9,18 +9,17 @@ from pathlib import PurePath
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import Sample
-from ctxbench.harness.asking import FINAL, AnsweredSample, Completion, completion
-from ctxbench.harness.batcher import Answer as ModelAnswer
 from ctxbench.harness.generators.base import Response, Sampling
 from ctxbench.harness.imported.codereval import NO_RESULT
 from ctxbench.harness.imported.matching import Matched
 from ctxbench.harness.imported.types import RecordedAnswer
 from ctxbench.harness.results import Status
-from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import EMPTY
-from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.records import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
-from ctxbench.harness.store.verdicts import passed
+from ctxbench.harness.run.batching import Answer as ModelAnswer
+from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion, completion
+from ctxbench.harness.run.scoring import EMPTY
+from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
+from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
 from ctxbench.strategies.api import Prompt
 
 SANDBOX = "imported"

@@ -13,16 +13,15 @@ from ctxbench.bench.formats.types import Table
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness import imported
-from ctxbench.harness.asking import AnsweredSample
-from ctxbench.harness.attempt import Progress
 from ctxbench.harness.imported.conversion import generation, new_samples, remarks, spec_of, unscored
 from ctxbench.harness.imported.matching import Labels, Matched, matched
-from ctxbench.harness.runner import silent
-from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import SampleScorer
+from ctxbench.harness.run.attempt import Progress, silent
+from ctxbench.harness.run.sample import AnsweredSample
+from ctxbench.harness.run.scoring import SampleScorer
+from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes, verdicts
-from ctxbench.harness.store.records import Finished, Imported
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import Finished, Imported
 
 _Scored = tuple[AnsweredSample, Finished]
 

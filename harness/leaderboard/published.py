@@ -1,17 +1,30 @@
-"""Select the published numbers that stand below each group, and recorded predictions that contradict them. Pure."""
+"""Published numbers on the leaderboard: rows of the papers' tables, what stands below which group, as text and records.
+
+Pure. Recorded predictions that contradict a printed number are said beside it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from ctxbench.harness.leaderboard.levels import LANGUAGES
-from ctxbench.harness.leaderboard.listing import BOTH, Listing, columns, levels, printed, ranking
-from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.notes import COMMAND, Instructions
+from ctxbench.harness.leaderboard.rows import LANGUAGES, Group
 from ctxbench.harness.papers import tables
-from ctxbench.harness.papers.tables import PaperRow
+from ctxbench.harness.papers.tables import LEVELS, ORIGINS, STATUSES, PaperRow, paper_of
 from ctxbench.harness.results import Origin
+
+BOTH = "both"
+"""The language of an average over two."""
+_COMBINED = "+".join(LEVELS)
+_METRIC = "pass@1"
+PAPERS_PROFILE = "infercom"
+"""The metric profile of the papers' line tables."""
+_HEADS = {"avg": "mean of levels", "overall": "mean of both languages"}
+_TIMES = {"inference": "seconds", "construction": "build s"}
+_SHORT = {"missing_in_available_copy": "no copy"}
 
 Mode = Literal["auto", "all", "none"]
 REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench")
@@ -19,6 +32,45 @@ REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench")
 _OF_OUR_MODELS = 4
 _BEST = 3
 _SHORTEST_NAME = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """One number as a paper prints it, or why it prints none."""
+
+    value: float | None
+    status: str = "ok"
+    """``ok``, or a key of `harness.papers.tables.STATUSES`."""
+    flag: str = ""
+    """What is doubtful about it, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLevel:
+    """What a row of a paper says of one level."""
+
+    level: str
+    """``all``, or a level of CoderEval, or the three that the paper averages."""
+    of_levels: bool = False
+    """Whether its numbers are means of levels, not over tasks."""
+    metrics: Mapping[str, Printed] = field(default_factory=dict)
+    costs: Mapping[str, Printed] = field(default_factory=dict)
+    """``context_tokens``; ``seconds`` a task and ``construction_seconds`` a project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The published rows of one benchmark and language, which stand below the groups of that benchmark."""
+
+    benchmark: str
+    """As the papers write it."""
+    language: str
+    rows: tuple[PaperRow, ...]
+    """All of them, in the papers' order."""
+    highlighted: tuple[PaperRow, ...]
+    """Those that a person sees unasked, best first."""
+    contradicted: tuple[str, ...] = ()
+    """Sentences: what recorded predictions stored here say against a number as printed."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
@@ -64,6 +116,52 @@ def same_model(model: str, generator: str) -> bool:
     return any(len(name) >= _SHORTEST_NAME and (name in model_letters or model_letters in name) for name in names)
 
 
+def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
+    """Return the columns by which a row is shown to a person."""
+    if row.benchmark != "CoderEval":
+        return "em", "es", "id_em", "id_f1"
+    return ("overall",) if language == BOTH else (*LEVELS, "avg")
+
+
+def ranking_column(row: PaperRow, language: str) -> str:
+    """Return the column that says which published rows are the best."""
+    return columns_of(row, language)[-1] if row.benchmark == "CoderEval" else "es"
+
+
+def printed_number(row: PaperRow, language: str, column: str) -> Printed | None:
+    """Return one number of a row, None if the row has no such column."""
+    if column in row.printed.get(language, {}):
+        return Printed(value=row.printed[language][column], flag=row.flags.get(f"{language}.{column}", ""))
+    status = row.missing.get(language, {}).get(column)
+    return None if status is None else Printed(value=None, status=status)
+
+
+def levels_of(row: PaperRow, language: str) -> Iterator[PublishedLevel]:
+    """Yield what a row says of each level, under the names of metrics and levels that our own runs have."""
+    all_cells = {
+        name: printed_number(row, language, name)
+        for name in (*row.printed.get(language, {}), *row.missing.get(language, {}))
+    }
+    cells = {name: cell for name, cell in all_cells.items() if cell is not None}
+    if row.benchmark != "CoderEval":
+        names = {"inference": "seconds", "construction": "construction_seconds"}
+        yield PublishedLevel(
+            level="all",
+            metrics={name: cell for name, cell in cells.items() if name not in names},
+            costs={names[name]: cell for name, cell in cells.items() if name in names},
+        )
+        return
+    average = cells.get("overall" if language == BOTH else "avg")
+    costs = {"context_tokens": cells["tokens"]} if "tokens" in cells else {}
+    if average or costs:
+        yield PublishedLevel(
+            level=_COMBINED, of_levels=True, metrics={_METRIC: average} if average else {}, costs=costs
+        )
+    for level in LEVELS:
+        if level in cells:
+            yield PublishedLevel(level=f"{level}_runnable", metrics={_METRIC: cells[level]})
+
+
 def _letters(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
@@ -81,20 +179,20 @@ def _highlighted(rows: Sequence[PaperRow], language: str, generators: set[str]) 
 
 
 def _numbers(row: PaperRow, language: str) -> list[tuple[float | None, str] | None]:
-    cells = [printed(row, language, column) for column in columns(row, language)]
+    cells = [printed_number(row, language, column) for column in columns_of(row, language)]
     return [None if cell is None else (cell.value, cell.status) for cell in cells]
 
 
 def _key(row: PaperRow, language: str) -> float:
     """Return minus the number that ranks, so that the best comes first and what is missing last."""
-    cell = printed(row, language, ranking(row, language))
+    cell = printed_number(row, language, ranking_column(row, language))
     return 0.0 if cell is None or cell.value is None else -cell.value
 
 
 def _contradictions(rows: Sequence[PaperRow], language: str, groups: Sequence[Group]) -> Iterator[str]:
     """Yield a sentence for every doubtful number that an imported row of the same model and strategy does not have."""
     for row in rows:
-        for at in levels(row, language):
+        for at in levels_of(row, language):
             for metric, cell in at.metrics.items():
                 if cell.value is None or not cell.flag:
                     continue
@@ -114,3 +212,156 @@ def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: G
                 f"{row.preset}, {group.language}, {group.level}: the paper prints {value:.2f}; the recorded "
                 f"predictions stored here ({group.generator}, {ours.run.strategy}) give {mean:.2f}."
             )
+
+
+def published_title(listing: Listing) -> str:
+    """Return what the rows are about."""
+    return (
+        f"published numbers: {listing.benchmark}, {'both languages' if listing.language == BOTH else listing.language}"
+    )
+
+
+def published_table(listing: Listing) -> tuple[list[str], list[list[str]]]:
+    """Return headings and lines; a doubtful number has a ``?``, a missing one its reason."""
+    names = _columns(listing)
+    lines = [
+        [
+            row.preset,
+            row.model,
+            *(_cell(row, listing.language, name) for name in names),
+            ORIGINS[row.origin],
+        ]
+        for row in listing.highlighted
+    ]
+    return ["strategy", "generator", *({**_TIMES, **_HEADS}.get(name, name) for name in names), "origin"], lines
+
+
+def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
+    """Return the sentences below the table.
+
+    Args:
+        listing: the rows.
+        profile: the metric profile of the groups above; empty if there are none.
+        instructions: how a reader sees more, on the command line or on the pages.
+    """
+    papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
+    lines = [
+        f"Published by the {papers}, as printed, in percent, without intervals or counts; never ranked: "
+        "samples, models, prompts and machine are the paper's."
+    ]
+    if listing.benchmark == "CoderEval":
+        lines.append("pass@1; the mean of levels is that of class, file and project, each weighing alike.")
+    elif profile not in ("", PAPERS_PROFILE):
+        lines.append(
+            f"They are of the metric profile {PAPERS_PROFILE}, the rows above of {profile}: {instructions.profile}."
+        )
+    lines += listing.contradicted
+    lines += [f"?: {text}" for text in _flags(listing)]
+    if any(status == "missing_in_available_copy" for row in listing.highlighted for status in _statuses(row, listing)):
+        lines.append("no copy: our copy of the paper lacks that number.")
+    lines += _grouped((row.preset, remark) for row in listing.highlighted for remark in row.remarks)
+    more = len(listing.rows) - len(listing.highlighted)
+    if more:
+        rows = "1 row more is" if more == 1 else f"{more} rows more are"
+        lines.append(f"{rows} shown {instructions.rows}.")
+    return tuple(lines)
+
+
+def _columns(listing: Listing) -> list[str]:
+    names = [name for row in listing.highlighted[:1] for name in columns_of(row, listing.language)]
+    times = [name for name in _TIMES if any(printed_number(row, listing.language, name) for row in listing.highlighted)]
+    return names + times
+
+
+def _cell(row: PaperRow, language: str, column: str) -> str:
+    cell = printed_number(row, language, column)
+    if cell is None:
+        return "-"
+    if cell.value is None:
+        return _SHORT.get(cell.status, STATUSES[cell.status])
+    return f"{cell.value:.2f}{'?' if cell.flag else ''}"
+
+
+def _statuses(row: PaperRow, listing: Listing) -> Iterator[str]:
+    yield from row.missing.get(listing.language, {}).values()
+
+
+def _flags(listing: Listing) -> list[str]:
+    """Return what is doubtful of the numbers in the table, in words."""
+    column_names = set(_columns(listing))
+    return _grouped(
+        (f"{row.preset} {key.partition('.')[2]}", text)
+        for row in listing.highlighted
+        for key, text in row.flags.items()
+        if key.partition(".")[0] == listing.language and key.partition(".")[2] in column_names
+    )
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a sentence a text, after all the names it is said of."""
+    names_by_text: dict[str, list[str]] = {}
+    for name, text in pairs:
+        names_by_text.setdefault(text, []).append(name)
+    return [f"{', '.join(names)}: {text}." for text, names in names_by_text.items()]
+
+
+def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
+    """Yield one record a row, language and level, under the keys of our own rows; what a paper does not print is null.
+
+    A metric has ``mean`` (over tasks) or, where the paper prints that, ``mean_of_levels``; ``status`` says why a number
+    is missing, ``flag`` what is doubtful about it.
+    """
+    for listing in listings:
+        for row in listing.rows:
+            for at in levels_of(row, listing.language):
+                yield _published_record(listing, row, at)
+
+
+def _published_record(listing: Listing, row: PaperRow, at: PublishedLevel) -> dict[str, Any]:
+    costs = {name: cell.value for name, cell in at.costs.items()}
+    lines = row.benchmark != "CoderEval"
+    return {
+        "samples": row.benchmark,
+        "language": listing.language,
+        "level": at.level,
+        "strategy": row.preset,
+        "generator": row.model,
+        "origin": str(Origin.PUBLISHED),
+        "n": None,
+        "unscored": None,
+        **{name: _published_metric(cell, at) for name, cell in at.metrics.items()},
+        "context_tokens": costs.get("context_tokens"),
+        "calls": None,
+        "seconds": costs.get("seconds"),
+        "rank_low": None,
+        "rank_high": None,
+        "tier": "",
+        "control": False,
+        "profile": PAPERS_PROFILE if lines else None,
+        "benchmark": row.benchmark.lower(),
+        "remarks": list(row.remarks),
+        "source": row.origin,
+        "paper": paper_of(row),
+        "table": row.table,
+        "method": row.method,
+        "encoder": row.encoder or None,
+        "computed_by": row.strategy or None,
+        "inferred_n": row.inferred_n,
+        "flags": [f"{name}: {cell.flag}" for name, cell in (*at.metrics.items(), *at.costs.items()) if cell.flag],
+        **{name: value for name, value in costs.items() if name == "construction_seconds"},
+    }
+
+
+def _published_metric(cell: Printed, at: PublishedLevel) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "mean": None if at.of_levels else cell.value,
+        "low": None,
+        "high": None,
+        "mean_of_levels": cell.value if at.of_levels else None,
+        "status": cell.status,
+    }
+    if cell.value is None:
+        record["why"] = STATUSES[cell.status]
+    if cell.flag:
+        record["flag"] = cell.flag
+    return record

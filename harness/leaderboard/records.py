@@ -10,9 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
-from ctxbench.harness.leaderboard.listing import BOTH
 from ctxbench.harness.leaderboard.pairs import Difference
-from ctxbench.harness.leaderboard.published_records import published_records
+from ctxbench.harness.leaderboard.published import BOTH, published_records
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import COSTS, PRICE

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
+from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.pairs import can_be_told_apart
 from ctxbench.harness.leaderboard.rows import Board
 from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, TextTable, sections

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ctxbench.harness.leaderboard import choices, levels, numbers
-from ctxbench.harness.leaderboard.listing import BOTH, Listing
+from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
-from ctxbench.harness.leaderboard.published_text import published_notes, published_table, published_title
-from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
-from ctxbench.harness.leaderboard.signflip import ALPHA
+from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, LEVELLED, Board, Group, Row, groups_by_level
+from ctxbench.harness.leaderboard.stats import ALPHA
 from ctxbench.harness.metrics.context import BLOCK_GAIN, DIAGNOSTICS
 from ctxbench.harness.results import PRICE, Origin
 
@@ -52,14 +51,14 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> 
     """
     pending = {(listing.benchmark.lower(), listing.language): listing for listing in board.published}
     for index, group in enumerate(board.groups):
-        parts = levels.by_level(board.groups, group) if group.benchmark == levels.BENCHMARK else {}
-        if full or group.level == ALL_LEVELS or group.benchmark != levels.BENCHMARK:
+        parts = groups_by_level(board.groups, group) if group.benchmark == LEVELLED else {}
+        if full or group.level == ALL_LEVELS or group.benchmark != LEVELLED:
             yield _group(group, parts if group.level == ALL_LEVELS and not full else {}, diagnostics)
         after = board.groups[index + 1 :]
         if not any((later.benchmark, later.language) == (group.benchmark, group.language) for later in after):
             yield from _published(pending.pop((group.benchmark, group.language), None), group)
         if not any(later.benchmark == group.benchmark for later in after):
-            if group.benchmark == levels.BENCHMARK and board.overall:
+            if group.benchmark == LEVELLED and board.overall:
                 yield BoardSection(title="both languages", tables=(), notes=notes_of_overall(board.overall))
             yield from _published(pending.pop((group.benchmark, BOTH), None), group)
     for listing in pending.values():
@@ -128,7 +127,7 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
         return _mean(at(row, level), group.metric)
 
     def of_levels(row: Row) -> str:
-        combined_row = at(row, levels.COMBINED)
+        combined_row = at(row, COMBINED)
         mean = (
             combined_row.metrics[group.metric].mean_of_levels
             if combined_row and group.metric in combined_row.metrics
@@ -136,12 +135,12 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
         )
         return numbers.UNKNOWN if mean is None else f"{mean:.2f}"
 
-    single = [level for level in parts if level != levels.COMBINED]
+    single = [level for level in parts if level != COMBINED]
     by_level: list[Column] = [
         (level.removesuffix("_runnable"), partial(mean_at, level=level))
-        for level in (*single, *([levels.COMBINED] if levels.COMBINED in parts else []))
+        for level in (*single, *([COMBINED] if COMBINED in parts else []))
     ]
-    last: list[Column] = [("mean of these levels", of_levels)] if levels.COMBINED in parts else []
+    last: list[Column] = [("mean of these levels", of_levels)] if COMBINED in parts else []
     return [_STRATEGY, *by_level, *last]
 
 

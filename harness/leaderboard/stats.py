@@ -1,14 +1,19 @@
-"""Means and 95% intervals of values that are clustered by repository. Pure, in the values' own unit.
+"""Means and 95% intervals of values that are clustered by repository, tests of differences, and tiers. Pure.
 
 The repository is the unit: samples of one repository resemble each other, so an interval that treats them as
 independent is too narrow. With fewer than `FEWEST` repositories no interval over repositories can be given.
+
+Differences are tested by flipping signs: under the null hypothesis a repository favours either strategy alike, so the
+sign of its summed difference is a coin. All samples of a repository flip together: tests over samples (McNemar, paired
+t) find differences that are not there when the advantage varies from repository to repository.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+import string
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -18,6 +23,16 @@ from numpy.typing import NDArray
 
 from ctxbench.bench.doubles import rounded, term_bits
 from ctxbench.harness.leaderboard import student
+
+ALPHA = 0.05
+EXACT_UP_TO = 16
+"""Repositories up to which every flip is enumerated; above, flips are drawn."""
+DRAWS = 20_000
+_TOLERANCE = 1e-9
+_FLIPS = 2_000
+_ALONE = 1 << 18
+"""Multiplications up to which a product of matrices is left to one thread: more threads wait for each other longer than
+they work, the more so on a busy machine."""
 
 FEWEST = 5
 """Fewest repositories over which an interval is given."""
@@ -243,3 +258,130 @@ def _draws(seed: str, count: int) -> tuple[NDArray[np.int64], ...]:
     return tuple(
         random.integers(0, count, size=(min(step, _RESAMPLES - start), count)) for start in range(0, _RESAMPLES, step)
     )
+
+
+def p_values(sums: Array, *, seed: str) -> Array:
+    """Return the two-sided p-value of each row of repository sums of paired differences.
+
+    The statistic is the absolute mean difference over samples; as the number of samples is fixed, the sum does.
+
+    Args:
+        sums: shape (tests, repositories).
+        seed: decides the drawn flips; unused where the test is exact.
+    """
+    tests, repositories = sums.shape
+    if not tests or not repositories:
+        return np.ones(tests)
+    # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+    sums = rounded(sums, 1, term_bits(repositories))
+    # Ties count as hits: sums that are equal but for the rounding of their parts.
+    bar = np.abs(sums.sum(axis=1)) - _TOLERANCE * np.abs(sums).sum(axis=1)
+    if repositories <= EXACT_UP_TO:
+        return np.array([_exact(row, least) for row, least in zip(sums, bar, strict=True)])
+    hits = np.zeros(tests, dtype=np.int64)
+    width = max(1, min(_FLIPS, _ALONE // (2 * repositories)))
+    block = max(2, _ALONE // (width * repositories))
+    for flips in _few(seed, repositories, width):
+        for start in range(0, tests, block):
+            least = bar[start : start + block, np.newaxis]
+            totals = sums[start : start + block] @ flips
+            hit = np.abs(totals, out=totals) >= least
+            hits[start : start + block] += [np.count_nonzero(row) for row in hit]
+    return np.asarray((hits + 1) / (DRAWS + 1), dtype=np.float64)
+
+
+def _few(seed: str, repositories: int, width: int) -> Iterator[Array]:
+    """Yield the drawn signs, at most `width` draws at once, shape (repositories, draws)."""
+    for chunk in _flips(seed, repositories):
+        for start in range(0, _FLIPS, width):
+            yield chunk[start : start + width].T.astype(np.float64)
+
+
+@lru_cache(maxsize=2)
+def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
+    """Draw signs, shape (chunks, `_FLIPS`, repositories); kept, since all pairs of one metric flip alike."""
+    random = generator(f"signflip/{seed}")
+    drawn = [random.integers(0, 2, size=(_FLIPS, repositories)).astype(np.int8) for _ in range(DRAWS // _FLIPS)]
+    return np.stack(drawn) * np.int8(2) - np.int8(1)
+
+
+def p_value(sums: Array, *, seed: str) -> float:
+    """Return the p-value of one pair from its repository sums, shape (repositories,)."""
+    return float(p_values(sums[np.newaxis, :], seed=seed)[0])
+
+
+def smallest_p(repositories: int) -> float:
+    """Return the smallest p-value that the test can reach with that many repositories."""
+    return min(1.0, 2 / 2**repositories) if repositories <= EXACT_UP_TO else 1 / (DRAWS + 1)
+
+
+def holm(p: Sequence[float]) -> tuple[float, ...]:
+    """Return Holm's adjusted p-values, in the order given."""
+    adjusted, running = [0.0] * len(p), 0.0
+    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        running = max(running, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = running
+    return tuple(adjusted)
+
+
+def _exact(sums: Array, bar: float) -> float:
+    # A flip and its mirror image have the same absolute sum: the first repository need not flip.
+    totals = sums[:1]
+    for repository_sum in sums[1:]:
+        totals = np.concatenate((totals + repository_sum, totals - repository_sum))
+    return float((np.abs(totals) >= bar).mean())
+
+
+def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
+    """Return rows by mean, but none before one that beats it.
+
+    Means may be over different samples: one over the easier of them can be higher, and its row the worse wherever the
+    two can be compared.
+
+    Args:
+        order: rows, the best mean first.
+        beats: pairs (winner, loser) that are told apart.
+    """
+    remaining, standings = list(order), []
+    while remaining:
+        unbeaten = (row for row in remaining if not any((other, row) in beats for other in remaining))
+        standings.append(next(unbeaten, remaining[0]))
+        remaining.remove(standings[-1])
+    return standings
+
+
+def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return the best and the worst rank of each of `count` rows.
+
+    Args:
+        count: number of rows.
+        beats: pairs (winner, loser) that are told apart; only these count.
+    """
+    better, worse = [0] * count, [0] * count
+    for winner, loser in beats:
+        better[loser] += 1
+        worse[winner] += 1
+    return tuple((1 + up, count - down) for up, down in zip(better, worse, strict=True))
+
+
+def tier_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Return the compact letter display: two rows share a letter exactly if they are not told apart.
+
+    Rows are given best first, so that "a" holds the best. Insert and absorb: begin with one letter for all; a pair
+    told apart splits every letter that holds both; a letter within another is dropped.
+    """
+    columns: list[frozenset[int]] = [frozenset(range(count))] if count else []
+    for pair in apart:
+        split: list[frozenset[int]] = []
+        for column in columns:
+            split += [column - {row_index} for row_index in pair] if set(pair) <= column else [column]
+        unique = list(dict.fromkeys(split))
+        columns = [column for column in unique if not any(column < other for other in unique)]
+    columns.sort(key=sorted)
+    marks = [_mark(index) for index in range(len(columns))]
+    return tuple("".join(m for m, column in zip(marks, columns, strict=True) if row in column) for row in range(count))
+
+
+def _mark(index: int) -> str:
+    """Return a, b, …, z, A, …, Z, then (53), (54), …: always readable one after the other."""
+    return string.ascii_letters[index] if index < len(string.ascii_letters) else f"({index + 1})"

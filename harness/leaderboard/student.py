@@ -1,6 +1,10 @@
 """Student's t distribution: distribution function and quantile, from the incomplete beta function. Pure.
 
-The same to the last bit on every processor.
+By hand, because boards must be equal to the last bit on every processor and in every version, and scipy's functions are
+not: of 8,000 quantiles of scipy 1.17, 12 differ on a processor without fused multiplication. Of 2,835 quantiles (1 to
+400 and up to 10,000 degrees of freedom), 97 % differ between scipy and here in their last digits (by at most 5e-13), so
+stored boards would change too. For two functions scipy takes 143 MB of disk and 0.7 s to import. The
+tests compare with it.
 """
 
 from __future__ import annotations

@@ -1,19 +1,35 @@
 """Stored runs -> leaderboard. Pure; what the numbers mean is in docs/statistics.md.
 
-Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile.
+Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile. Pairs
+are compared only on the samples that both completed. Significance of the ranking metric is corrected over all pairs of
+ranked rows (the family that also decides tiers and ranks), of any other metric over its pairs with the baseline.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+import itertools
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ctxbench.harness.leaderboard import choices, levels
-from ctxbench.harness.leaderboard import published as published_rows
-from ctxbench.harness.leaderboard.columns import ScaleOf, scale_of
-from ctxbench.harness.leaderboard.group import GroupMaker
-from ctxbench.harness.leaderboard.rows import Board
-from ctxbench.harness.results import RunTable
+from ctxbench.harness.leaderboard import choices, pairs, stats
+from ctxbench.harness.leaderboard.pairs import Column, Difference, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.published import Mode, listings
+from ctxbench.harness.leaderboard.rows import (
+    LEVELLED,
+    Board,
+    Group,
+    Row,
+    Sensitivity,
+    level_order,
+    level_parts,
+    mean_of_levels,
+    overall_means,
+)
+from ctxbench.harness.leaderboard.scales import ScaleOf, completed, scale_of
+from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.results import PRICE, RunTable, Status
 
 
 def board(
@@ -24,7 +40,7 @@ def board(
     by_level: bool | None = None,
     seed: int = 0,
     scale: ScaleOf = scale_of,
-    published: published_rows.Mode = "none",
+    published: Mode = "none",
 ) -> Board:
     """Rank runs.
 
@@ -53,13 +69,215 @@ def board(
     parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for key, members in newest_tables.items():
         for table in members:
-            for level, part in levels.parts(table, by_level):
+            for level, part in level_parts(table, by_level):
                 parts_by_group[*key, level].append(part)
-    ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], levels.order(item[0][-1])))
+    ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
     groups = tuple(
         GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale).group(
             superseded=len(alike[tuple(key)]) - len(newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
     )
-    return Board(groups=groups, overall=levels.overall(groups), published=published_rows.listings(groups, published))
+    return Board(groups=groups, overall=overall_means(groups), published=listings(groups, published))
+
+
+Values = Mapping[str, Column]
+"""Metric -> its values in the unit shown."""
+
+
+class GroupMaker:
+    """Makes one group; holds what its steps share."""
+
+    def __init__(
+        self,
+        tables: Sequence[RunTable],
+        level: str,
+        *,
+        metric: str | None,
+        baseline: str | None,
+        seed: int,
+        scale: ScaleOf,
+    ) -> None:
+        self.tables = tables
+        self.first = first = tables[0].run
+        self.level = level
+        names = sorted(
+            {
+                name
+                for table in self.tables
+                for name, column in table.metrics.items()
+                if any(value is not None for value in column)
+            }
+        )
+        self.scales = {name: scale(first.profile, name) for name in names}
+        self.metric = metric or choices.default_metric(names, first)
+        # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
+        self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
+        samples = Samples(self.tables)
+        group_tables = [RunArrays(table, samples) for table in self.tables]
+        self.values: list[Values] = [
+            {name: group_table.column(name, scale) for name, scale in self.scales.items()}
+            for group_table in group_tables
+        ]
+        self.ranked = [
+            index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
+        ]
+        self.base = choices.baseline(self.tables, self.ranked, baseline)
+
+    def group(self, *, superseded: int = 0) -> Group:
+        """Compare, rank and describe; `superseded` runs of these strategies are not among the tables."""
+        means = {i: statistics.fmean(self.values[i][self.metric].values.tolist()) for i in self.ranked}
+        lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
+        order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
+        family = self._family(order)
+        apart = [
+            pair
+            for pair, difference in family.items()
+            if difference.p_holm is not None and difference.p_holm <= stats.ALPHA
+        ]
+        beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
+        order = stats.standing(order, beats)
+        place = {row: position for position, row in enumerate(order)}
+        apart_places = [(place[a], place[b]) for a, b in apart]
+        marks = stats.tier_letters(len(order), apart_places)
+        ranges = stats.rank_ranges(len(order), {(place[a], place[b]) for a, b in beats})
+        differences = self._differences(family)
+        estimates = self._estimates()
+        rows = [self._row(i, estimates[i], differences.get(i, {})) for i in order]
+        rows = [
+            replace(row, tier=mark, rank_low=low, rank_high=high)
+            for row, mark, (low, high) in zip(rows, marks, ranges, strict=True)
+        ]
+        rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in place]
+        counted = [difference.repositories for difference in family.values() if difference.n_common]
+        counted = counted or [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
+        fewest = min(counted, default=0)
+        visible_differences = [difference.visible for difference in family.values() if difference.visible is not None]
+        return Group(
+            samples=self.first.samples,
+            samples_digest=self.first.samples_digest,
+            benchmark=self.first.benchmark,
+            language=self.first.language,
+            level=self.level,
+            generator=self.first.generator,
+            profile=self.first.profile,
+            metric=self.metric,
+            scales=self.scales,
+            baseline=None if self.base is None else self.tables[self.base].run.strategy,
+            rows=tuple(rows),
+            pairs=len(family),
+            repositories=fewest,
+            smallest_p=stats.smallest_p(fewest),
+            decidable=any(
+                pairs.can_be_told_apart(difference.repositories, len(family)) for difference in family.values()
+            ),
+            visible=statistics.median(visible_differences) if visible_differences else None,
+            superseded=superseded,
+        )
+
+    def _compared(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Difference]:
+        aligned = [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
+        return pairs.differences(aligned, self.scales[metric], seed=f"{self.seed}/{metric}")
+
+    def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
+        """Return all pairs of ranked rows under the ranking metric, better mean first, corrected together."""
+        keys = list(itertools.combinations(order, 2))
+        family = pairs.corrected(self._compared(keys, self.metric)) if keys else ()
+        return dict(zip(keys, family, strict=True))
+
+    def _differences(self, family: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
+        """Return row -> metric -> difference to the baseline."""
+        base = self.base
+        if base is None:
+            return {}
+        others = [i for i in range(len(self.tables)) if i != base]
+        result: dict[int, dict[str, Difference]] = {i: {} for i in others}
+        for metric in self.scales:
+            shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
+            differences = dict(zip(shared, self._compared([(i, base) for i in shared], metric), strict=True))
+            if self.tables[base].run.control:
+                differences = {i: pairs.untested(difference) for i, difference in differences.items()}
+            differences |= {
+                i: pairs.untested(difference) for i, difference in differences.items() if self.tables[i].run.control
+            }
+            if metric == self.metric:
+                for i in shared:
+                    member = family.get((i, base)) or family.get((base, i))
+                    if member:
+                        differences[i] = replace(differences[i], p_holm=member.p_holm, pairs=member.pairs)
+            elif base in self.ranked:
+                members = [i for i in shared if i in self.ranked]
+                differences.update(zip(members, pairs.corrected([differences[i] for i in members]), strict=True))
+            for i in shared:
+                result[i][metric] = differences[i]
+        return result
+
+    def _row(self, index: int, metrics: Mapping[str, Estimate], difference: Mapping[str, Difference]) -> Row:
+        table, mine = self.tables[index], self.values[index]
+        unscored = table.status.count(Status.INFRA_FAILED)
+        keep = completed(table)
+        return Row(
+            run=table.run,
+            level=self.level,
+            n=len(keep),
+            model_failed=table.status.count(Status.MODEL_FAILED),
+            unscored=unscored,
+            excluded=table.status.count(Status.EXCLUDED),
+            marks=Counter(sorted(filter(None, table.mark))),
+            metrics=metrics,
+            sensitivity=self._sensitivity(mine, unscored),
+            context_tokens=_mean(_of(table.context_tokens, keep)),
+            calls=_mean(_of(table.calls, keep)),
+            seconds=_mean(_of(table.seconds, keep)),
+            baseline=None if self.base in (None, index) else self.tables[self.base or 0].run.strategy,
+            difference=difference,
+            rank_low=None,
+            rank_high=None,
+            tier="",
+            costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
+        )
+
+    def _estimates(self) -> list[dict[str, Estimate]]:
+        """Return for each row metric -> estimate; all rows of one metric together."""
+        by_row: list[dict[str, Estimate]] = [{} for _ in self.tables]
+        for name, scale in self.scales.items():
+            present = [i for i in range(len(self.tables)) if self.values[i][name].with_marked is not None]
+            columns = [self.values[i][name] for i in present]
+            estimates = stats.estimates(
+                [column.clustered for column in columns], seed=f"{self.seed}/{name}", bounds=scale.bounds
+            )
+            for i, column, estimate in zip(present, columns, estimates, strict=True):
+                of_levels = self._mean_of_levels(self.tables[i], column)
+                by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_marked=column.with_marked)
+        return by_row
+
+    def _mean_of_levels(self, table: RunTable, column: Column) -> float | None:
+        if table.run.benchmark != LEVELLED:
+            return None
+        ids = [table.sample[row] for row in column.rows.tolist()]
+        return mean_of_levels(table, self.level, dict(zip(ids, column.values.tolist(), strict=True)))
+
+    def _sensitivity(self, mine: Values, unscored: int) -> dict[str, Sensitivity]:
+        result: dict[str, Sensitivity] = {}
+        for name, column in mine.items():
+            bounds = self.scales[name].range
+            if unscored and bounds and column:
+                total, count = sum(column.values.tolist()), len(column.values) + unscored
+                right = pairs.best(self.scales[name], bounds)
+                worst, best = ((total + unscored * bound) / count for bound in (sum(bounds) - right, right))
+                result[name] = Sensitivity(worst=worst, best=best)
+        return result
+
+
+def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
+    """Return the mean cost; a mean of some prices would be too low, or too high, without saying so."""
+    return None if name == PRICE and None in numbers else _mean(numbers)
+
+
+def _of(column: Sequence[float | None], keep: Sequence[int]) -> Sequence[float | None]:
+    return column if len(keep) == len(column) else [column[i] for i in keep]
+
+
+def _mean(numbers: Sequence[float | None]) -> float | None:
+    present = [number for number in numbers if number is not None]
+    return statistics.fmean(present) if present else None

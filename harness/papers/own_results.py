@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.types import Kind
-from ctxbench.harness.leaderboard.columns import Scale, at_level, completed, repositories, scale_of, values
+from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.papers.tables import LEVELS, PaperTable
 from ctxbench.harness.results import RunTable, Status

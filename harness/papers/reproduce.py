@@ -11,13 +11,14 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness import quickstart, runner
-from ctxbench.harness.attempt import Progress
+from ctxbench.harness import quickstart
 from ctxbench.harness.papers.own_results import PROFILE, OwnResult, ours
 from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder
 from ctxbench.harness.papers.tables import PaperTable
-from ctxbench.harness.runner import RunOptions
-from ctxbench.harness.store import queries
+from ctxbench.harness.run import runner
+from ctxbench.harness.run.attempt import Progress, silent
+from ctxbench.harness.run.runner import RunOptions
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import Store
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
@@ -108,7 +109,7 @@ def run(
     generator: str,
     encoder: str | None = None,
     choices: RunOptions | None = None,
-    progress: Progress = runner.silent,
+    progress: Progress = silent,
 ) -> tuple[ComparedTable, InputFault | MachineFault | None]:
     """Run every distinct strategy of a table's rows over the sample sets; what is stored is not run again.
 
@@ -130,7 +131,7 @@ def run(
         set_summaries = runner.run(
             home, store, sample_set, strategies=strategies, generator=generator, choices=choices, progress=progress
         )
-        stored = queries.run_tables(store, samples=sample_set.name, profile=PROFILE)
+        stored = run_tables(store, samples=sample_set.name, profile=PROFILE)
         for spec, summary in zip(strategies, set_summaries, strict=True):
             results[spec] += [ours(of, table) for of in stored if of.run.id == summary.run]
         summaries += set_summaries

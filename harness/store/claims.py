@@ -28,8 +28,7 @@ from sqlalchemy import BigInteger, Connection, Engine, TextClause, bindparam, te
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ctxbench.harness.store.engine import for_locks
-from ctxbench.harness.store.faults import explained
+from ctxbench.harness.store.engine import explained, for_locks
 
 _SET, _GET = getattr(fcntl, "F_OFD_SETLK", None), getattr(fcntl, "F_OFD_GETLK", None)
 """Sets a lock of an open file and not of a process, which would lose all of them with any other handle it closes; and

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import CTE, Connection, Select, func, select
@@ -16,22 +17,11 @@ from sqlalchemy import CTE, Connection, Select, func, select
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import counted, rows
-from ctxbench.harness.store import tables as t
-from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.detail_records import (
-    CallTexts,
-    CompletionFacts,
-    CompletionTexts,
-    CompletionVerdict,
-    Detail,
-    Kinds,
-    StoredCall,
-    StoredPiece,
-)
-from ctxbench.harness.store.planned import Facts, status_of
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.samples import Facts, status_of
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import history
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT, PASS, PROFILE, history
+from ctxbench.harness.store.write import read_flags
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:
@@ -70,7 +60,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
             marks=marks,
             faults=_faults(connection, run, sample) if status is Status.INFRA_FAILED else (),
             imported=row["format"] is not None,
-            flags=rows.flags(row["flags"]),
+            flags=read_flags(row["flags"]),
             **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds", "prompt")},
             pieces=_pieces(connection, run, sample, row["coder"]),
             calls=_calls(connection, run, sample),
@@ -80,10 +70,10 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
     """Return the texts of a completion; None if there is no such one."""
-    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, counted.JUDGED.c, t.VERDICT.c
+    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, COUNTING_VERDICT.c, t.VERDICT.c
     joined = (
         t.COMPLETION.join(t.GENERATION, c.generation_id == g.id)
-        .outerjoin(counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        .outerjoin(COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
@@ -175,9 +165,9 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 
 def _completions(connection: Connection, run: str, sample: str) -> tuple[CompletionFacts, ...]:
-    c, j, v = t.COMPLETION.c, counted.JUDGED.c, t.VERDICT.c
+    c, j, v = t.COMPLETION.c, COUNTING_VERDICT.c, t.VERDICT.c
     joined = t.COMPLETION.outerjoin(
-        counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
+        COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
     ).outerjoin(t.VERDICT, j.verdict_key == v.key)
     judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox, v.earlier)
     reached = v.flags.label("reached")
@@ -193,13 +183,13 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
         CompletionFacts(
             idx=idx,
             status=Status(status),
-            flags=rows.flags(flags),
+            flags=read_flags(flags),
             scores=_counting(scores.get(idx, {}), verdict_values[0]),
             judged=None
             if verdict_values[0] is None
             else CompletionVerdict(
                 **dict(zip((column.name for column in judged), verdict_values, strict=True)),
-                flags=rows.flags(of_verdict),
+                flags=read_flags(of_verdict),
                 verdicts=verdicts[idx],
             ),
         )
@@ -235,3 +225,121 @@ def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     for idx, profile, metric, value in connection.execute(query):
         scores_by_index[idx][profile, metric] = value
     return {idx: dict(sorted(values.items())) for idx, values in scores_by_index.items()}
+
+
+Kinds = Mapping[tuple[str, str], float | None]
+"""(profile, metric) -> value in the profile's own scale."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPiece:
+    """A block of the final prompt, or one that was left out of it."""
+
+    kind: str
+    places: tuple[Place, ...]
+    score: float | None
+    tokens: int
+    state: str
+    """``kept``, ``cut`` or ``dropped``."""
+    reason: str
+    start: int | None
+    """Characters of the prompt, [start, end); None for what was left out."""
+    end: int | None
+    gain: float | None
+    """In bits, where `ctxbench diagnose` has priced it; of several coders the run's own, else the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCall:
+    """A question to the model; its texts are read by `call_texts`."""
+
+    ordinal: int
+    role: str
+    tokens_in: int
+    tokens_out: int
+    cached: int
+    price: float | None
+    """US dollars; None where nobody knows."""
+    seconds: float
+    finish: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionVerdict:
+    """What the tests said of a completion; their output is read by `completion_texts`."""
+
+    verdict: str
+    reason: str
+    tests_run: int
+    seconds: float
+    peak_bytes: int
+    image: str
+    sandbox: str
+    flags: tuple[str, ...] = ()
+    """What its text reaches for: names in `bench.testing.types.FLAGS`."""
+    earlier: str = ""
+    """What the tests said before, if they were run once more at once, beside no other job."""
+    verdicts: tuple[str, ...] = ()
+    """All verdicts on its text, the first one first; more than one where it was judged again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionFacts:
+    """A completion without its text."""
+
+    idx: int
+    status: Status
+    flags: tuple[str, ...]
+    scores: Kinds
+    judged: CompletionVerdict | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """One sample of one run. Of a sample that is missing there are no prompt, blocks, calls and completions."""
+
+    run: str
+    sample: str
+    set_digest: str
+    language: str
+    kind: str
+    level: str
+    repo: str
+    path: str
+    line: int
+    """Of the cursor, 0-based, as is `column`."""
+    column: int
+    status: Status
+    marks: tuple[tuple[str, str], ...]
+    """(mark, reason): why it is excluded."""
+    faults: tuple[str, ...]
+    """What the machine or the strategy said when the sample was tried, the last one last."""
+    imported: bool
+    """Whether it was made elsewhere: then nobody knows its prompt, its calls and its time."""
+    flags: tuple[str, ...]
+    context_tokens: int | None
+    strategy_seconds: float | None
+    generator_seconds: float | None
+    prompt: str | None
+    pieces: tuple[StoredPiece, ...]
+    calls: tuple[StoredCall, ...]
+    completions: tuple[CompletionFacts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionTexts:
+    """The texts of one completion."""
+
+    text: str
+    raw: str
+    """As the model gave it."""
+    output: str
+    """Of its tests; empty if there were none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTexts:
+    """The texts of one model call."""
+
+    prompt: str
+    answer: str

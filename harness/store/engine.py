@@ -1,4 +1,4 @@
-"""Engines and connections, with the settings that each kind of database needs.
+"""Engines and connections, with the settings that each kind of database needs; its errors as one-line faults.
 
 One writer at a time, and readers that see one state and keep no writer waiting, on SQLite and on PostgreSQL.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import logging
+import re
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, Select, create_engine, event, exc, make_url
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.files import explained as explained_file
 
 _LOG = logging.getLogger(__name__)
@@ -186,3 +189,111 @@ def _lock(connection: Connection) -> None:
     if not connection.get_execution_options().get(_READS, False):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_BUSY_MS}")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+
+class Unwritable(InputFault):
+    """Raised for a database that can be read at most."""
+
+
+_URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
+_AGAIN = "then run the same command again; finished samples are kept"
+_SERVER = "check its host and port, and that the server runs"
+_CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
+    # A pattern in the database's own words, in small letters.
+    ("file is not a database", InputFault, "is not a database", "choose another file with --db sqlite:///FILE"),
+    ("malformed", InputFault, "the database is damaged", "move it away, or restore a copy"),
+    ("unable to open database file", InputFault, "cannot be opened", "check that its folder exists and is writable"),
+    ("readonly database", Unwritable, "cannot be written", "check who owns it, or choose another --db"),
+    ("is full|no space left", MachineFault, "the disk is full", f"free some space, {_AGAIN}"),
+    ("disk i/o error", MachineFault, "the disk cannot be written (full, or out of order)", f"mend it, {_AGAIN}"),
+    (
+        "is locked|lock timeout",
+        MachineFault,
+        "another process keeps it locked",
+        f"wait for that process to end, {_AGAIN}",
+    ),
+    ("no such table", InputFault, "lacks a table of ctxbench", "move it away, or restore a copy"),
+    # PostgreSQL
+    (
+        "password authentication failed|no password supplied|no pg_hba.conf entry",
+        InputFault,
+        "the server refuses this user or password",
+        "write them as postgresql://USER:PASSWORD@HOST/NAME",
+    ),
+    (
+        'database ".*" does not exist',
+        InputFault,
+        "the server has no such database",
+        "make it with `createdb --encoding=UTF8 --template=template0 NAME`, or correct the name",
+    ),
+    (
+        "permission denied",
+        InputFault,
+        "this user may not make or use tables there",
+        "GRANT CREATE, USAGE ON SCHEMA public TO the user, or make the database with the user as its owner",
+    ),
+    ("value too long", InputFault, "a name is longer than its column", "choose a shorter name"),
+    ("connection refused|is the server running|timeout expired", MachineFault, "the server does not answer", _SERVER),
+    ("failed to resolve host|could not translate host", MachineFault, "there is no such host", _SERVER),
+    (
+        "server closed the connection|terminating connection|connection is lost|connection is closed",
+        MachineFault,
+        "the server ended the connection",
+        f"see that it runs, {_AGAIN}",
+    ),
+)
+
+
+@contextlib.contextmanager
+def explained(where: str) -> Iterator[None]:
+    """Turn what SQLAlchemy and the driver raise into faults; an `IntegrityError` is the caller's to handle.
+
+    Args:
+        where: the database, without its password.
+    """
+    try:
+        yield
+    except exc.IntegrityError:
+        raise
+    except exc.NoSuchModuleError:
+        raise InputFault("no such kind of database", where=where, cure=_URL) from None
+    except exc.ArgumentError:
+        raise InputFault("is not a database URL", where=where, cure=_URL) from None
+    except ModuleNotFoundError as error:
+        postgres = (error.name or "").startswith("psycopg")
+        cure = "pip install -e '.[postgres]'" if postgres else f"pip install {error.name}"
+        raise InputFault(f"its driver {error.name} is not installed", where=where, cure=cure) from None
+    except (exc.SQLAlchemyError, sqlite3.Error) as error:
+        raise _fault_of(error, where) from error
+
+
+def _fault_of(error: Exception, where: str) -> CtxbenchError:
+    message = str(getattr(error, "orig", None) or error)
+    for words, kind, what, cure in _CAUSES:
+        if re.search(words, message.lower()):
+            return kind(what, where=where, cure=cure)
+    return MachineFault(f"the database says: {message}"[:300], where=where, cure=f"mend the cause, {_AGAIN}")
+
+
+def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
+    """Return all rows as the driver gives them; SQLAlchemy's own rows take longer to make than to read.
+
+    Only for columns whose types the driver knows: texts, whole and floating-point numbers.
+    """
+    result = connection.execute(query, parameters)
+    cursor: Any = result.cursor
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    result.close()
+    return rows
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep Python from looking for garbage meanwhile: among a million rows it looks often, and rows hold no cycles."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

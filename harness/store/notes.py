@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import Connection, case, exists, func, insert, select
 
-from ctxbench.harness.store import counted, rows
-from ctxbench.harness.store import tables as t
-from ctxbench.harness.store.records import Imported, Mark
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT
+from ctxbench.harness.store.write import Imported, Mark, Row, clean, read_flags
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
@@ -57,7 +57,7 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
 
     def append(connection: Connection) -> int:
         stored_texts = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
-        new = [text for text in dict.fromkeys(map(rows.clean, remarks)) if text not in stored_texts]
+        new = [text for text in dict.fromkeys(map(clean, remarks)) if text not in stored_texts]
         if new:
             numbered = enumerate(new, len(stored_texts))
             connection.execute(
@@ -97,11 +97,11 @@ def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[
     """Yield the runs with completions that were judged again, with a sentence that counts them."""
     if connection.scalar(select(t.REJUDGED.c.key).limit(1)) is None:
         return
-    j, c, r = t.JUDGED.c, counted.JUDGED.c, t.REJUDGED.c
+    j, c, r = t.JUDGED.c, COUNTING_VERDICT.c, t.REJUDGED.c
     first, now = t.VERDICT.alias("first"), t.VERDICT.alias("now")
     same = (j.run_id == c.run_id) & (j.sample_id == c.sample_id) & (j.idx == c.idx)
     joined = (
-        t.JUDGED.join(counted.JUDGED, same)
+        t.JUDGED.join(COUNTING_VERDICT, same)
         .join(first, j.verdict_key == first.c.key)
         .join(now, c.verdict_key == now.c.key)
     )
@@ -123,10 +123,10 @@ def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[
 
 def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the runs with completions that passed and are flagged, with a sentence that counts them."""
-    j, v = counted.JUDGED.c, t.VERDICT.c
+    j, v = COUNTING_VERDICT.c, t.VERDICT.c
     query = (
         select(j.run_id, v.flags, func.count())
-        .select_from(counted.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
         .where(j.run_id.in_(runs), v.verdict == "PASSED")
         .group_by(j.run_id, v.flags)
     )
@@ -134,9 +134,9 @@ def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str,
     for run, stored, count in connection.execute(query):
         passed[run][stored] += count
     for run, counts in passed.items():
-        flagged = sum(count for stored, count in counts.items() if rows.flags(stored))
+        flagged = sum(count for stored, count in counts.items() if read_flags(stored))
         if flagged:
-            words = sorted({flag for stored in counts for flag in rows.flags(stored)})
+            words = sorted({flag for stored in counts for flag in read_flags(stored)})
             yield run, f"{flagged} of {counts.total()} passes flagged ({', '.join(words)}): see docs/verdicts.md."
 
 
@@ -150,5 +150,5 @@ def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str
     return marks_by_set
 
 
-def _row(record: Imported | Mark) -> rows.Row:
-    return {name: rows.clean(value) for name, value in dataclasses.asdict(record).items()}
+def _row(record: Imported | Mark) -> Row:
+    return {name: clean(value) for name, value in dataclasses.asdict(record).items()}

@@ -1,16 +1,38 @@
-"""Scores of stored completions under one profile: find those that lack some, and append them."""
+"""Numbers of the samples of stored runs: scores under a profile, pass@k, costs, and gains of blocks.
+
+Sums are taken by the database. Databases add floating-point numbers in different orders, so sums of these are rounded
+to what no sample's cost needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
-from ctxbench.harness.store import rows
-from ctxbench.harness.store import tables as t
-from ctxbench.harness.store.appending import append, parts
+from ctxbench.harness.metrics.passk import pass_at_k
+from ctxbench.harness.prices import Prices, Rate
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
+from ctxbench.harness.store.write import append, number_or_null, parts
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+
+KS = (1, 3, 5, 10, 20, 50, 100)
+"""The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
+Counts = Mapping[str, tuple[int, int]]
+"""Sample -> completions that have a verdict, and those of them that passed."""
+_SECONDS, _DOLLARS = 9, 15
+"""Decimals that are kept of a sum."""
+RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
+"""Kinds of blocks that can be left out of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +93,7 @@ def add_scores(
                 "metric": metric,
                 "sample_id": sample,
                 "idx": idx,
-                "value": rows.number(value),
+                "value": number_or_null(value),
             }
             for (sample, idx), values in scores.items()
             for metric, value in values.items()
@@ -80,3 +102,215 @@ def add_scores(
         append(connection, t.SCORE, content)
 
     store.settle(add)
+
+
+def verdict_counts(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return run -> sample -> verdicts and passes."""
+    s = COUNTING_SCORE.c
+    query = (
+        select(s.run_id, s.sample_id, func.count(), func.sum(s.value))
+        .where(s.run_id.in_(list(runs)), s.profile == PROFILE, s.metric == PASS)
+        .group_by(s.run_id, s.sample_id)
+    )
+    counts_by_run: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    for run, sample, judged, passed in connection.execute(query):
+        counts_by_run[run][sample] = judged, round(passed)
+    return counts_by_run
+
+
+def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
+    """Return ``pass@k`` -> sample -> value in 0..1, of samples all of whose `n` completions have a verdict."""
+    whole = {sample: passed for sample, (judged, passed) in counts.items() if judged == n}
+    return {
+        f"pass@{k}": {sample: pass_at_k(n, passed, k) for sample, passed in whole.items()}
+        for k in sorted({*KS, *ks})
+        if k <= n and whole
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What the samples of one run cost; a sample without a result is in no column."""
+
+    tokens_in: dict[str, float | None] = field(default_factory=dict)
+    tokens_out: dict[str, float | None] = field(default_factory=dict)
+    tokens_cached: dict[str, float | None] = field(default_factory=dict)
+    price: dict[str, float | None] = field(default_factory=dict)
+    test_seconds: dict[str, float | None] = field(default_factory=dict)
+    """Only of samples that have a verdict."""
+
+
+def costs_of(connection: Connection, runs: Iterable[tuple[str, str]], prices: Prices | None = None) -> dict[str, Costs]:
+    """Return run -> what its samples cost, all of their calls together.
+
+    Args:
+        connection: to the database.
+        runs: (id, generator) of each.
+        prices: price the stored tokens by these rates; the price that was stored stays where they know none.
+    """
+    rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
+    query = _asked_calls()
+    costs_by_run = {run: _of_calls(fetched(connection, query, run=run), rate) for run, rate in rates.items()}
+    j, v = COUNTING_VERDICT.c, t.VERDICT.c
+    tests = (
+        select(j.run_id, j.sample_id, func.sum(v.seconds))
+        .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
+        .where(j.run_id.in_(list(rates)))
+        .group_by(j.run_id, j.sample_id)
+    )
+    for run, sample, seconds in connection.execute(tests):
+        costs_by_run[run].test_seconds[sample] = round(seconds, _SECONDS)
+    return costs_by_run
+
+
+def _asked_calls() -> Select[Any]:
+    """Return the question for the calls of a run: asked of a run at a time, so that few rows are held."""
+    c, g = t.CALL.c, t.GENERATION.c
+    return (
+        select(
+            c.sample_id,
+            func.sum(g.tokens_in),
+            func.sum(g.tokens_out),
+            func.sum(g.cached),
+            func.sum(g.seconds),
+            func.sum(g.price),
+            func.count() - func.count(g.price),
+        )
+        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
+        .where(c.run_id == bindparam("run"))
+        .group_by(c.sample_id)
+    )
+
+
+def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
+    """Return what the calls of one run's samples took, as columns."""
+    ids, tokens_in, tokens_out, cached, seconds, stored, unknown = [[row[at] for row in rows] for at in range(7)]
+    if rate is None:
+        prices = [None if lacks else price for price, lacks in zip(stored, unknown, strict=True)]
+    else:
+        prices = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
+    rounded = [None if price is None else round(price, _DOLLARS) for price in prices]
+    # Some databases sum whole numbers to a type that is no Python integer.
+    columns: list[list[float | None]] = [list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached)]
+    return Costs(*(dict(zip(ids, column, strict=True)) for column in (*columns, rounded)))
+
+
+def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: float) -> float:
+    return rate.price(tokens_in=int(tokens_in), tokens_out=int(tokens_out), cached=int(cached), seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """What there is to know of a run for pricing its prompts."""
+
+    id: str
+    samples: str
+    samples_digest: str
+    strategy: str
+    coder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """One priced block."""
+
+    kind: str
+    bits: float
+
+
+def run_of(store: Store, id_start: str) -> list[StoredRun]:
+    """Return the runs whose id begins with `wanted`."""
+    r = t.RUN.c
+    with store.reading() as connection:
+        rows = connection.execute(select(r.id, r.samples, r.samples_digest, r.strategy, r.coder).order_by(r.id)).all()
+    return [StoredRun(**row._mapping) for row in rows if row.id.startswith(id_start)]
+
+
+def prompts_with_blocks(store: Store, run: str) -> list[tuple[str, Prompt]]:
+    """Return the samples of a run that have blocks to leave out, with their prompts, in the plan's order."""
+    r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
+    joined = t.RESULT.join(t.PLANNED, (r.run_id == p.run_id) & (r.sample_id == p.sample_id)).join(
+        t.PROMPT, r.prompt_digest == t.PROMPT.c.digest
+    )
+    texts = select(r.sample_id, t.PROMPT.c.text).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
+    spans = (
+        select(b.sample_id, b.kind, b.char_start, b.char_end)
+        .where(b.run_id == run, b.char_start.is_not(None))
+        .order_by(b.sample_id, b.ordinal)
+    )
+    with store.reading() as connection:
+        blocks: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+        for sample, kind, start, end in connection.execute(spans):
+            blocks[sample].append((kind, start, end))
+        sample_prompts = [(sample, _prompt(text, blocks[sample])) for sample, text in connection.execute(texts)]
+    return [
+        (sample, prompt) for sample, prompt in sample_prompts if any(block.kind in RETRIEVED for block in prompt.blocks)
+    ]
+
+
+def _prompt(text: str, spans: Sequence[tuple[str, int, int]]) -> Prompt:
+    return Prompt(blocks=tuple(Block(kind=BlockKind(kind), text=text[start:end]) for kind, start, end in spans))
+
+
+def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
+    """Return the samples of a run whose blocks a coder has priced."""
+    g = t.BLOCK_GAIN.c
+    with store.reading() as connection:
+        query = select(g.sample_id).where(g.run_id == run, g.coder == coder).distinct()
+        return frozenset(connection.scalars(query))
+
+
+def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
+    """Append the gains of one sample's blocks, by ordinal; return False if they were there already."""
+    key = {"run_id": run, "sample_id": sample, "coder": coder}
+    content = [{**key, "ordinal": ordinal, "gain": gain} for ordinal, gain in sorted(gains.items())]
+
+    def append(connection: Connection) -> bool:
+        g = t.BLOCK_GAIN.c
+        query = select(g.ordinal).where(g.run_id == run, g.sample_id == sample, g.coder == coder)
+        if not content or connection.execute(query).first() is not None:
+            return False
+        connection.execute(insert(t.BLOCK_GAIN), content)
+        return True
+
+    return store.settle(append)
+
+
+def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
+    """Return sample -> its priced blocks, in the order of the prompt."""
+    g, b = t.BLOCK_GAIN.c, t.BLOCK.c
+    joined = t.BLOCK_GAIN.join(
+        t.BLOCK, (g.run_id == b.run_id) & (g.sample_id == b.sample_id) & (g.ordinal == b.ordinal)
+    )
+    query = (
+        select(g.sample_id, b.kind, g.gain)
+        .select_from(joined)
+        .where(g.run_id == run, g.coder == coder)
+        .order_by(g.sample_id, g.ordinal)
+    )
+    gains_by_sample: dict[str, list[Gain]] = defaultdict(list)
+    with store.reading() as connection:
+        for sample, kind, gain in connection.execute(query):
+            gains_by_sample[sample].append(Gain(kind, gain))
+    return gains_by_sample
+
+
+def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
+    """Return run -> sample -> the mean gain of a block, in bits; of several coders the run's own, else the last."""
+    g, r = t.BLOCK_GAIN.c, t.RUN.c
+    query = (
+        select(g.run_id, g.sample_id, g.coder, r.coder, g.gain)
+        .select_from(t.BLOCK_GAIN.join(t.RUN, g.run_id == r.id))
+        .where(g.run_id.in_(list(runs)))
+        .order_by(g.run_id, g.sample_id, g.coder, g.ordinal)
+    )
+    means_by_run: dict[str, dict[str, float | None]] = defaultdict(dict)
+    own: set[tuple[str, str]] = set()
+    rows: Iterator[tuple[str, str, str, str, float]] = map(tuple, connection.execute(query))
+    for (run, sample, coder, run_coder), group in groupby(rows, key=itemgetter(0, 1, 2, 3)):
+        gains = [gain for *_, gain in group]
+        if (run, sample) not in own:
+            means_by_run[run][sample] = math.fsum(gains) / len(gains)
+        if coder == run_coder:
+            own.add((run, sample))
+    return means_by_run

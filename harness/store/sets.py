@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from ctxbench.bench.secrets import redacted
-from ctxbench.harness.store import tables as t
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import shown_generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +58,6 @@ def stored_sets(store: Store) -> list[StoredSet]:
 
 def _most_first(counts: Counter[str]) -> tuple[str, ...]:
     return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
-
-
-def shown_generator(run: Any) -> str:
-    """Name a run's generator, apart where it was shown what follows the cursor: such runs are never ranked with others.
-
-    Args:
-        run: a row of the table of runs.
-    """
-    # Older versions stored what a user had spelled, a key in `extra=` for one.
-    spec = redacted(run.generator)
-    return f"{spec} [fim]" if json.loads(run.sampling).get("fim") else spec
 
 
 def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:

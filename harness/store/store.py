@@ -1,5 +1,8 @@
 """`Store`: opens the database, appends rows, looks up what the runner needs. Never changes a row.
 
+Readers (a dashboard, a report) may point at a database that somebody else's run is filling: `open_reader` neither waits
+for that run nor keeps it waiting, and does not bring the schema up to date behind its back.
+
 Two processes may do the same run at once: claims keep them from doing the same sample (`harness.store.claims`), and
 whoever stores one second all the same finds it there and drops its own copy, so that no sample is stored twice.
 """
@@ -12,23 +15,44 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
-from ctxbench.harness.runspec import RunSpec, sampling_key
-from ctxbench.harness.store import rows, schema
-from ctxbench.harness.store import tables as t
-from ctxbench.harness.store.appending import append, append_finished, append_new, parts
+from ctxbench.harness.run.spec import RunSpec, sampling_key
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
-from ctxbench.harness.store.engine import for_reading, make_engine, name_of, read_url, use_wal
-from ctxbench.harness.store.faults import explained
-from ctxbench.harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
+from ctxbench.harness.store.engine import (
+    explained,
+    for_reading,
+    make_engine,
+    name_of,
+    read_url,
+    reading_engine,
+    use_wal,
+)
+from ctxbench.harness.store.schema import HEAD, revision_of, upgrade
+from ctxbench.harness.store.write import (
+    Finished,
+    StoredConstruction,
+    StoredFault,
+    StoredGeneration,
+    append,
+    append_finished,
+    append_new,
+    clean,
+    generation_row,
+    parts,
+    prompt_rows,
+    sample_row,
+)
 
 T = TypeVar("T")
 _TRIES = 3
@@ -79,7 +103,7 @@ class Store:
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
-        content = [rows.sample(spec.samples_digest, sample) for sample in planned]
+        content = [sample_row(spec.samples_digest, sample) for sample in planned]
         plan = [
             {"run_id": id_, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
             for ordinal, sample in enumerate(planned)
@@ -140,7 +164,7 @@ class Store:
         """Note why a sample is missing."""
         with self._writing() as connection:
             count = connection.scalar(select(func.count()).where(t.FAULT.c.attempt_id == attempt))
-            row = {key: rows.clean(value) for key, value in dataclasses.asdict(fault).items()}
+            row = {key: clean(value) for key, value in dataclasses.asdict(fault).items()}
             connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
@@ -174,10 +198,10 @@ class Store:
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Append answers; those that are there already stay as they are."""
         prompts = {generation.prompt_digest: generation.prompt for generation in generations}
-        content = {generation.id: rows.generation(generation) for generation in generations}
+        content = {generation.id: generation_row(generation) for generation in generations}
 
         def added(connection: Connection) -> None:
-            append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
+            append_new(connection, t.PROMPT, "digest", prompt_rows(prompts))
             append_new(connection, t.GENERATION, "id", content)
 
         self.settle(added)
@@ -230,12 +254,124 @@ def open_store(url: str, *, create: bool = True) -> Store:
         engine = make_engine(parsed, create=create)
         try:
             with engine.begin() as connection:
-                if schema.revision(connection) != schema.HEAD:
-                    from ctxbench.harness.store import migrate  # noqa: PLC0415 - slow to import, and seldom needed
-
-                    migrate.upgrade(connection, where=where)
+                upgrade(connection, where=where)
             use_wal(engine)
         except BaseException:
             engine.dispose()
             raise
     return Store(engine, where)
+
+
+_SNAPSHOT = """
+    SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
+"""
+"""A snapshot names the transactions whose rows are seen; that of a standby does not name those that go on."""
+
+
+class Older(InputFault):
+    """Raised for a database that an older version made."""
+
+
+def open_current(url: str) -> Store:
+    """Open a database for reading; one that an older version made is brought up to date first.
+
+    Args:
+        url: a SQLAlchemy URL.
+
+    Raises:
+        InputFault: as `open_reader`; `Older` where an older schema cannot be changed.
+        MachineFault: if the server does not answer.
+    """
+    try:
+        return open_reader(url)
+    except Older as older:
+        try:
+            open_store(url, create=False).close()
+        except InputFault:
+            raise older from None
+        return open_reader(url)
+
+
+def open_reader(url: str) -> Store:
+    """Open a database for reading.
+
+    Args:
+        url: a SQLAlchemy URL.
+
+    Raises:
+        InputFault: if the URL, its user, password or database is wrong, its driver is missing, there is no file, the
+            file is no database of ours, or its schema is not this version's.
+        MachineFault: if the server does not answer.
+    """
+    with explained(url.partition("@")[2] or url):
+        parsed = read_url(url)
+        where = name_of(parsed)
+    with explained(where):
+        engine = reading_engine(parsed)
+        try:
+            _check(engine, where)
+        except BaseException:
+            engine.dispose()
+            raise
+    return Store(engine, where)
+
+
+def _check(engine: Engine, where: str) -> None:
+    """Refuse a schema that our questions do not fit."""
+    with engine.connect() as connection:
+        current = revision_of(connection)
+    if current == HEAD:
+        return
+    if current is None:
+        raise InputFault("holds no results of ctxbench", where=where, cure="choose another database with --db")
+    if not current.isdecimal() or current > HEAD:
+        raise InputFault(
+            f"was made by a newer ctxbench (schema {current})",
+            where=where,
+            cure="upgrade ctxbench, or choose another database with --db",
+        )
+    raise Older(
+        f"was made by an older ctxbench (schema {current})",
+        where=where,
+        cure="bring it up to date: run `ctxbench leaderboard` on it once, as somebody who may write it, or on a copy "
+        "(--db sqlite:///COPY)",
+    )
+
+
+def exists(url: str) -> bool:
+    """Return whether there is a database to read; of a server nobody knows before asking it."""
+    parsed = read_url(url)
+    return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
+
+
+def which(url: str) -> str:
+    """Return what tells one database under a URL from the next: a SQLite file may be removed and made again."""
+    parsed = read_url(url)
+    path = Path(str(parsed.database))
+    return str(path.stat().st_ino) if parsed.get_backend_name() == "sqlite" and path.is_file() else ""
+
+
+def version(store: Store, url: str) -> str:
+    """Return a text that changes whenever rows were added; cheap, whatever the size of the database.
+
+    Of a SQLite file: when it and its log were last written, and how far. Of PostgreSQL: which transactions are seen,
+    those of other databases of the server included; of its standby: how far the log was replayed.
+
+    Raises:
+        InputFault: if the file is gone.
+    """
+    parsed = read_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _file_version(Path(str(parsed.database)))
+    with store.reading() as connection:
+        return str(connection.scalar(text(_SNAPSHOT)))
+
+
+def _file_version(path: Path) -> str:
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        stats = [file.stat() for file in (path, log) if file == path or file.exists()]
+    except OSError as error:
+        cure = "run `ctxbench quickstart` or `ctxbench run`"
+        raise InputFault(f"cannot be read ({error.strerror})", where=str(path), cure=cure) from error
+    return f"{stats[0].st_ino}:" + "/".join(f"{stat.st_mtime_ns}.{stat.st_size}" for stat in stats)

@@ -1,4 +1,9 @@
-"""Verdicts in the store: looked up by content, appended once, linked to the completions of a run."""
+"""Verdicts in the store: looked up by content, appended once, linked to the completions of a run.
+
+What counts for a completion is its first verdict, or the last of those that took its place: whatever shows a verdict or
+a score reads `COUNTING_VERDICT` and `COUNTING_SCORE`, which read like the tables `JUDGED` and `SCORE`. The tables keep
+the first verdict.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +13,51 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, insert, select
 
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import UNTESTED, Kind
+from ctxbench.harness.metrics import context
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import counted, rows
-from ctxbench.harness.store import tables as t
-from ctxbench.harness.store.appending import append_new, parts
-from ctxbench.harness.store.counted import PASS, PROFILE
-from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredVerdict, append_new, parts, read_flags, verdict_row
+
+PROFILE, PASS = "ctxbench", context.PASS
+"""Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
+_r, _j, _s, _v = t.REJUDGED.c, t.JUDGED.c, t.SCORE.c, t.VERDICT.c
+
+
+def _newest(key: ColumnElement[str]) -> ColumnElement[str]:
+    """Return the key of the last verdict that took the place of `key`; null where none did."""
+    newest = select(_r.verdict_key).where(_r.key == key, _r.counts).order_by(_r.ordinal.desc()).limit(1)
+    return newest.scalar_subquery()
+
+
+COUNTING_VERDICT = select(
+    _j.run_id, _j.sample_id, _j.idx, func.coalesce(_newest(_j.verdict_key), _j.verdict_key).label("verdict_key")
+).subquery("counted")
+
+_changed = (
+    select(case((_v.verdict == "PASSED", 1.0), else_=0.0))
+    .select_from(t.JUDGED.join(t.REJUDGED, _r.key == _j.verdict_key).join(t.VERDICT, _v.key == _r.verdict_key))
+    .where(_j.run_id == _s.run_id, _j.sample_id == _s.sample_id, _j.idx == _s.idx, _r.counts)
+    .order_by(_r.ordinal.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+# Asked once a query and not once a row, since nearly no database has one.
+_any = exists(select(_r.key).where(_r.counts).correlate(None))
+COUNTING_SCORE = select(
+    _s.run_id,
+    _s.profile,
+    _s.metric,
+    _s.sample_id,
+    _s.idx,
+    case(
+        (and_(_s.profile == PROFILE, _s.metric == PASS, _any), func.coalesce(_changed, _s.value)), else_=_s.value
+    ).label("value"),
+).subquery("scored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +138,7 @@ def history(connection: Connection, keys: Iterable[str]) -> dict[str, list[Store
 
 
 def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
-    return StoredVerdict(**{**row, "flags": rows.flags(row["flags"])})
+    return StoredVerdict(**{**row, "flags": read_flags(row["flags"])})
 
 
 def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -> None:
@@ -116,7 +155,7 @@ def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -
     def append(connection: Connection) -> None:
         ordinal = (connection.scalar(select(func.max(r.ordinal)).where(r.key == key)) or 0) + 1
         later = dataclasses.replace(verdict, key=sha256(f"{key}\nagain {ordinal}"))
-        connection.execute(insert(t.VERDICT), rows.verdict(later))
+        connection.execute(insert(t.VERDICT), verdict_row(later))
         row = {"key": key, "ordinal": ordinal, "verdict_key": later.key, "counts": counts}
         connection.execute(insert(t.REJUDGED), row)
 
@@ -125,13 +164,13 @@ def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
     """Append a verdict; return the stored one, which is another if somebody was faster."""
-    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", {verdict.key: rows.verdict(verdict)}))
+    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict)}))
     return find(store, [verdict.key])[verdict.key]
 
 
 def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
     """Append many verdicts at once; those that are there already stay as they are."""
-    content = {verdict.key: rows.verdict(verdict) for verdict in verdicts}
+    content = {verdict.key: verdict_row(verdict) for verdict in verdicts}
     store.settle(lambda connection: append_new(connection, t.VERDICT, "key", content))
 
 
@@ -195,7 +234,7 @@ def judged(store: Store, run: str) -> list[JudgedCompletion]:
 
 def passes(store: Store, run: str, n: int) -> list[int]:
     """Return how many of its `n` completions passed, for each sample that has a score for all of them."""
-    s = counted.SCORE.c
+    s = COUNTING_SCORE.c
     query = (
         select(func.count(), func.sum(s.value))
         .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)

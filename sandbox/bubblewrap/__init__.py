@@ -1,7 +1,101 @@
-"""Boxes made of the kernel's own parts by bwrap: namespaces, read-only mounts, control groups where we are root."""
+"""Boxes made of the kernel's own parts by bwrap, for machines where no Docker engine answers.
+
+Namespaces, read-only mounts, and control groups where we are root.
+"""
 
 from __future__ import annotations
 
-from ctxbench.sandbox.bubblewrap.backend import BubblewrapSandbox
+import re
+import threading
+import time
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 
-__all__ = ["BubblewrapSandbox"]
+from ctxbench.sandbox.bubblewrap import host
+from ctxbench.sandbox.bubblewrap.box import BubblewrapLauncher
+from ctxbench.sandbox.bubblewrap.image import PYTHON, Image, layout, make
+from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.pool import open_pool
+from ctxbench.sandbox.types import Environment, Limits, Pool, Report
+
+_PROBE = (PYTHON, "-I", "-S", "-c", "print('box')")
+_SECONDS = 30.0
+_REFUSAL = "namespace|uid.map|[Pp]ermi"
+_REFUSED = (
+    "let plain users make user namespaces (`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, "
+    "`sysctl -w kernel.unprivileged_userns_clone=1` on old Debian), or use an engine of Docker's"
+)
+
+
+class BubblewrapSandbox:
+    """Boxes under bwrap, as root or as a plain user; see `sandbox.types.Sandbox`."""
+
+    name = "bubblewrap"
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache.absolute()
+        self._made: dict[str, Image] = {}
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """Start a box and end it.
+
+        Raises:
+            SandboxUnavailable: if that fails, with what bwrap or the kernel said.
+        """
+        environment, limits = Environment(name="probe"), Limits()
+        image = make(environment, self._cache, lambda _: None)
+        box = BubblewrapLauncher("", layout(environment, image, limits), limits, _PROBE).start()
+        words = ""
+        try:
+            words = box.receive(time.monotonic() + _SECONDS).decode("utf-8", "replace").strip()
+        except SandboxLost as lost:
+            words = lost.what
+        finally:
+            box.end()
+        if words != "box":
+            cure = _REFUSED if re.search(_REFUSAL, words) else "mend that, or use an engine of Docker's"
+            raise SandboxUnavailable(words, where="bubblewrap", cure=cure)
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        """Make the missing parts of an environment; see `sandbox.types.Sandbox.prepare`."""
+        host.bwrap()
+        return self._image(environment, report).digest
+
+    def open(
+        self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
+    ) -> AbstractContextManager[Pool]:
+        """Open a pool of a prepared environment; see `sandbox.types.Sandbox.open`."""
+        image = self._image(environment, lambda _: None)
+        launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits)
+        return open_pool(launcher, environment, limits, width=width, reuse=reuse)
+
+    def _image(self, environment: Environment, report: Report) -> Image:
+        if environment.image:
+            raise SandboxUnavailable(
+                f"bubblewrap runs no Docker images, and {environment.name!r} needs one",
+                where=environment.image,
+                cure="use --sandbox docker",
+            )
+        with self._lock:
+            image = self._made.get(environment.digest)
+            if image is None:
+                try:
+                    image = make(environment, self._cache, report)
+                except OSError as error:
+                    raise SandboxUnavailable(
+                        f"cannot be made: {error}", where=str(self._cache), cure="free some disk and run it again"
+                    ) from error
+                self._made[environment.digest] = image
+            return image
+
+
+def available(cache: Path) -> SandboxError | None:
+    """Return why no box can be started here; None if one was."""
+    with suppress(OSError):
+        try:
+            BubblewrapSandbox(cache).check()
+        except SandboxError as fault:
+            return fault
+        return None
+    return SandboxUnavailable("the cache cannot be written", where=str(cache), cure="choose another --home")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
+import queue
 import select
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from ctxbench.sandbox.bubblewrap import cgroups, host
-from ctxbench.sandbox.bubblewrap.layout import GUEST, BoxLayout
-from ctxbench.sandbox.bubblewrap.starter import starter
+from ctxbench.sandbox.bubblewrap.image import GUEST, BoxLayout
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.types import Limits
 
@@ -29,7 +31,7 @@ _F_SETPIPE_SZ = 1031
 
 
 class BubblewrapBox:
-    """One running box; see `sandbox.box.Box`."""
+    """One running box; see `sandbox.types.Box`."""
 
     def __init__(self, process: subprocess.Popen[bytes], status: int, group: cgroups.ControlGroup) -> None:
         self._process, self._status, self._group = process, status, group
@@ -42,7 +44,7 @@ class BubblewrapBox:
         self._ending, self._sending, self._receiving = threading.Lock(), threading.Lock(), threading.Lock()
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data`; see `sandbox.box.Box.send`."""
+        """Write all of `data`; see `sandbox.types.Box.send`."""
         unsent = memoryview(data)
         with self._sending:
             while unsent:
@@ -55,7 +57,7 @@ class BubblewrapBox:
                     raise self._lost() from error
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next bytes; see `sandbox.box.Box.receive`."""
+        """Return the next bytes; see `sandbox.types.Box.receive`."""
         with self._receiving:
             while True:
                 self._wait(self._out, select.POLLIN, deadline)
@@ -70,7 +72,7 @@ class BubblewrapBox:
                 return data
 
     def end(self) -> str:
-        """Kill the box and wait until nothing of it is left; see `sandbox.box.Box.end`."""
+        """Kill the box and wait until nothing of it is left; see `sandbox.types.Box.end`."""
         with self._ending:
             if self._ended is None:
                 self._ended = self._end()
@@ -185,14 +187,14 @@ def _parent(pid: int) -> int:
 
 
 class BubblewrapLauncher:
-    """Starts boxes of one layout; see `sandbox.box.Launcher`."""
+    """Starts boxes of one layout; see `sandbox.types.Launcher`."""
 
     def __init__(self, image: str, layout: BoxLayout, limits: Limits, command: Sequence[str] = GUEST) -> None:
         self.image = image
         self._layout, self._limits, self._command = layout, limits, command
 
     def start(self) -> BubblewrapBox:
-        """Start a box and return at once; see `sandbox.box.Launcher.start`."""
+        """Start a box and return at once; see `sandbox.types.Launcher.start`."""
         group = cgroups.make(self._limits)
         status, theirs = os.pipe()
         try:
@@ -210,3 +212,53 @@ class BubblewrapLauncher:
         with contextlib.suppress(OSError):
             fcntl.fcntl(process.stdin.fileno(), _F_SETPIPE_SZ, 1 << 20)
         return BubblewrapBox(process, status, group)
+
+
+class Starter:
+    """A thread that starts all boxes of this process.
+
+    A box is to die with its parent, and to the kernel the parent is the *thread* that started it: one of a
+    pool's own would take its boxes down when it ends. This one lives as long as the process.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: queue.SimpleQueue[tuple[list[str], int, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, name="bubblewrap-starter", daemon=True).start()
+
+    def start(self, argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
+        """Start a program with an empty environment and one more file descriptor."""
+        promise: Future[subprocess.Popen[bytes]] = Future()
+        self._wanted.put((argv, descriptor, promise))
+        return promise.result()
+
+    def _serve(self) -> None:
+        while True:
+            argv, descriptor, promise = self._wanted.get()
+            try:
+                # A session of its own: a Ctrl-C is for us, and we end the boxes.
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env={},
+                    cwd="/",
+                    close_fds=True,
+                    pass_fds=(descriptor,),
+                    start_new_session=True,
+                    bufsize=0,
+                )
+            except BaseException as error:  # noqa: BLE001 - it belongs to the thread that asked
+                promise.set_exception(error)
+            else:
+                promise.set_result(process)
+
+
+def starter() -> Starter:
+    """Return this process's: a fork has no threads but the one that forked."""
+    return _starter(os.getpid())
+
+
+@functools.cache
+def _starter(_: int) -> Starter:
+    return Starter()

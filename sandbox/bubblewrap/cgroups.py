@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ctxbench.sandbox.owners import alive, owner
+from ctxbench.sandbox.ownership import alive, owner
 from ctxbench.sandbox.types import Limits
 
 ROOT = Path("/sys/fs/cgroup")

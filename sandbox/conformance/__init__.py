@@ -4,6 +4,67 @@ for finding in check(MySandbox()):
     print(finding.name, finding.passed, finding.detail)
 """
 
-from ctxbench.sandbox.conformance.running import LIMITS, NAMES, CheckResult, check
+from __future__ import annotations
 
-__all__ = ["LIMITS", "NAMES", "CheckResult", "check"]
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ctxbench.sandbox.conformance.jobs import BASIC, BETWEEN, FRESH, LIBRARY
+from ctxbench.sandbox.conformance.walls import BOUNDS, ISOLATION
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import MIB, Environment, Limits, Pool, Sandbox
+
+Checks = Mapping[str, Callable[[Pool], str]]
+"""What is demanded -> a function that returns what is wrong, empty if nothing is."""
+
+LIMITS = Limits(
+    memory=192 * MIB,
+    disk=16 * MIB,
+    inodes=2000,
+    file_bytes=8 * MIB,
+    processes=32,
+    open_files=64,
+    output=8 * 1024,
+    result=64 * 1024,
+)
+ENVIRONMENT = Environment(
+    name="conformance",
+    tree={"words/one.py": b"WORD = 'from the tree'\n", "words/two.txt": b"two\n", "run.sh": b"#!/bin/sh\necho ran\n"},
+    library={"ctxbench_probe.py": LIBRARY.encode()},
+    path=("words",),
+    variables=(("CTXBENCH_PROBE", "a value"),),
+)
+_SHARED: Checks = {**BASIC, **BOUNDS, **ISOLATION, **BETWEEN}
+_FRESH: Checks = FRESH
+NAMES = (*_SHARED, *_FRESH)
+_MANY = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """The result of one check."""
+
+    name: str
+    passed: bool
+    detail: str
+    """What is wrong; empty if it passed."""
+
+
+def check(sandbox: Sandbox, names: Sequence[str] = NAMES) -> Iterator[CheckResult]:
+    """Prepare a small environment, run the named checks on it, yield what each found.
+
+    Raises:
+        SandboxUnavailable: if the back end cannot be used on this machine.
+    """
+    sandbox.prepare(ENVIRONMENT, lambda _: None)
+    for checks, reuse in ((_SHARED, _MANY), (_FRESH, 1)):
+        selected = [name for name in checks if name in names]
+        if not selected:
+            continue
+        with sandbox.open(ENVIRONMENT, limits=LIMITS, width=2, reuse=reuse) as pool:
+            for name in selected:
+                try:
+                    detail = checks[name](pool)
+                except SandboxError as error:
+                    detail = str(error)
+                yield CheckResult(name=name, passed=not detail, detail=detail)

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.sandbox import wheels
-from ctxbench.sandbox.docker import bases, foreign, images
+from ctxbench.sandbox.docker import foreign, images
 from ctxbench.sandbox.docker.engine import Client, answers, connected
+from ctxbench.sandbox.docker.images import BUILDS, sweep, touch
 from ctxbench.sandbox.docker.launcher import DockerLauncher
-from ctxbench.sandbox.docker.stock import BUILDS, sweep, touch
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import exclusive_lock
+from ctxbench.sandbox.ownership import exclusive_lock
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
 __all__ = ["DockerSandbox", "answers"]
@@ -31,7 +31,7 @@ __all__ = ["DockerSandbox", "answers"]
 class DockerSandbox:
     """Runs jobs in containers of the local Docker engine."""
 
-    def __init__(self, cache: Path, *, base_image: str = bases.OFFICIAL, runtime: str = "") -> None:
+    def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "") -> None:
         """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet.
 
         Args:
@@ -41,7 +41,7 @@ class DockerSandbox:
         """
         self.cache, self.runtime = cache, runtime
         self.name = f"docker(runtime={runtime})" if runtime else "docker"
-        self.base_image = base_image or bases.OFFICIAL
+        self.base_image = base_image or images.OFFICIAL
         self._base: str | None = None
         """Its id, once known: a registry that is out of reach is asked once."""
 
@@ -52,7 +52,7 @@ class DockerSandbox:
                 return foreign.key(client, environment)
             image = self._image(client, environment)
             if image is None:
-                self._base = self._base or bases.get(client, self.base_image, report)
+                self._base = self._base or images.base_id(client, self.base_image, report)
                 image = self._build(client, environment, self._base, report)
             return images.key(image, environment)
 
@@ -92,11 +92,11 @@ class DockerSandbox:
         return self.cache / "docker"
 
     def _image(self, client: Client, environment: Environment) -> dict[str, Any] | None:
-        base = self._base or bases.local(client, self.base_image)
+        base = self._base or images.local_base(client, self.base_image)
         return images.find(client, images.tag(environment, base)) if base else None
 
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
-        python = bases.python(client, base, self._notes)
+        python = images.base_python(client, base, self._notes)
         folder = wheels.fetch(environment.requirements, environment.project, self.cache, report, python)
         # One build at a time: who waited for the same image takes it, who waited for a like one its layers.
         with exclusive_lock(self._notes / BUILDS):

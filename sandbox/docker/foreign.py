@@ -15,25 +15,44 @@ import hashlib
 import json
 import math
 import posixpath
+import secrets
+import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ctxbench.sandbox.docker.box import DockerBox
-from ctxbench.sandbox.docker.engine import Client
-from ctxbench.sandbox.docker.foreign_job import ForeignJob
+from ctxbench.sandbox.docker.box import DockerBox, Late, StreamEnded
+from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.docker.images import find
 from ctxbench.sandbox.docker.launcher import SHM, EngineFacts, hardened, in_memory, started
 from ctxbench.sandbox.docker.tree import archive
-from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.guest.capture import Output
 from ctxbench.sandbox.link import check_paths
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import owner
+from ctxbench.sandbox.pool import tried
 from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
 
-_PAUSES = (0.0, 0.2, 1.0)
-"""Seconds before each try."""
 _PROBE = Job(action=Command(argv=("true",)), seconds=20.0)
+SETUP_SECONDS = 180.0
+"""Until a container has started and holds its tree, on a busy machine."""
+_MOST_WORDS = 4096
+_SCRIPT = """exec 2>&1
+head -c "$3" | tar -xf - -C "$1" && cd "$1" || exit 125
+printf %s "$2"
+exec 3<&0
+(cat <&3 >/dev/null; kill -9 -1) &
+end=$4
+shift 4
+"$@" </dev/null 3<&-
+code=$?
+printf %s "$end"
+exit $code
+"""
+"""Folder, mark, bytes of the tar, last mark, program. ``head`` stops where the tar does: tar itself would wait for
+the end of stdin, which comes when ctxbench dies, and then everything is killed. The last mark says that this
+script ended by itself: without it the container was ended from outside, which is not the program's doing."""
 
 
 def key(client: Client, environment: Environment) -> str:
@@ -104,19 +123,7 @@ class ForeignPool:
         """
         _argv(job)
         with self._slots:
-            for pause in _PAUSES:
-                time.sleep(pause)
-                try:
-                    return self._once(job)
-                except SandboxLost as lost:
-                    reason = lost
-                if self._closed:
-                    raise reason
-            began = time.monotonic()
-            with contextlib.suppress(SandboxLost):
-                self._once(_PROBE)
-                return Outcome(ended=Ended.WRECKED, output=str(reason), seconds=time.monotonic() - began)
-            raise reason
+            return tried(lambda _: self._once(job), lambda: self._once(_PROBE))
 
     def close(self) -> None:
         """End every box."""
@@ -148,13 +155,17 @@ class ForeignPool:
             "host_config": self._client.api.create_host_config(**host),
         }
 
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+
     def _once(self, job: Job) -> Outcome:
         planned = ForeignJob(self._folder, self._tree + archive(job.files, ended=True), _argv(job))
+        self._refuse_closed()
         box = started(self._client, self._engine, lambda user: self._settings(user, planned.entrypoint))
         try:
             with self._lock:
-                if self._closed:
-                    raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+                self._refuse_closed()
                 self._boxes.add(box)
             return planned.run(self._client, box, job.seconds, self._limits.output)
         finally:
@@ -202,3 +213,107 @@ def _argv(job: Job) -> tuple[str, ...]:
         raise ValueError(f"a job cannot take {job.seconds} seconds")
     check_paths(job.files)
     return job.action.argv
+
+
+class ForeignJob:
+    """One job: the program of its container, and the talk with it."""
+
+    def __init__(self, folder: str, data: bytes, argv: Sequence[str]) -> None:
+        """Plan a job.
+
+        Args:
+            folder: where the files go; the program's current folder.
+            data: a whole tar.
+            argv: the program.
+        """
+        self._data = data
+        self._first, self._last = (f"<{secrets.token_hex(16)}>" for _ in range(2))
+        marks = [self._first, str(len(data)), self._last]
+        self.entrypoint = ["/bin/sh", "-c", _SCRIPT, "ctxbench", folder, *marks, *argv]
+
+    def run(self, client: Client, box: DockerBox, seconds: float, most: int) -> Outcome:
+        """Unpack the files, follow the program until it ends or its time is over.
+
+        Args:
+            client: the engine's.
+            box: just started with `entrypoint`.
+            seconds: the program's time, counted from the moment when the files are there.
+            most: bytes of output that are kept.
+
+        Raises:
+            SandboxLost: if the files cannot be unpacked, or the container is ended by anything but the program.
+        """
+        output = Output(most + len(self._last))
+        output.add(self._planted(box))
+        began = time.monotonic()
+        late = not _read(box, output, began + seconds)
+        took = time.monotonic() - began
+        if late:
+            return Outcome(ended=Ended.TIMED_OUT, seconds=took, **_decoded(output, ""))
+        state = _state(client, box)
+        whole = self._last.encode() in output.head + output.tail
+        if not whole and not state["OOMKilled"]:
+            raise SandboxLost(f"it was ended from outside, with {state['ExitCode']}", where=f"box {box.name[:12]}")
+        code = int(state["ExitCode"])
+        # A shell's way to tell a signal; a program that ends with such a number by itself cannot be told from it.
+        signalled = 128 < code <= 128 + signal.NSIG
+        return Outcome(
+            ended=Ended.KILLED if signalled else Ended.EXITED,
+            exit_code=None if signalled else code,
+            signal=code - 128 if signalled else None,
+            out_of_memory=bool(state["OOMKilled"]),
+            seconds=took,
+            **_decoded(output, self._last),
+        )
+
+    def _planted(self, box: DockerBox) -> bytes:
+        """Send the files; return what came after the mark that says that they are there."""
+        deadline = time.monotonic() + SETUP_SECONDS
+        output, mark = b"", self._first.encode()
+        try:
+            box.send(self._data, deadline)
+            while mark not in output:
+                output = output[-_MOST_WORDS:] + box.receive(deadline)
+        except SandboxLost as lost:
+            with contextlib.suppress(SandboxError):
+                while True:
+                    output = output[-_MOST_WORDS:] + box.receive(time.monotonic() + 1)
+            words = " ".join(output.decode("utf-8", "replace").split())[-300:]
+            why = f"its files cannot be unpacked: {words}" if words else lost.what
+            raise SandboxLost(why, where=lost.where, cure="the image must have sh, head and tar") from lost
+        return output.partition(mark)[2]
+
+
+def _read(box: DockerBox, output: Output, deadline: float) -> bool:
+    """Take output until it ends; False if the deadline came first."""
+    # Asked each time: what speaks without a pause never lets a wait run out.
+    while time.monotonic() < deadline:
+        try:
+            output.add(box.receive(deadline))
+        except StreamEnded:
+            return True
+        except Late:
+            break
+    return False
+
+
+def _state(client: Client, box: DockerBox) -> Mapping[str, Any]:
+    """Return how a container ended, once it has."""
+    with engine_faults(SandboxLost, f"box {box.name[:12]}"):
+        client.api.wait(box.name, timeout=SETUP_SECONDS)
+        state: Mapping[str, Any] = client.api.inspect_container(box.name)["State"]
+    return state
+
+
+def _decoded(output: Output, last: str) -> dict[str, Any]:
+    tail, left_out = output.tail, output.left_out
+    if not left_out:
+        whole = bytes(output.head) + tail
+        return {"output": _without(whole.decode("utf-8", "replace"), last), "truncated": False}
+    head, end = (part.decode("utf-8", "replace") for part in (bytes(output.head), tail))
+    return {"output": f"{head}\n[{left_out} bytes are left out here]\n{_without(end, last)}", "truncated": True}
+
+
+def _without(text: str, last: str) -> str:
+    """Return output without the last mark; what a process that outlived the program said may follow it."""
+    return text.replace(last, "") if last else text

@@ -11,12 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ctxbench.sandbox.box import NETWORK
 from ctxbench.sandbox.docker.box import DockerBox, attached, remove
 from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
-from ctxbench.sandbox.owners import owner
-from ctxbench.sandbox.types import MIB, Environment, Limits
+from ctxbench.sandbox.ownership import owner
+from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits
 
 USERS = range(1_900_000, 1_901_024)
 """A box runs as one of these, which no other box of the engine has: the kernel bounds much for each user together.

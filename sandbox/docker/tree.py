@@ -10,7 +10,7 @@ from typing import IO, Any
 from ctxbench.sandbox.docker.engine import Client, absent, engine_faults
 from ctxbench.sandbox.docker.launcher import tidy
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import owner
 
 _TIME = 1_600_000_000
 """When every file was changed last: tar warns of files from 1970."""

@@ -19,18 +19,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, digest_of, view
-from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Query, Reference, Sample
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.incontext.decode import complete
 from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.infile_text import WHOLE, infile_prompt
-from ctxbench.strategies.similar import as_found, draft_query, similar_prompt
+from ctxbench.strategies.layout import WHOLE, as_found, draft_query, infile_prompt, similar_prompt
 from scripts.fit_incontext.api import signatures
 
 CHANCES = {

@@ -1,4 +1,8 @@
-"""CoCoGen: draft, let a static checker read the draft, ask for a repair (ICL-strategies paper, Table 4). Python."""
+"""CoCoGen: draft, let a static checker read the draft, ask for a repair (ICL-strategies paper, Table 4). Python.
+
+Frame and labels of its prompts are the release's. The solved examples are ours: those of the release are other
+people's code.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,11 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
-from ctxbench.strategies.baselines import cocogen_prompts as prompts
-from ctxbench.strategies.baselines.answer import DraftedFile, placed
-from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault
-from ctxbench.strategies.baselines.left import left_block, left_flags
-from ctxbench.strategies.baselines.mini_blocks import WHOLE
-from ctxbench.strategies.baselines.symbols import Symbol, Symbols
+from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt, text_block
+from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault, Symbol, Symbols
+from ctxbench.strategies.baselines.rlcoder import WHOLE
+from ctxbench.strategies.drafts import END, DraftedFile, bare_name, placed
+from ctxbench.strategies.layout import left_block, left_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
@@ -24,6 +26,25 @@ DRAFT = 1024
 SUGGESTED = 5
 """Symbols listed for one fault at most."""
 NO_INSTRUCTIONS = "no_instructions"
+_SIGNATURE = "Function signature:  "
+_PROBLEM = (
+    "Write a function.\nFunction name: {name}\nFunction signature:  {signature}\nFunction Description:\n{description}"
+)
+_EXAMPLES = (
+    (
+        "clamp",
+        "def clamp(value, low, high)",
+        "Return the value, or the nearer bound if it lies outside of them.",
+        "def clamp(value, low, high):\n    return max(low, min(value, high))",
+    ),
+    (
+        "group_by_length",
+        "def group_by_length(words)",
+        "Return a dictionary from a length to the words that have it, in their order.",
+        "def group_by_length(words):\n    groups = {}\n    for word in words:\n"
+        "        groups.setdefault(len(word), []).append(word)\n    return groups",
+    ),
+)
 
 
 def python_only(query: Query, name: str) -> None:
@@ -70,7 +91,7 @@ def cocogen(
     checker, symbols = Checker(query, repo), Symbols(repo, query.path, encoder)
     context_blocks = _contexts(query, repo, encoder, contexts)
     instructs = generate.instructs
-    prompt = prompts.first(query, context_blocks) if instructs else _plain(query, context_blocks)
+    prompt = first_prompt(query, context_blocks) if instructs else _plain(query, context_blocks)
     flags = [] if instructs else [NO_INSTRUCTIONS]
     if contexts and not context_blocks:
         flags.append("no_candidates")
@@ -92,7 +113,7 @@ def cocogen(
 
 def _contexts(query: Query, repo: Repository, encoder: str, most: int) -> list[Block]:
     """Return the functions most like the task, the most similar last."""
-    hits = repo.search(prompts.problem(query), unit="function", ranker=encoder, top=most) if most else ()
+    hits = repo.search(problem(query), unit="function", ranker=encoder, top=most) if most else ()
     blocks = [Block(kind=BlockKind.SIMILAR, text=hit.text, places=(hit.place,), score=hit.score) for hit in hits]
     return blocks[::-1]
 
@@ -106,13 +127,13 @@ def _suggested(fault: DraftFault, draft: DraftedFile, symbols: Symbols) -> tuple
 def _repair(
     query: Query, draft: DraftedFile, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]], module: str
 ) -> Prompt:
-    reasons = dict.fromkeys(prompts.reason(fault, draft, symbols, module) for fault, symbols in suggestions)
-    return prompts.repair(query, draft, "\n".join(reasons))
+    reasons = dict.fromkeys(reason_text(fault, draft, symbols, module) for fault, symbols in suggestions)
+    return repair_prompt(query, draft, "\n".join(reasons))
 
 
 def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
     """Return retrieved blocks and the file up to the cursor, for a model that goes on there."""
-    apart = Block(kind=BlockKind.TEXT, text="\n\n")
+    apart = text_block("\n\n")
     left_context = left_block(query, WHOLE)
     return Prompt(
         blocks=(*(part for block in context_blocks for part in (block, apart)), left_context),
@@ -123,3 +144,77 @@ def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
 def _hinted(query: Query, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]]) -> Prompt:
     suggested_symbols = dict.fromkeys(symbol for _, symbols in suggestions for symbol in symbols)
     return _plain(query, [symbol.block() for symbol in suggested_symbols])
+
+
+def problem(query: Query) -> str:
+    """Return the task as text: name, signature, and the docstring as its description.
+
+    The release takes the description that people wrote for CoderEval, which mined samples lack.
+    """
+    return f"{_text_of(bare_name(query.name or ''), _signature(query), query.docstring or '')}\n"
+
+
+def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
+    """Return the first prompt.
+
+    Args:
+        query: the sample's query.
+        contexts: retrieved functions, the most similar last.
+    """
+    context_parts = [part for block in contexts for part in (block, text_block("\n"))] or [text_block("\n")]
+    return Prompt(
+        blocks=(
+            text_block(f"{_shots()}```\n"),
+            *context_parts,
+            text_block("```\n"),
+            *_question(query),
+            text_block("A:\n"),
+        )
+    )
+
+
+def repair_prompt(query: Query, draft: DraftedFile, reason: str) -> Prompt:
+    """Return the prompt that shows the last answer and what is wrong with it; nothing retrieved is in it."""
+    again = f"\nPrevious Answer: \n```\n{draft.function}\n```\nFail Reason:{reason}\nA:\n"
+    return Prompt(blocks=(text_block(_shots()), *_question(query), text_block(again)))
+
+
+def reason_text(fault: DraftFault, draft: DraftedFile, symbols: Sequence[Symbol], module: str) -> str:
+    """Return one fault in words, with the symbols of the repository that may be meant; the words are ours."""
+    line = f"In line: {draft.line(fault.line)}"
+    if fault.category is Category.REDEFINED:
+        return f"{line}\nError: {fault.name!r} is already defined above; use that definition."
+    if fault.category not in (Category.UNDEFINED, Category.MEMBER):
+        return f"{line} . {fault.message}"
+    owner, _, member = fault.name.rpartition(".")
+    error = f"{owner!r} has no member {member!r}." if owner else f"there is no symbol {member!r} in this context."
+    text = f"{line}\nError: {error}\nCurrent Module: {module}"
+    if not symbols:
+        return text
+    listed = "".join(f"\n```\n{symbol.text} ...\n```" for symbol in symbols)
+    return f"{text}\nSymbols of the repository that may be used:{listed}"
+
+
+def _text_of(name: str, signature: str, description: str) -> str:
+    return _PROBLEM.format(name=name, signature=signature, description=description)
+
+
+def _shots() -> str:
+    shots = [f'Q: "{_text_of(*example)}"\nA:\n{solution}\n{END}\n' for *example, solution in _EXAMPLES]
+    return "\n".join([*shots, ""])
+
+
+def _question(query: Query) -> tuple[Block, ...]:
+    """Return the problem between quotes, its signature as a block of its own: it is of the target file."""
+    signature = _signature(query)
+    whole = f'Q: "{problem(query)}"\n'
+    at = whole.index(_SIGNATURE) + len(_SIGNATURE)
+    return (
+        text_block(whole[:at]),
+        Block(kind=BlockKind.INFILE, text=signature),
+        text_block(whole[at + len(signature) :]),
+    )
+
+
+def _signature(query: Query) -> str:
+    return (query.signature or "").rstrip().removesuffix(":")

@@ -10,9 +10,9 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.retrieval.units import units
 from ctxbench.bench.types import Kind, Place, Query
-from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
-from ctxbench.strategies.baselines.left import TRIMMED, left_block, left_flags
+from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.frame import FileSection, render
+from ctxbench.strategies.layout import left_block, left_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 

@@ -1,29 +1,37 @@
-"""RLCoder: small blocks by BM25 and an encoder, with a block that says when to stop (ICL-strategies paper, Table 3)."""
+"""RLCoder: small blocks by BM25 and an encoder, with a block that says when to stop (ICL-strategies paper, Table 3).
+
+Blocks of at most 15 lines; the best by BM25 are ranked by an encoder. An extra candidate, the stop block, says that no
+more context is needed: what is ranked after it is left out. `repocoder_fn` is the RepoCoder mode of the same release.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import Generate, Prompt
-from ctxbench.strategies.baselines.mini_blocks import (
-    CROSS_FILE,
-    FIXED,
-    MINI,
-    WHOLE,
-    BlockSearch,
-    prompt,
-    question,
-    retrieve,
-)
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
+from ctxbench.strategies.layout import filled_stretches, last_tokens, left_block, left_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.repocoder import repocoder
 
 DRAFT = 64
 """New tokens of one call in the release."""
 ROUNDS = 4
 """Calls of its progressive generation."""
+QUERY_LINES, QUERY_TOKENS = 20, 256
+CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10
+"""Tokens for the blocks, for the prompt, and of that left over: the published commands' numbers."""
+MINI, FIXED = "mini-block(lines=15)", "chunk(lines=12)"
+STOP = "Don't need cross file context for completion"
+_APART = "\n\n"
+EMPTY_DRAFT = "empty_draft"
 
 
 @strategy("base.rlcoder", kinds=(Kind.FUNCTION,))
@@ -80,3 +88,173 @@ def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
         written += draft
         retrieved = retrieve(repo, question(query.prefix + written), choices)
     return prompt(query, retrieved, budget=budget, whole=whole)
+
+
+@strategy("base.repocoder_fn", kinds=(Kind.FUNCTION,))
+def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can make
+    query: Query,
+    repo: Repository,
+    generate: Generate,
+    *,
+    engine: Literal["blocks", "windows"] = "blocks",
+    iterations: Annotated[int, AtLeast(1)] = 2,
+    encoder: str = "minilm",
+    candidates: Annotated[int, AtLeast(1)] = 50,
+    blocks: Annotated[int, AtLeast(1)] = 5,
+    budget: Annotated[int, AtLeast(0)] = CROSS_FILE,
+    whole: Annotated[int, AtLeast(64)] = WHOLE,
+    draft_tokens: Annotated[int, AtLeast(1)] = 256,
+) -> Prompt:
+    """Show code like what stands before the cursor; then, with a draft, code like the draft.
+
+    Which program the paper ran is unknown; RLCoder's release has a RepoCoder mode that reads CoderEval, so its
+    blocks and its prompt are the default. ``engine=windows`` is `lc.repocoder` with the function as the target.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        generate: the model, asked once less than there are rounds.
+        engine: ``blocks`` of RLCoder's release, or RepoCoder's ``windows``; those take none of what follows
+            `iterations`.
+        iterations: rounds; 1 retrieves once and asks for no draft.
+        encoder: what ranks the candidates (paper: UniXcoder, not trained for it).
+        candidates: how many blocks BM25 keeps.
+        blocks: how many are shown at most.
+        budget: tokens for the blocks.
+        whole: tokens for the prompt.
+        draft_tokens: new tokens of a draft; the release's 64 are few for a function.
+    """
+    if engine == "windows":
+        return repocoder(query, repo, generate, iterations=iterations)
+    choices = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks)
+    first = question(query.prefix)
+    flags: list[str] = []
+    current_prompt = prompt(query, retrieve(repo, first, choices), budget=budget, whole=whole)
+    for _ in range(iterations - 1):
+        draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
+        if not draft.strip():
+            flags.append(EMPTY_DRAFT)
+        current_prompt = prompt(
+            query, retrieve(repo, f"{first}\n{draft}".rstrip(), choices), budget=budget, whole=whole
+        )
+    return Prompt(blocks=current_prompt.blocks, dropped=current_prompt.dropped, flags=(*current_prompt.flags, *flags))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSearch:
+    """The settings of a search for blocks: the ranking, and how many are shown."""
+
+    encoder: str
+    unit: str = MINI
+    candidates: int = 50
+    """How many BM25 keeps."""
+    blocks: int = 5
+    """How many are ranked for the prompt, the stop block counted."""
+    stop: bool = False
+    """Whether there is a stop block."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedBlocks:
+    """The blocks to show, best first, and those behind the stop block."""
+
+    hits: tuple[Hit, ...]
+    scores: tuple[float, ...]
+    places: tuple[tuple[Place, ...], ...]
+    """The stretches without blank lines that each is made of."""
+    stopped: tuple[Dropped, ...] = ()
+    considered: int = 0
+
+
+def question(left_context: str) -> str:
+    """Return the query: the last 20 non-blank lines of the left context."""
+    return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
+
+
+def retrieve(repo: Repository, text: str, choices: BlockSearch) -> RetrievedBlocks:
+    """Return the blocks for a query text.
+
+    The encoder compares the query's last 256 tokens with each block as the prompt shows it.
+    """
+    hits = repo.search(text, unit=choices.unit, ranker="bm25", top=choices.candidates)
+    if not hits:
+        return RetrievedBlocks((), (), ())
+    sign = _sign(repo.language)
+    block_texts = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
+    compared = [*block_texts, f"{sign} {STOP}"] if choices.stop else block_texts
+    scores = repo.similarity(last_tokens(text, QUERY_TOKENS), compared, ranker=choices.encoder)
+    order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[: choices.blocks]
+    end = order.index(len(hits)) if choices.stop and len(hits) in order else len(order)
+    best = order[:end]
+    stopped = [
+        Dropped(kind=BlockKind.SIMILAR, places=(hits[at].place,), score=scores[at], reason="stop")
+        for at in order[end + 1 :]
+    ]
+    return RetrievedBlocks(
+        tuple(hits[at] for at in best),
+        tuple(scores[at] for at in best),
+        tuple(filled_stretches(repo, hits[at].place) for at in best),
+        tuple(stopped),
+        len(hits),
+    )
+
+
+def prompt(
+    query: Query, retrieved: RetrievedBlocks, *, budget: int = CROSS_FILE, whole: int = WHOLE, written: str = ""
+) -> Prompt:
+    """Return the prompt: blocks from the best to the worst, the target's path, the left context.
+
+    The blocks are cut at their end to `budget` tokens, the left context at its beginning, so that all is `whole`
+    tokens with 10 to spare.
+
+    Args:
+        query: the sample's query.
+        retrieved: the blocks.
+        budget: tokens for the blocks.
+        whole: tokens for the prompt.
+        written: what a model has written after the cursor so far.
+    """
+    blocks, dropped, used = _packed(query, retrieved, budget)
+    path = f"{_APART}# file path: {query.path}{_APART}"
+    left_context = left_block(query, whole - used - count(path) - SPARE, written)
+    flags = left_flags(query, left_context)
+    if not retrieved.considered:
+        flags = (*flags, "no_candidates")
+    elif not retrieved.hits:
+        flags = (*flags, "stopped")
+    return Prompt(blocks=(*blocks, text_block(path), left_context), dropped=(*dropped, *retrieved.stopped), flags=flags)
+
+
+def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list[Block], list[Dropped], int]:
+    sign = _sign(query.language)
+    blocks: list[Block] = []
+    dropped: list[Dropped] = []
+    used = 0
+    for hit, score, places in zip(retrieved.hits, retrieved.scores, retrieved.places, strict=True):
+        header = (_APART if blocks else "") + _header(hit, sign)
+        code = pieces(_code(hit.text, sign))
+        room = budget - used - count(header)
+        if room <= 0:
+            dropped.append(Dropped(kind=BlockKind.SIMILAR, places=places, score=score, reason="budget"))
+            used = budget
+            continue
+        text = "".join(code[:room])
+        blocks += [
+            text_block(header),
+            Block(kind=BlockKind.SIMILAR, text=text, places=places, score=score, cut=room < len(code)),
+        ]
+        used += count(header) + min(room, len(code))
+    return blocks, dropped, used
+
+
+def _header(hit: Hit, sign: str) -> str:
+    # The release counts non-blank lines here; these are the file's, from 1, both ends named.
+    return f"{sign} file path: {hit.place.path}\n{sign} lines: {hit.place.start + 1}-{hit.place.end}\n"
+
+
+def _code(text: str, sign: str) -> str:
+    return "\n".join(f"{sign} {line}" for line in text.split("\n") if line)
+
+
+def _sign(language: Language) -> str:
+    return "#" if language == PYTHON else "//"

@@ -1,17 +1,21 @@
-"""Self-collaboration: an analyst plans, a developer writes, a tester tries (ICL-strategies paper, Table 4). Python."""
+"""Self-collaboration: an analyst plans, a developer writes, a tester tries (ICL-strategies paper, Table 4). Python.
+
+The messages of the three roles are those of its MIT-licensed release. A role's history is one text here, its messages
+separated by empty lines: a strategy's prompt has no chat turns.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
-from ctxbench.strategies.baselines import roles
+from ctxbench.strategies.api import Execute, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
-from ctxbench.strategies.closing import closing
 from ctxbench.strategies.icl import steps
+from ctxbench.strategies.layout import closing, target
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
@@ -19,6 +23,39 @@ ROLE = 512
 """New tokens of the analyst's and the tester's answers, as in the release."""
 SECONDS = 10.0
 PLAIN_STEPS = 3
+TEAM = (
+    "There is a development team that includes a requirement analyst, a Python developer, and a tester. The "
+    "team needs to develop programs that satisfy the requirement of the users. The different roles have "
+    "different divisions of labor and need to cooperate with each others."
+)
+ANALYST = (
+    "I want you to act as a requirement analyst on our development team. Given a user requirement, your task "
+    "is to analyze, decompose, and develop a high-level and concise plan to guide our developer in writing "
+    "programs. The plan should include the following information:\n"
+    "1. Decompose the requirement into several easy-to-solve subproblems that can be more easily implemented "
+    "by the developer.\n"
+    "2. Develop a high-level plan that outlines the major steps of the program.\n"
+    "Remember, you only need to provide the concise plan in json."
+)
+DEVELOPER = (
+    "I want you to act as a Python developer on our development team. You will receive plans from a "
+    "requirement analyst or test reports from a tester. Your job is split into two parts:\n"
+    "1. If you receive a plan from a requirement analyst, write code in Python that meets the requirement "
+    "following the plan. Ensure that the code you write is efficient, readable, and follows best practices.\n"
+    "2. If you receive a test report from a tester, write the fixed or improved code based on the content of "
+    "the report. Ensure that any changes made to the code do not introduce new bugs or negatively impact the "
+    "performance of the code.\n"
+    "Remember, you only need to provide the code in Python and do not need to explain the code you wrote."
+)
+TESTER = (
+    "I want you to act as a tester on our development team. You will receive the code written by the "
+    "developer, and your job is as follows:\n"
+    "1. Write the test code that starts with \"def check(candidate):\" and candidate is a 'function' object.\n"
+    '2. Call candidate with different inputs (up to five) that starts with "print", and do not write assert '
+    "statements.\n"
+    "Remember, you only need to provide the test code in Python and avoid using assert statements."
+)
+_FENCED = re.compile(r"```[^\n]*\n(?P<code>.*?)```", re.S)
 
 
 @strategy("base.selfcollab", kinds=(Kind.FUNCTION,))
@@ -50,34 +87,34 @@ def selfcollab(
     """
     python_only(query, "base.selfcollab")
     if not generate.instructs:
-        plan_block = Block(kind=BlockKind.TEXT, text=steps.numbered_list(steps.plain(query, PLAIN_STEPS)))
+        plan_block = text_block(steps.numbered_list(steps.plain_steps(query, PLAIN_STEPS)))
         return Prompt(blocks=(plan_block, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))
     flags: list[str] = []
-    plan = generate(_chat_prompt(roles.opening(query, roles.ANALYST)), role="analyst", max_tokens=ROLE)
-    history = [roles.opening(query, roles.DEVELOPER), roles.with_plan(plan)]
-    trials = [roles.opening(query, roles.TESTER)]
+    plan = generate(_chat_prompt(opening(query, ANALYST)), role="analyst", max_tokens=ROLE)
+    history = [opening(query, DEVELOPER), with_plan(plan)]
+    trials = [opening(query, TESTER)]
     for _ in range(rounds - 1):
         # As many tokens as the harness asks for last, so that what was tested is what is scored.
-        answer = generate(_chat_prompt(*history, roles.implement(query)), role="developer", max_tokens=DRAFT)
-        code = roles.code_in(answer)
+        answer = generate(_chat_prompt(*history, implement(query)), role="developer", max_tokens=DRAFT)
+        code = code_in(answer)
         name = _last_function(code)
         if not name:
             flags.append("empty_draft")
             break
-        trials.append(roles.with_code(code))
+        trials.append(with_code(code))
         tests = generate(_chat_prompt(*trials), role="tester", max_tokens=ROLE)
         trials.append(tests)
-        execution = execute(f"{code}\n{roles.code_in(tests)}\ncheck({name})\n", seconds=SECONDS)
+        execution = execute(f"{code}\n{code_in(tests)}\ncheck({name})\n", seconds=SECONDS)
         if execution.finished:
             flags.append("tests_passed")
             break
         flags.append("tests_failed")
-        history += [code, roles.with_report(_message(execution.output))]
-    return Prompt(blocks=_chat_prompt(*history, roles.implement(query)).blocks, flags=tuple(dict.fromkeys(flags)))
+        history += [code, with_report(_message(execution.output))]
+    return Prompt(blocks=_chat_prompt(*history, implement(query)).blocks, flags=tuple(dict.fromkeys(flags)))
 
 
 def _chat_prompt(*messages: str) -> Prompt:
-    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=roles.chat(*messages)),))
+    return Prompt(blocks=(text_block(chat(*messages)),))
 
 
 def _last_function(code: str) -> str:
@@ -91,3 +128,50 @@ def _message(output: str) -> str:
     """Return what the release reports: the exception, without what was printed and where it was raised."""
     lines = [line for line in output.split("\n") if line.strip()]
     return lines[-1].strip() if lines else ""
+
+
+def requirement(query: Query) -> str:
+    """Return the requirement: signature and docstring."""
+    return target(query, "clean")
+
+
+def opening(query: Query, role: str) -> str:
+    """Return the first message of a role: team, requirement, role."""
+    requirement_text = requirement(query).replace("\n\n", "\n").strip(".")
+    return f"{TEAM}\n The requirement from users is: \n{{'requirement':\n'{requirement_text}'\n}}\n\n{role}"
+
+
+def with_plan(plan: str) -> str:
+    """Return the message that hands the plan to the developer."""
+    return f"The plan from the requirement analyst is as following:\n{plan.strip()}"
+
+
+def with_report(message: str) -> str:
+    """Return the message that hands the outcome of a test to the developer."""
+    report = f"The compilation output of the preceding code is: {message}"
+    return f"The report from the tester is as following:\n{report.strip()}"
+
+
+def implement(query: Query) -> str:
+    """Return the message that asks the developer for code."""
+    quotes = "Use ```python to put the Python code in markdown quotes:"
+    return f"Please implement the following code. {quotes}\n{requirement(query)}"
+
+
+def with_code(code: str) -> str:
+    """Return the message that hands code to the tester."""
+    return f"The code provided by developer is as follows:\n{code}\n"
+
+
+def chat(*messages: str) -> str:
+    """Return a role's history as one text."""
+    return "\n\n".join(messages)
+
+
+def code_in(answer: str) -> str:
+    """Return the code of an answer: its first fence, else all from its first ``def``; empty if there is none."""
+    fenced = _FENCED.search(answer)
+    if fenced is not None:
+        return fenced["code"].strip("\n")
+    at = answer.find("def ")
+    return answer[at:].replace("```", "").strip() if at >= 0 else ""

@@ -13,8 +13,7 @@ from typing import Any, get_type_hints
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Generate, Prompt
-from ctxbench.strategies.icl.build import PromptBuilder
-from ctxbench.strategies.icl.choices import IclOptions, IclRecipe, documentation, parameters
+from ctxbench.strategies.icl.build import IclOptions, IclRecipe, PromptBuilder, documentation, parameters
 from ctxbench.strategies.registry import strategy
 
 _ROWS: dict[str, tuple[str, IclRecipe]] = {

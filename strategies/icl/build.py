@@ -1,20 +1,106 @@
-"""Build the prompt of one sample from a recipe and its options (ICL-strategies paper, section on the strategies)."""
+"""Recipes and options of the ICL family, and the prompt of a sample made from them (ICL-strategies paper)."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, Generate, Prompt
-from ctxbench.strategies.icl import documents, overflow, steps
-from ctxbench.strategies.icl.choices import IclOptions, IclRecipe
-from ctxbench.strategies.icl.file_lines import FileLines
+from ctxbench.strategies.icl import steps
 from ctxbench.strategies.icl.frame import FileSection, render
-from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder
-from ctxbench.strategies.icl.source import SourceFile
+from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder, fit_to_window
+from ctxbench.strategies.icl.source import FileLines, SourceFile
+from ctxbench.strategies.parameters import AtLeast
+
+MEANING = {
+    "encoder": "What compares queries with functions: ``bm25``, ``jaccard``, or an encoder's spec.",
+    "k": "How many functions or files are retrieved; for steps, of each.",
+    "instruction": "Which printed instruction; ``default`` is the strategy's own.",
+    "target_style": "How the closing section shows a Python docstring: as printed, quotes doubled, or as in a file.",
+    "show_paths": "Name the file in each block's header.",
+    "max_steps": "How many steps the model is asked for at most.",
+    "extra_files": "How many files besides the current one are documented.",
+    "keep_nonfunction_current": "Show a current file without functions, if not blank, after what is retrieved instead.",
+    "retrieve_from_current": "Whether functions of the current file may be found; ``auto``: unless the file is shown.",
+    "strip_license": "Take the comment at the top of a file out of its scopes.",
+    "window": "Tokens that the model takes, its answer's 1024 included; 0: no limit.",
+    "overflow": "What becomes of a prompt over the window: cut, or failed.",
+    "trim_mode": "What is cut of a retrieved file first: what is far from the function found, or its end.",
+}
+_ALWAYS = ("instruction", "target_style", "window", "overflow")
+_BLOCKS = ("show_paths", "trim_mode")
+_RETRIEVAL = ("encoder", "k", "retrieve_from_current")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IclRecipe:
+    """One row of the family's table."""
+
+    blocks: Literal["none", "function", "scope", "file"] = "none"
+    """The part of a retrieved function's file that is shown."""
+    steps: bool = False
+    """Whether the model plans first, and retrieval runs for each step."""
+    infile: bool = False
+    """Whether the current file comes last."""
+    documents: Literal["no", "shown", "planned"] = "no"
+    """Whether documentation of files is shown in place of code, or only to the model that plans."""
+    instruction: Literal["A", "B", "direct"] = "B"
+
+    def without_file(self) -> IclRecipe:
+        """Return what it falls back to where the current file holds no function."""
+        instruction: Literal["A", "B"] = "A" if self.blocks in ("function", "scope") and not self.steps else "B"
+        if self.blocks == "none":
+            return IclRecipe(blocks="function", instruction="A")
+        return IclRecipe(blocks=self.blocks, steps=self.steps, instruction=instruction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IclOptions:
+    """The parameters of the family (see `MEANING`); each strategy has those that mean something to it."""
+
+    encoder: str = "minilm"
+    k: Annotated[int, AtLeast(1)] = 1
+    instruction: Literal["default", "A", "B"] = "default"
+    target_style: Literal["paper", "clean"] = "paper"
+    show_paths: bool = False
+    max_steps: Annotated[int, AtLeast(1)] = 3
+    extra_files: Annotated[int, AtLeast(0)] = 0
+    keep_nonfunction_current: bool = True
+    retrieve_from_current: Literal["auto", "yes", "no"] = "auto"
+    strip_license: bool = True
+    window: Annotated[int, AtLeast(0)] = 0
+    overflow: Literal["trim", "fail"] = "trim"
+    trim_mode: Literal["around", "tail"] = "around"
+
+
+def parameters(recipe: IclRecipe) -> tuple[str, ...]:
+    """Return the names of the choices that a strategy has, in the order of `IclOptions`."""
+    names = set(_ALWAYS)
+    if recipe.blocks != "none" or recipe.infile or recipe.documents == "shown":
+        names.update(_BLOCKS)
+    if recipe.blocks != "none" or recipe.infile:
+        # The Infile strategies retrieve where the current file is empty.
+        names.update(_RETRIEVAL)
+    if recipe.blocks == "scope":
+        names.add("strip_license")
+    if recipe.infile:
+        names.add("keep_nonfunction_current")
+    if recipe.steps:
+        names.add("max_steps")
+    if recipe.documents != "no":
+        names.update(("encoder", "extra_files"))
+    return tuple(name for name in IclOptions.__dataclass_fields__ if name in names)
+
+
+def documentation(recipe: IclRecipe, summary: str) -> str:
+    """Return the docstring of a strategy."""
+    arguments = "".join(f"    {name}: {MEANING[name]}\n" for name in parameters(recipe))
+    return f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{arguments}"
 
 
 class PromptBuilder:
@@ -82,7 +168,7 @@ class PromptBuilder:
             return self._rendered([excerpt.section() for excerpt in remaining], planned)
 
         choices = self.choices
-        prompt = overflow.fit(
+        prompt = fit_to_window(
             excerpts, layout, window=choices.window, overflow=choices.overflow, mode=choices.trim_mode
         )
         flags = (*self.flags, *self.finder.flags, *prompt.flags)
@@ -106,12 +192,12 @@ class PromptBuilder:
     def _steps(self, generate: Generate) -> tuple[str, ...]:
         if not generate.instructs:
             self.flags.append("plain_steps")
-            return steps.plain(self.query, self.choices.max_steps)
+            return steps.plain_steps(self.query, self.choices.max_steps)
         documentation: list[Block] = []
         if self.recipe.documents == "planned":
             documentation = [excerpt.section().block for excerpt in self._documents(generate)]
-        prompt = steps.ask(self.query, self.choices.max_steps, self.choices.target_style, documentation)
-        return steps.parse(generate(prompt, role="steps", max_tokens=steps.TOKENS))
+        prompt = steps.ask_for_steps(self.query, self.choices.max_steps, self.choices.target_style, documentation)
+        return steps.parse(generate(prompt, role="steps", max_tokens=steps.STEPS_TOKENS))
 
     def _documents(self, generate: Generate) -> list[ContextExcerpt]:
         """Return the documentation of the retrieved files, then that of the current one."""
@@ -127,10 +213,12 @@ class PromptBuilder:
 
     def _document(self, file: SourceFile, hit: Hit | None, generate: Generate) -> ContextExcerpt | None:
         if generate.instructs:
-            text = generate(documents.ask(file), role="documentation", max_tokens=documents.TOKENS).strip()
+            text = generate(
+                steps.ask_for_documentation(file), role="documentation", max_tokens=steps.DOCUMENTATION_TOKENS
+            ).strip()
         else:
             self.flags.append("plain_documentation")
-            text = documents.plain(file)
+            text = steps.plain_documentation(file)
         if not text:
             self.flags.append("empty_documentation")
             return None

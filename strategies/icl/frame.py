@@ -1,7 +1,7 @@
 """The prompt of the family, byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile). Pure.
 
 Instruction, blocks under ``FILE n``, steps, and the section with signature and docstring. A block's frame, the steps
-and the instruction are blocks of kind TEXT; the target section is `strategies.closing`.
+and the instruction are blocks of kind TEXT; the target section is `strategies.layout.closing`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.types import Query
-from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.closing import TITLE, closing
+from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl import steps as plan
+from ctxbench.strategies.layout import TITLE, closing
 
 _BEGIN = "You are an expert developer. You must write a function or method based on the function signature"
 _PROVIDED = " provided in the context of the function "
@@ -64,14 +64,14 @@ def render(
         style: of the target section.
         show_paths: whether a block's header names its file.
     """
-    blocks = [_text(f"{INSTRUCTIONS[instruction]}\n\n")]
+    blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
     if sections:
-        blocks.append(_text(CONTEXT))
+        blocks.append(text_block(CONTEXT))
     for number, section in enumerate(sections, 1):
         named = f": {section.path}" if show_paths else ""
-        blocks += [_text(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, _text(APART)]
+        blocks += [text_block(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, text_block(APART)]
     if steps:
-        blocks.append(_text(plan.numbered_list(steps)))
+        blocks.append(text_block(plan.numbered_list(steps)))
     return Prompt(blocks=(*blocks, *closing(query, style)))
 
 
@@ -90,9 +90,5 @@ def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
     )
     before = prompt.blocks[:at]
     header = CONTEXT if all(block.text != CONTEXT for block in before) else ""
-    added = (_text(f"{header}{_RULE}{title}\n{_RULE}"), *section_blocks, _text(APART))
+    added = (text_block(f"{header}{_RULE}{title}\n{_RULE}"), *section_blocks, text_block(APART))
     return Prompt(blocks=(*before, *added, *prompt.blocks[at:]), dropped=prompt.dropped, flags=prompt.flags)
-
-
-def _text(text: str) -> Block:
-    return Block(kind=BlockKind.TEXT, text=text)

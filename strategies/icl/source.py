@@ -1,17 +1,67 @@
-"""A source file without the target function, and the outline of its other definitions. Pure."""
+"""A source file without the target function, its outline, and the scope of a function in it. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ctxbench.bench.languages.base import Function, Language, Outline
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.icl.file_lines import FileLines
+from ctxbench.strategies.drafts import bare_name
+from ctxbench.strategies.layout import stretches
+
+_MARKS = {PYTHON: ("#",), JAVA: ("//",)}
+
+
+@dataclass(frozen=True, slots=True)
+class FileLines:
+    """Some lines of one file, in order."""
+
+    lines: tuple[str, ...]
+    numbers: tuple[int, ...]
+    """The number of each line in the file as the view shows it; 0-based, rising."""
+
+    @classmethod
+    def whole(cls, text: str) -> FileLines:
+        """Return all lines of a text."""
+        lines = split_lines(text) if text else []
+        return cls(tuple(lines), tuple(range(len(lines))))
+
+    @property
+    def text(self) -> str:
+        """The lines, joined; no newline at the end."""
+        return "\n".join(self.lines)
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing to read in it."""
+        return not any(line.strip() for line in self.lines)
+
+    def places(self, path: str) -> tuple[Place, ...]:
+        """Return the stretches of consecutive lines that it is made of."""
+        return stretches(path, self.numbers)
+
+    def without(self, numbers: Collection[int]) -> FileLines:
+        """Return the lines that have none of these numbers."""
+        return self._at([at for at, number in enumerate(self.numbers) if number not in numbers])
+
+    def stripped(self) -> FileLines:
+        """Return it with runs of blank lines made one, and none at its ends."""
+        positions: list[int] = []
+        for at, line in enumerate(self.lines):
+            if line.strip() or (positions and self.lines[positions[-1]].strip()):
+                positions.append(at)
+        if positions and not self.lines[positions[-1]].strip():
+            positions.pop()
+        return self._at(positions)
+
+    def _at(self, positions: list[int]) -> FileLines:
+        return FileLines(tuple(self.lines[at] for at in positions), tuple(self.numbers[at] for at in positions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +109,7 @@ def without_target(text: str, query: Query) -> SourceFile:
     after = query.suffix or ""
     before = text[: len(text) - len(after)] if after and text.endswith(after) else text
     after = text[len(before) :]
-    name = bare(query.name)
+    name = bare_name(query.name)
     span, exact = None, True
     for broken in (False, True):
         for stub in _stubs(before, query.language, name):
@@ -71,11 +121,6 @@ def without_target(text: str, query: Query) -> SourceFile:
         span, exact = _guessed(before, name), False
     lines = FileLines.whole(text).without(range(*span))
     return SourceFile(query.path, query.language, lines, query.language.outline(lines.text), exact)
-
-
-def bare(name: str) -> str:
-    """Return a function's name without its classes and parameter types."""
-    return name.partition("(")[0].rpartition(".")[2]
 
 
 def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
@@ -118,3 +163,64 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
     while start and lines[start - 1].lstrip().startswith(("@", "#", "//", "*", "/*")):
         start -= 1
     return start, len(lines)
+
+
+def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = True) -> FileLines:
+    """Return the file with only the functions of these names; runs of blank lines become one.
+
+    Kept are imports, constants, block headers, class headers with docstring and attributes, top-level statements,
+    and all functions of the names: in Java overloads, and constructors by their class's name.
+
+    Args:
+        file: the file, without the target function.
+        names: bare names.
+        strip_license: take out the comment at the top too.
+    """
+    dropped = {
+        number
+        for function in file.functions
+        if function.name not in names and not (file.language == JAVA and _holds_type(function))
+        for number in range(*function.lines)
+    }
+    if strip_license:
+        dropped |= set(range(_license_end(file.lines.lines, file.language)))
+    return file.lines.without({file.lines.numbers[at] for at in dropped}).stripped()
+
+
+def _holds_type(function: Function) -> bool:
+    """Return whether its class begins or ends on its lines, as where braces stand on one line."""
+    start, end = function.lines
+    return any(start <= type_outline.lines[0] or type_outline.lines[1] <= end for type_outline in function.types)
+
+
+def _license_end(lines: tuple[str, ...], language: Language) -> int:
+    """Return the line after the comment at the top; 0 if there is none, or if it belongs to what follows.
+
+    A comment in several parts is taken whole but for a last part that stands right above code.
+    """
+    end = 0
+    parts: list[int] = []
+    while end < len(lines) and (length := _comment(lines, end, language)):
+        end += length
+        parts.append(end)
+        while end < len(lines) and not lines[end].strip():
+            end += 1
+    if not parts:
+        return 0
+    if parts[-1] == end and end < len(lines):
+        first = lines[0].lstrip()
+        attached = len(parts) > 1 or (first.startswith("/**") and not lines[end].startswith(("package", "import")))
+        if attached:
+            parts.pop()
+    return parts[-1] if parts else 0
+
+
+def _comment(lines: tuple[str, ...], start: int, language: Language) -> int:
+    """Return how many lines the comment that begins there has; 0 if none does."""
+    if language == JAVA and lines[start].lstrip().startswith("/*"):
+        end = next((at for at in range(start, len(lines)) if "*/" in lines[at]), len(lines) - 1)
+        return end - start + 1
+    end = start
+    while end < len(lines) and lines[end].lstrip().startswith(_MARKS[language]):
+        end += 1
+    return end - start

@@ -1,21 +1,25 @@
-"""The plan of the RAGoT strategies: ask for its steps, read them from the answer, and show them. Pure.
+"""The model's answers before the last one: the steps of a plan (RAGoT), and documentation of files (Self-Doc). Pure.
 
-The paper does not print the prompt that asks for them; this one is ours.
+The paper prints neither of the prompts that ask for them; these are ours.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 
+from ctxbench.bench.languages.base import Function
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Query
-from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.closing import closing
+from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
+from ctxbench.strategies.icl.source import SourceFile
+from ctxbench.strategies.layout import closing
 
-TOKENS = 512
+STEPS_TOKENS = 512
 """Most new tokens of the answer; the paper gives no limit."""
 TITLE = "Here are the steps to implement it:\n"
-_ASK = """\
+_ASK_FOR_STEPS = """\
 You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
 existing repository. Break its implementation down into a few steps, at most {most}. Write one step per line in the form
 1. **Short title**: one or two sentences that say what the step does.
@@ -32,9 +36,19 @@ _SECTION = re.compile(
 """Where the prose of a docstring ends: fields, examples, headings."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'*(])")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+DOCUMENTATION_TOKENS = 1024
+"""Most new tokens of one file's documentation: the paper gives no limit; its prompts grow by 0.94K to 0.97K a file."""
+_ASK_FOR_DOCUMENTATION = """\
+You are an expert developer. Read the file below. For every function and method in it write its signature, what it \
+does, and what it returns. Do not copy function bodies.
+
+#####
+FILE
+#####
+"""
 
 
-def ask(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
+def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
     """Return the prompt that asks for the steps.
 
     Args:
@@ -43,11 +57,11 @@ def ask(query: Query, most: int, style: str, documents: Sequence[Block] = ()) ->
         style: of the closing section.
         documents: documentation that is shown before it (Self-Doc + RAGoT-S).
     """
-    blocks = [Block(kind=BlockKind.TEXT, text=_ASK.format(most=most))]
+    blocks = [text_block(_ASK_FOR_STEPS.format(most=most))]
     if documents:
-        blocks.append(Block(kind=BlockKind.TEXT, text=DOCUMENTATION))
+        blocks.append(text_block(DOCUMENTATION))
         for documentation in documents:
-            blocks += [documentation, Block(kind=BlockKind.TEXT, text="\n\n")]
+            blocks += [documentation, text_block("\n\n")]
     return Prompt(blocks=(*blocks, *closing(query, style)))
 
 
@@ -66,7 +80,7 @@ def parse(answer: str) -> tuple[str, ...]:
     return tuple(step for step in texts if step)
 
 
-def plain(query: Query, most: int) -> tuple[str, ...]:
+def plain_steps(query: Query, most: int) -> tuple[str, ...]:
     """Return the docstring's first sentences as steps, for a model that cannot plan; if none, the name's words."""
     prose: list[str] = []
     for line in (query.docstring or "").strip().split("\n"):
@@ -87,3 +101,41 @@ def question(step: str) -> str:
 def numbered_list(steps: Sequence[str]) -> str:
     """Return the list as the prompt shows it, numbered from 1."""
     return TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"
+
+
+def ask_for_documentation(file: SourceFile) -> Prompt:
+    """Return the prompt that asks for a file's documentation."""
+    head = text_block(_ASK_FOR_DOCUMENTATION)
+    code = Block(kind=BlockKind.SIMILAR, text=file.lines.text, places=file.lines.places(file.path))
+    return Prompt(blocks=(head, code))
+
+
+def plain_documentation(file: SourceFile) -> str:
+    """Return signatures and docstrings of a file's functions, for a model that cannot describe them."""
+    signature = _python if file.language == PYTHON else _java
+    parts: list[str] = []
+    types: tuple[str, ...] = ()
+    for function in file.functions:
+        headers = tuple(type_outline.header for type_outline in function.types)
+        mark = ":" if file.language == PYTHON else " {"
+        if headers != types:
+            parts += [f"{'    ' * depth}{header}{mark}" for depth, header in enumerate(headers)]
+        types = headers
+        parts.append(textwrap.indent(signature(function), "    " * len(headers)))
+    return "\n".join(parts)
+
+
+def _python(function: Function) -> str:
+    prefix = "async def" if "async" in function.modifiers else "def"
+    returns = f" -> {function.returns}" if function.returns else ""
+    head = f"{prefix} {function.name}({function.parameters_text}){returns}:"
+    documented = f'"""{function.docstring}"""'
+    return f"{head}\n{textwrap.indent(documented, '    ')}" if function.docstring else head
+
+
+def _java(function: Function) -> str:
+    words = [*function.modifiers, *([function.returns] if function.returns else [])]
+    throws = f" {function.throws}" if function.throws else ""
+    head = f"{' '.join([*words, function.name])}({function.parameters_text}){throws};"
+    doc = "\n".join(f" * {line}".rstrip() for line in function.docstring.split("\n"))
+    return f"/**\n{doc}\n */\n{head}" if function.docstring else head

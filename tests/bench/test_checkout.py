@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import checkout, manifest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.repositories import checkout, manifest
+from ctxbench.bench.repositories.manifest import RepoManifest
 from tests.helpers.trees import write_tree
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
@@ -237,7 +237,7 @@ def test_many_threads_fetch_once(tmp_path: Path, home: Home, copy: Path) -> None
 FETCH = """
 import sys
 from pathlib import Path
-from ctxbench.bench import checkout, manifest
+from ctxbench.bench.repositories import checkout, manifest
 from ctxbench.bench.home import Home
 print(checkout.fetch(manifest.load(sys.argv[1]), Home(Path(sys.argv[2])), report=lambda _: None).root)
 """

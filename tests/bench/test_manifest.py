@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.manifest import ManifestFault
-from ctxbench.bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import ManifestFault
+from ctxbench.bench.repositories.sources import DebianSource, GitSource, LocalSource, PypiSource
 
 SHA = "ab" * 32
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'

@@ -7,8 +7,8 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, view
-from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
 

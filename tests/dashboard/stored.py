@@ -17,7 +17,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import RunOptions, run
+from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cli import run_cli
@@ -104,7 +104,7 @@ def _functions(home: Home) -> None:
 
 
 def make_runs(home: Home, sample_set: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
-    """Run strategies over a set with a model of our own; `how` is what `harness.runner.run` takes."""
+    """Run strategies over a set with a model of our own; `how` is what `harness.run.runner` takes."""
 
     @contextlib.contextmanager
     def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:

@@ -14,7 +14,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.notes import add_marks
-from ctxbench.harness.store.records import Mark
+from ctxbench.harness.store.write import Mark
 from tests.dashboard.browser import app, cells, own_main
 from tests.dashboard.stored import PLANTED
 from tests.dashboard.test_runs_page import ended, page_text

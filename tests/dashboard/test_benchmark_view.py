@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.anatomy import Measured
-from ctxbench.dashboard.views import benchmark, benchmark_audit, benchmark_drops, benchmark_lengths
-from ctxbench.harness.store.records import Mark
+from ctxbench.dashboard.views import benchmark, benchmark_audit
 from ctxbench.harness.store.sets import SampleCount
+from ctxbench.harness.store.write import Mark
 
 ENTRY: dict[str, Any] = {
     "language": "python",
@@ -93,7 +93,7 @@ def test_repositories_with_samples_counted_in_the_set_itself() -> None:
 )
 def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
     benchmark.repositories(manifest, [measured()])
-    assert benchmark_drops.drops(manifest) == []
+    assert benchmark_audit.drops(manifest) == []
     assert benchmark.remarks(manifest) == [] and benchmark.mutants(manifest) == []
     assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
     benchmark_audit.audit(manifest, [measured()], [])
@@ -126,11 +126,11 @@ def test_kinds_with_shares_and_first_uses() -> None:
 
 
 def test_what_was_left_out_is_added_up_and_explained() -> None:
-    rows = benchmark_drops.drops(LINES)
+    rows = benchmark_audit.drops(LINES)
     assert [row["reason"] for row in rows] == ["generated", "syntax_error", "few_tokens", "verbatim"]
     verbatim = row_with(rows, "reason", "verbatim")
     assert (verbatim["count"], verbatim["repositories"], verbatim["what"]) == (10, 2, "lines or functions")
-    assert verbatim["meaning"] and set(verbatim) == set(benchmark_drops.HELP)
+    assert verbatim["meaning"] and set(verbatim) == set(benchmark_audit.DROP_HELP)
 
 
 def test_what_an_import_could_not_use_is_counted_once() -> None:
@@ -138,12 +138,12 @@ def test_what_an_import_could_not_use_is_counted_once() -> None:
         "unusable": {"file_missing": 4, "empty_target": 1},
         "repositories": {"shop": {"drops": {"file_missing": 4}}},
     }
-    rows = benchmark_drops.drops(manifest)
+    rows = benchmark_audit.drops(manifest)
     assert [(row["reason"], row["count"]) for row in rows] == [("file_missing", 4), ("empty_target", 1)]
 
 
 def test_functions_count_files_without_targets_too() -> None:
-    rows = benchmark_drops.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
+    rows = benchmark_audit.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
     assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
 
 
@@ -151,7 +151,7 @@ def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
     entry = {"kept_clocks_only": 2, "tests_dropped": {"fails_under_load": 3}, "drops": {"fails_under_load": 1}}
     manifest = {"repositories": {"shop": entry, "cart": {"kept_clocks_only": 0}}, "remarks": ["first"]}
     assert benchmark.remarks(manifest) == ["first", "shop: only tests that read a clock judge 2 of its samples."]
-    rows = benchmark_drops.drops(manifest)
+    rows = benchmark_audit.drops(manifest)
     assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]
     assert all(row["meaning"] for row in rows)
 
@@ -161,7 +161,7 @@ def test_the_audit_of_lines() -> None:
     assert (row_with(rows, "check", "first uses")["found"], row_with(rows, "check", "first uses")["of"]) == (1, 2)
     assert row_with(rows, "check", "rests of lines elsewhere")["found"] == 4
     assert row_with(rows, "check", "shared imports")["found"] == 2
-    assert set(rows[0]) == set(benchmark_audit.HELP)
+    assert set(rows[0]) == set(benchmark_audit.AUDIT_HELP)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_the_audit_of_an_import() -> None:
 
 
 def test_lengths_in_quartiles() -> None:
-    rows = benchmark_lengths.summary([measured(target_tokens=n) for n in (1, 2, 3, 4, 50)])
+    rows = benchmark.length_summary([measured(target_tokens=n) for n in (1, 2, 3, 4, 50)])
     assert {row["what"] for row in rows} == {
         "prefix tokens",
         "prefix lines",
@@ -209,13 +209,13 @@ def test_lengths_in_quartiles() -> None:
         4,
         50,
     ]
-    assert set(target) == set(benchmark_lengths.HELP) and benchmark_lengths.summary([]) == []
-    assert row_with(benchmark_lengths.summary([measured()]), "what", "target tokens")["median"] == 5
+    assert set(target) == set(benchmark.LENGTH_HELP) and benchmark.length_summary([]) == []
+    assert row_with(benchmark.length_summary([measured()]), "what", "target tokens")["median"] == 5
 
 
 @pytest.mark.parametrize("values", [[3], [1, 2, 3], [5] * 90, list(range(1000)), [*range(99), 100_000]])
 def test_bins_hold_every_value_once_and_are_few(values: list[int]) -> None:
-    edges = benchmark_lengths.bins(values)
+    edges = benchmark.bins(values)
     assert sum(count for *_, count in edges) == len(values)
     assert all(low < high for low, high, _ in edges) and len(edges) <= 25
     assert [high for _, high, _ in edges[:-1]] == [low for low, *_ in edges[1:]]
@@ -225,11 +225,11 @@ def test_bins_hold_every_value_once_and_are_few(values: list[int]) -> None:
 
 
 def test_bins_of_nothing() -> None:
-    assert benchmark_lengths.bins([]) == []
+    assert benchmark.bins([]) == []
 
 
 def test_the_chart_holds_the_bins() -> None:
-    spec = benchmark_lengths.histogram([measured(target_tokens=n) for n in (1, 1, 2)], "target tokens").to_dict()
+    spec = benchmark.histogram([measured(target_tokens=n) for n in (1, 1, 2)], "target tokens").to_dict()
     assert spec["data"]["values"] == [
         {"from": 1, "length": "1", "samples": 2},
         {"from": 2, "length": "2", "samples": 1},

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_choice as choice
 from ctxbench.dashboard.views import compare_solved as drawing
 from ctxbench.harness.leaderboard import records
-from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.leaderboard.solved import Solved, SolvedRegion, solved
+from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
 from ctxbench.harness.results import Origin, Status
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_run, make_table
@@ -61,11 +59,11 @@ def test_runs_are_told_apart_by_what_differs() -> None:
         make_run(id="6", strategy="c"),
         make_run(id="7", strategy="d", generator="other"),
     ]
-    assert choice.labels(runs) == (
+    assert view.labels(runs) == (
         "a · g", "a · h", "b · g · run", "b · g · imported", "c · scripted · 5", "c · scripted · 6", "d · other"
     )  # fmt: skip
-    assert choice.labels(runs[4:6]) == ("c · 5", "c · 6") and choice.labels(runs[::2][:1]) == ("a",)
-    assert choice.labels([]) == ()
+    assert view.labels(runs[4:6]) == ("c · 5", "c · 6") and view.labels(runs[::2][:1]) == ("a",)
+    assert view.labels([]) == ()
 
 
 def test_rows_are_those_of_the_json() -> None:
@@ -187,23 +185,23 @@ def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
     control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
     worst = noisy("w", 0.1, id="w")
     tables = [control, worst, BETTER, ALIKE, noisy("lc.infile", 0.3, id="older"), BASE]
-    base = choice.first(tables)
+    base = view.usual_baseline(tables)
     assert base.run.id == "base"
-    assert [table.run.id for table in choice.others(tables, base, "es")] == ["better", "c"]
-    assert choice.metrics(tables) == ["es", "em"]
-    assert choice.metrics([make_table({"es": [None], "em": [1.0]}, "a")]) == ["em"]
-    assert choice.metrics([]) == []
-    assert choice.spelled(BASE) == "lc.infile · base"
-    assert choice.spelled(BASE, generator=True) == "lc.infile · scripted · base"
+    assert [table.run.id for table in view.usual_others(tables, base, "es")] == ["better", "c"]
+    assert view.metrics(tables) == ["es", "em"]
+    assert view.metrics([make_table({"es": [None], "em": [1.0]}, "a")]) == ["em"]
+    assert view.metrics([]) == []
+    assert view.spelled(BASE) == "lc.infile · base"
+    assert view.spelled(BASE, generator=True) == "lc.infile · scripted · base"
 
 
 def test_unasked_one_generator_is_shown_and_a_strategy_that_stands_alone_beside_itself() -> None:
     other = noisy("lc.repocoder", 0.9, id="other", generator="h")
-    assert [table.run.id for table in choice.others([BASE, ALIKE, other], BASE, "es")] == ["c"]
+    assert [table.run.id for table in view.usual_others([BASE, ALIKE, other], BASE, "es")] == ["c"]
     itself = noisy("lc.infile", 0.4, id="itself", generator="h")
-    assert [table.run.id for table in choice.others([BASE, other, itself], BASE, "es")] == ["itself"]
-    assert [table.run.id for table in choice.others([BASE, other], BASE, "es")] == ["other"]
-    assert choice.others([BASE], BASE, "es") == []
+    assert [table.run.id for table in view.usual_others([BASE, other, itself], BASE, "es")] == ["itself"]
+    assert [table.run.id for table in view.usual_others([BASE, other], BASE, "es")] == ["other"]
+    assert view.usual_others([BASE], BASE, "es") == []
 
 
 def test_what_else_differs_than_the_strategy_is_said() -> None:
@@ -230,7 +228,7 @@ def test_that_bits_of_two_models_are_left_out_is_said() -> None:
 
 def test_where_lower_is_better_the_lowest_are_the_best() -> None:
     tables = [make_table({"bits": [value]}, "a", id=str(value), strategy=f"s{value}") for value in (5.0, 9.0, 1.0, 7.0)]
-    assert [table.run.id for table in choice.others(tables, tables[0], "bits")] == ["1.0", "7.0"]
+    assert [table.run.id for table in view.usual_others(tables, tables[0], "bits")] == ["1.0", "7.0"]
 
 
 def every_region(count: int) -> Solved:

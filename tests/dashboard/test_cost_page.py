@@ -15,7 +15,7 @@ from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.attempts import construction
+from ctxbench.harness.store.work import construction_times
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
 from tests.dashboard.test_compare_page import frame, page_text, stored
@@ -71,7 +71,7 @@ def test_construction_is_what_the_store_holds(database: Home) -> None:
     page = app("cost", database.root, samples="demo", generator="incontext")
     runs = [record["run"] for record in stored(database, "demo") if record["generator"] == "incontext"]
     with open_store(database.database) as store:
-        built = construction(store, runs)
+        built = construction_times(store, runs)
     assert built
     rows = frame(page, "stage")
     assert {(row["repository"], row["stage"]) for row in rows} == {(stage.repo, stage.stage) for stage in built}

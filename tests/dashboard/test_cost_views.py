@@ -9,12 +9,11 @@ from dataclasses import replace
 import pytest
 
 from ctxbench.dashboard.views import cost as view
-from ctxbench.dashboard.views import cost_time as time
 from ctxbench.dashboard.views.cost import front
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.results import COSTS, RunTable
-from ctxbench.harness.store.attempts import ConstructionTime
+from ctxbench.harness.store.work import ConstructionTime
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
 
@@ -122,7 +121,7 @@ def test_costs_that_nobody_knows_are_not_offered() -> None:
     nothing = (None,) * len(CHEAP.sample)
     recorded = replace(noisy("x", 0.3), context_tokens=nothing, calls=nothing, seconds=nothing)
     assert view.available_costs(group_of(recorded)) == []
-    assert {*view.COSTS, *time.STAGES} == {*COSTS, "context_tokens", "calls", "seconds"}
+    assert {*view.COSTS, *view.STAGES} == {*COSTS, "context_tokens", "calls", "seconds"}
 
 
 def test_the_front_leaves_an_unmeasured_metric_out() -> None:
@@ -132,10 +131,10 @@ def test_the_front_leaves_an_unmeasured_metric_out() -> None:
 
 
 def test_a_samples_time_by_stage() -> None:
-    rows = {row["strategy"]: row for row in time.stage_rows(GROUP)}
+    rows = {row["strategy"]: row for row in view.stage_rows(GROUP)}
     assert rows["lc.infile"] == {"strategy": "lc.infile", "method": 0.5, "model": 2.0, "tests": None}
     assert rows["lc.repocoder"] == {"strategy": "lc.repocoder", "method": 1.5, "model": None, "tests": 3.0}
-    (parts,) = data_of(time.stage_chart(GROUP))
+    (parts,) = data_of(view.stage_chart(GROUP))
     assert sorted((row["name"], row["stage"], row["seconds"]) for row in parts) == [
         ("lc.infile", "method", 0.5),
         ("lc.infile", "model", 2.0),
@@ -151,7 +150,7 @@ def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() 
     def built(attempt: int, repo: str, stage: str, seconds: float) -> ConstructionTime:
         return ConstructionTime(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
 
-    stage_times = time.construction(
+    stage_times = view.construction(
         [
             built(1, "b", "units", 1.0),
             built(1, "b", "units", 2.0),
@@ -160,18 +159,18 @@ def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() 
             built(1, "a", "units", 100.0),
         ]
     )
-    assert time.construction_rows(stage_times) == [
+    assert view.construction_rows(stage_times) == [
         {"repository": "a", "stage": "units", "seconds": 100.0, "attempts": 1},
         {"repository": "b", "stage": "index", "seconds": 0.123, "attempts": 1},
         {"repository": "b", "stage": "units", "seconds": 4.0, "attempts": 2},
     ]
-    (parts,) = data_of(time.construction_chart(stage_times))
+    (parts,) = data_of(view.construction_chart(stage_times))
     assert [(row["name"], row["stage"], row["seconds"]) for row in parts] == [
         ("a", "units", 100.0),
         ("b", "index", 0.12345),
         ("b", "units", 4.0),
     ]
-    assert time.construction([]) == []
+    assert view.construction([]) == []
 
 
 def test_a_chart_of_construction_draws_the_slowest_and_keeps_colours_apart() -> None:
@@ -179,15 +178,15 @@ def test_a_chart_of_construction_draws_the_slowest_and_keeps_colours_apart() -> 
         ConstructionTime(run="r", attempt=1, repo=f"r{at:03}", stage=f"s{at % 3}", seconds=float(at))
         for at in range(60)
     ]
-    stage_times = time.construction(many)
-    (parts,) = data_of(time.construction_chart(stage_times))
-    assert {row["name"] for row in parts} == {f"r{at:03}" for at in range(60 - time.MOST_BARS, 60)}
-    scale = json.loads(time.construction_chart(stage_times).to_json())["encoding"]["color"]["scale"]
+    stage_times = view.construction(many)
+    (parts,) = data_of(view.construction_chart(stage_times))
+    assert {row["name"] for row in parts} == {f"r{at:03}" for at in range(60 - view.MOST_BARS, 60)}
+    scale = json.loads(view.construction_chart(stage_times).to_json())["encoding"]["color"]["scale"]
     assert scale["domain"] == ["s0", "s1", "s2"] and len(set(scale["range"])) == 3
 
 
 def test_stages_are_named_shortly_where_that_tells_them_apart() -> None:
-    assert time.short(["index bm25 of units(size=20)", "windows 20x10", "units f(a=1)", "units f(a=2)"]) == {
+    assert view.short(["index bm25 of units(size=20)", "windows 20x10", "units f(a=1)", "units f(a=2)"]) == {
         "index bm25 of units(size=20)": "index bm25 of units",
         "windows 20x10": "windows 20x10",
         "units f(a=1)": "units f(a=1)",

@@ -11,7 +11,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.dashboard import data
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.reading import open_reader
+from ctxbench.harness.store.store import open_reader
 from tests.dashboard.stored import HARMFUL, STRATEGIES
 from tests.harness.store.making import make_samples, make_spec
 

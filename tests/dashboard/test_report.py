@@ -15,10 +15,10 @@ import pytest
 
 from ctxbench.dashboard.report import bars, model, page
 from ctxbench.harness.leaderboard import board, numbers
-from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.records import StoredCompletion
 from ctxbench.harness.store.work import works
+from ctxbench.harness.store.write import StoredCompletion
 from tests.harness.leaderboard.test_latex import cells as latex_cells
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec

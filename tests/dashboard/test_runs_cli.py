@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.repeat import place
+from ctxbench.harness.run.spec import place_options
 from ctxbench.harness.store import open_store
 from tests.dashboard.stored import HARMFUL
 from tests.dashboard.test_runs_page import begun, ended
@@ -128,5 +128,5 @@ def test_a_run_that_is_not_there(home: Home) -> None:
 
 def test_a_password_is_in_no_command(home: Home) -> None:
     url = "postgresql+psycopg://me@host/db"
-    assert place(home, "postgresql://me:secret@host/db", url) == ["--home", str(home.root), "--db", url]
-    assert place(home, home.database, "whatever") == ["--home", str(home.root)]
+    assert place_options(home, "postgresql://me:secret@host/db", url) == ["--home", str(home.root), "--db", url]
+    assert place_options(home, home.database, "whatever") == ["--home", str(home.root)]

@@ -12,11 +12,11 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
-from ctxbench.harness import plan
+from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.claims import Claims, FileClaims, attempt_key
-from ctxbench.harness.store.records import StoredFault
 from ctxbench.harness.store.work import works
+from ctxbench.harness.store.write import StoredFault
 from tests.dashboard.browser import app, cells, own_main, serving, settled
 from tests.dashboard.stored import PLANTED
 from tests.harness.store.making import make_finished, make_generation, make_spec
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def ended(home: Home, **changes: Any) -> str:
     """Store a run over `demo` that is done; return its id."""
     sample_set = sets.load(home, changes.get("samples", "demo"))
-    planned = plan.choose(sample_set.samples, changes.get("limit"))
+    planned = planned_samples(sample_set.samples, changes.get("limit"))
     with open_store(home.database) as store:
         run = store.add_run(make_spec(samples_digest=sample_set.digest, **changes), planned)
         attempt = store.start_attempt(run, "process")

@@ -10,9 +10,8 @@ import pytest
 
 from ctxbench.dashboard.views import runs as view
 from ctxbench.dashboard.views.runs import Sighting
-from ctxbench.harness.repeat import StoredChoices
-from ctxbench.harness.store.attempts import Attempted, FaultGroup
-from ctxbench.harness.store.work import RunWork
+from ctxbench.harness.run.spec import StoredChoices
+from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 NOW = 1_000_000.0
 

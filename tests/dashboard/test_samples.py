@@ -18,8 +18,8 @@ from ctxbench.dashboard.pages.samples import PHONE_STYLE
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store import notes as notes_of
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import Mark, StoredBlock, StoredCompletion, StoredFault
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.write import Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.dashboard.browser import app
 from tests.dashboard.test_samples_views import HARMFUL, _Tags
 from tests.harness.store.making import make_finished, make_generation, make_spec

@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from tests.dashboard.browser import PATIENCE, PHONE, Site, cells, settled
 from tests.dashboard.stored import PLANTED
 

@@ -13,17 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.testing.types import FLAGS
 from ctxbench.bench.types import Place
 from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
-from ctxbench.dashboard.views import samples_one
-from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
-from ctxbench.harness.store.facets import Facets
-from ctxbench.harness.store.searching import FoundSample, Measure
+from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
+from ctxbench.harness.store.search import Facets, FoundSample, Measure
 
 HARMFUL = "<script>window.__hacked=1</script> **b** [l](http://x.example) ![i](http://x.example/i.png) $x$ :smile:"
 
@@ -222,12 +220,12 @@ def piece(**changes: Any) -> StoredPiece:
 
 def test_blocks_are_rows_and_labels() -> None:
     dropped = piece(state="dropped", reason="no room", start=None, end=None, score=None)
-    first, second = samples_one.piece_rows([piece(), dropped])
+    first, second = view.piece_rows([piece(), dropped])
     assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", 0.123)
     assert (second["block"], second["tokens"], second["reason"], second["score"]) == (None, None, "no room", None)
     assert "gain" not in first
-    assert samples_one.piece_rows([piece(gain=1.25)])[0]["gain"] == 1.2
-    assert samples_one.piece_label(2, piece(gain=-3.0)) == (
+    assert view.piece_rows([piece(gain=1.25)])[0]["gain"] == 1.2
+    assert view.piece_label(2, piece(gain=-3.0)) == (
         "2. similar · a.py:1-2, b.py:5-5 · score 0.123 · 7 tokens · kept · gain -3.0 bits"
     )
 
@@ -241,16 +239,14 @@ def call(**changes: Any) -> StoredCall:
 
 
 def test_calls_add_up() -> None:
-    rows = samples_one.call_rows([call(), call(ordinal=1, role="final", price=0.25)])
+    rows = view.call_rows([call(), call(ordinal=1, role="final", price=0.25)])
     assert [row["call"] for row in rows] == ["1", "2", "all"]
     assert (rows[2]["tokens in"], rows[2]["cached"], rows[2]["price"], rows[2]["seconds"]) == (20, 8, 0.75, 0.5)
     assert [getattr(rows[2][name], "text", "") for name in ("price", "seconds")] == ["$0.75", "0.5"]
-    assert samples_one.call_rows([call(), call(price=None)])[2]["price"] is None, (
-        "a sum of what nobody knows is not known"
-    )
-    assert len(samples_one.call_rows([call()])) == 1 and samples_one.call_rows([]) == []
-    assert samples_one.calls_of([call()]) == ["1 draft"]
-    assert [samples_one.seconds(time) for time in (None, 0.0, 0.0002, 0.25, 123.4)] == [
+    assert view.call_rows([call(), call(price=None)])[2]["price"] is None, "a sum of what nobody knows is not known"
+    assert len(view.call_rows([call()])) == 1 and view.call_rows([]) == []
+    assert view.calls_of([call()]) == ["1 draft"]
+    assert [view.seconds(time) for time in (None, 0.0, 0.0002, 0.25, 123.4)] == [
         "-",
         "0",
         "<0.001",
@@ -264,7 +260,7 @@ def test_scores_stand_side_by_side() -> None:
         kinds = {("ctxbench", name): value for name, value in scores.items()} | {("context", "bits"): 3.5}
         return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, judged=None)
 
-    rows = samples_one.score_rows([("A", facts_of(es=0.5, em=0.0)), ("B", facts_of(es=1.0)), ("C", None)], "ctxbench")
+    rows = view.score_rows([("A", facts_of(es=0.5, em=0.0)), ("B", facts_of(es=1.0)), ("C", None)], "ctxbench")
     assert rows == [
         {"metric": "em (%)", "A": 0.0, "B": None, "C": None},
         {"metric": "es (%)", "A": 50.0, "B": 100.0, "C": None},
@@ -277,23 +273,20 @@ def test_a_verdict_says_what_it_took() -> None:
     judged = CompletionVerdict(
         verdict="FAILED", reason="1 of 3", tests_run=3, seconds=0.25, peak_bytes=1 << 26, image="i", sandbox="docker"
     )
-    assert samples_one.verdict(judged) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
+    assert view.verdict(judged) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
 
 
 def test_flags_are_said_in_words() -> None:
     judged = CompletionVerdict(
         verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox=""
     )
-    assert (
-        samples_one.flagged(judged) == ""
-        and samples_one.doubted(dataclasses.replace(judged, verdicts=("PASSED",))) == ""
-    )
+    assert view.flagged(judged) == "" and view.doubted(dataclasses.replace(judged, verdicts=("PASSED",))) == ""
     later = dataclasses.replace(judged, earlier="FAILED: late", verdicts=("FAILED", "PASSED", "PASSED"))
-    assert samples_one.doubted(later) == (
+    assert view.doubted(later) == (
         "first FAILED: late; then once more with no other job beside it · in turn FAILED, PASSED, PASSED, "
         "of which PASSED counts"
     )
-    assert samples_one.flagged(dataclasses.replace(judged, flags=("gc", "soon"))) == (
+    assert view.flagged(dataclasses.replace(judged, flags=("gc", "soon"))) == (
         f"gc: {FLAGS['gc']}; soon: flagged by another version"
     )
 
@@ -303,6 +296,6 @@ def test_a_task_ends_at_the_cursor() -> None:
         prefix="\n".join(map(str, range(40))), signature="", docstring="", target="", tests=(), original_import="",
         has_answer=True,
     )  # fmt: skip
-    assert samples_one.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
-    long = samples_one.before_cursor(dataclasses.replace(task, prefix="a" * 100_000 + "b"))
+    assert view.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
+    long = view.before_cursor(dataclasses.replace(task, prefix="a" * 100_000 + "b"))
     assert long.startswith("…a") and long.endswith("ab▏") and len(long) < 5_000

@@ -10,9 +10,8 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.samples import Answers
 from ctxbench.bench.types import Reference
-from ctxbench.harness import answers
-from ctxbench.harness.answers import Answers
 from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
 
@@ -67,7 +66,7 @@ def test_a_damaged_manifest_is_passed_over(home: Home) -> None:
 def test_files_are_gone_through_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make_set(home)
     found, read = Answers(home), []
-    monkeypatch.setattr(answers, "_id_of", lambda line, file: read.append(line) or json.loads(line)["id"])
+    monkeypatch.setattr(sets, "_id_of", lambda line, file: read.append(line) or json.loads(line)["id"])
     for sample in made.samples:
         found.find("demo", made.digest, sample.id)
     assert len(read) == 2 * len(made.samples)

@@ -14,11 +14,11 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.batcher import Answer, Batcher, Stopped
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.inflight import FIRST, GIVE_UP
-from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.run.batching import Answer, Batcher, Stopped
+from ctxbench.harness.run.inflight import FIRST, GIVE_UP
+from ctxbench.harness.store.write import StoredGeneration
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 

@@ -11,8 +11,8 @@ import pytest
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Reference
-from ctxbench.harness.asking import AnsweredSample
-from ctxbench.harness.bits import Bits, Pricer
+from ctxbench.harness.run.sample import AnsweredSample
+from ctxbench.harness.run.scoring import Bits, Pricer
 from ctxbench.harness.store import Store, open_store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.samples import make_sample

@@ -13,16 +13,16 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
 from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
-from ctxbench.harness.asking import OVERFLOW
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.controls import card_of, defining_files, oracle_prompt, stored_prompt
 from ctxbench.harness.diagnostics.gains import diagnose, find
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
-from ctxbench.harness.runner import silent
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.run.attempt import silent
+from ctxbench.harness.run.controls import card_of, defining_files, oracle_prompt, stored_prompt
+from ctxbench.harness.run.sample import OVERFLOW
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.controls import NAMES, is_control
+from ctxbench.strategies.registration import CONTROLS, is_control
 from tests.harness import test_run_functions, test_runner
 from tests.harness.test_runner import Bench, model
 from tests.helpers.samples import make_reference, make_sample
@@ -137,7 +137,7 @@ def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(b
 
 def test_names_are_taken_as_they_are() -> None:
     cells = InlineCells()
-    assert [card_of(name, cells).kinds for name in NAMES] == [frozenset(Kind)] * 4
+    assert [card_of(name, cells).kinds for name in CONTROLS] == [frozenset(Kind)] * 4
     assert card_of("lc.infile", cells).spec == "lc.infile"
     with pytest.raises(InputFault, match="takes no parameters"):
         card_of("gold(x=1)", cells)

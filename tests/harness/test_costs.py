@@ -13,15 +13,15 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.batcher import Batcher
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, numbers, records, render
-from ctxbench.harness.leaderboard.columns import at_level
+from ctxbench.harness.leaderboard.scales import at_level
 from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
-from ctxbench.harness.runner import RunOptions
-from ctxbench.harness.summaries import Summaries
+from ctxbench.harness.run.batching import Batcher
+from ctxbench.harness.run.machinery import Summaries
+from ctxbench.harness.run.runner import RunOptions
 from tests.harness.test_batcher import Memory
 from tests.harness.test_runner import Bench, right
 from tests.harness.test_summaries import PAY, answer

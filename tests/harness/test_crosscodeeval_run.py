@@ -12,8 +12,8 @@ from sqlalchemy import select
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.tables import COMPLETION
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.schema import COMPLETION
 from tests.helpers.cli import run_cli
 from tests.helpers.trees import write_tree
 

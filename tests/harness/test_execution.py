@@ -16,11 +16,10 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
-from ctxbench.harness.batcher import Stopped
-from ctxbench.harness.execution import GIVE_UP, Executor, open_executor
+from ctxbench.harness.run.batching import Stopped
+from ctxbench.harness.run.judging import GIVE_UP, OUTPUT_KEPT, Executor, open_executor, sample_digest, verdict_key
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.records import StoredVerdict
-from ctxbench.harness.verdict import OUTPUT_KEPT, sample_digest, verdict_key
+from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from tests.helpers.functions import FakeJudge, make_function_set
 

@@ -14,10 +14,10 @@ from sqlalchemy.engine import Engine
 
 from benchmarks.stored import SHAPES, DatabaseShape, fill
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.store import Store, fetching, open_store
+from ctxbench.harness.store import Store, engine, open_store
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.queries import RunFilter, run_tables
-from ctxbench.harness.store.tables import METADATA
+from ctxbench.harness.store.runs import RunFilter, run_tables
+from ctxbench.harness.store.schema import METADATA
 
 SETS = replace(SHAPES["sets"], samples=100)
 GROUP = replace(SHAPES["group"], samples=400)
@@ -34,7 +34,7 @@ class Read:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
     """Note the questions of any engine, and count rows."""
     read = Read()
-    real = fetching.fetched
+    real = engine.fetched
 
     def fetched(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
         found = real(*arguments, **named)
@@ -46,7 +46,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
             read.statements.append((statement, parameters))
 
     event.listen(Engine, "before_cursor_execute", note)
-    for module in ("planned", "costs"):
+    for module in ("samples", "scores"):
         monkeypatch.setattr(f"ctxbench.harness.store.{module}.fetched", fetched)
     try:
         yield read

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.harness import pace
-from ctxbench.harness.pace import WorkPace
+from ctxbench.harness.run import portions
+from ctxbench.harness.run.portions import WorkPace
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [0.0]
-    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(portions.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import manifest
 from ctxbench.harness import quickstart
 from ctxbench.sandbox.fake import FakeSandbox
 from tests.helpers.cli import assert_fault, run_cli

@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.testing import judge as judging
-from ctxbench.harness.repeat import ImportedFile, StoredChoices, command
+from ctxbench.harness.run.spec import ImportedFile, StoredChoices, repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import RunWork, works
 from ctxbench.sandbox import registry
@@ -47,7 +47,7 @@ def stored(database: str) -> dict[str, RunWork]:
 def again(home: Home, run: RunWork) -> Result:
     """Type the run's command, with an empty database."""
     options = ["--db", f"sqlite:///{home.root / 'again.db'}"]
-    program, *words = shlex.split(command(run.choices, run.file, options=options))
+    program, *words = shlex.split(repeat_command(run.choices, run.file, options=options))
     assert program == "ctxbench"
     return run_cli(*words)
 
@@ -107,7 +107,7 @@ def test_a_file_with_labels_of_its_own(home: Home) -> None:
     ]
     file = write(home.root / "recorded.jsonl", lines)
     check(home, "results", "import", "--format", "ctxbench", "--samples", "demo", str(file))
-    said = {command(run.choices, run.file) for run in stored(home.database).values()}
+    said = {repeat_command(run.choices, run.file) for run in stored(home.database).values()}
     assert len(said) == 1 and "--strategy" not in said.pop()
 
 
@@ -129,8 +129,8 @@ def test_what_is_said_only_where_it_matters() -> None:
     run = StoredChoices(
         samples="demo", limit=None, strategy="lc.infile", generator="m", n=1, seed=0, sampling=json.dumps(GREEDY)
     )
-    assert command(run) == "ctxbench run --samples demo --strategy lc.infile --generator m"
-    assert command(run, options=["--home", "a b"]).endswith("--generator m --home 'a b'")
+    assert repeat_command(run) == "ctxbench run --samples demo --strategy lc.infile --generator m"
+    assert repeat_command(run, options=["--home", "a b"]).endswith("--generator m --home 'a b'")
     fim = StoredChoices(
         samples="demo",
         limit=2,
@@ -140,7 +140,7 @@ def test_what_is_said_only_where_it_matters() -> None:
         seed=1,
         sampling=json.dumps(GREEDY | {"fim": True}),
     )
-    assert command(fim).endswith("--limit 2 --n 2 --seed 1 --temperature 0.0 --top-p 1.0 --fim")
+    assert repeat_command(fim).endswith("--limit 2 --n 2 --seed 1 --temperature 0.0 --top-p 1.0 --fim")
     file = ImportedFile(format="infercom", source="p.jsonl", labels=("generator",))
     expected = "ctxbench results import --format infercom --samples demo --generator m p.jsonl"
-    assert command(run, file) == expected
+    assert repeat_command(run, file) == expected

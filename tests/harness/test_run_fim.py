@@ -16,8 +16,8 @@ from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import RunOptions
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.run.runner import RunOptions
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
 from tests.harness.test_runner import Bench
 from tests.helpers.cli import Result, assert_fault, run_cli

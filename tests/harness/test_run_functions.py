@@ -16,16 +16,16 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
-from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.runner import NO_SANDBOX, SEVERAL, RunOptions, fault_of, run
+from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.run.runner import NO_SANDBOX, SEVERAL, RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set

@@ -16,13 +16,13 @@ from sqlalchemy import text as sql
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import NO_SANDBOX, RunOptions, run
+from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.runner import NO_SANDBOX, RunOptions, run
 from ctxbench.harness.store import open_store
-from ctxbench.harness.tools import open_tools
 from ctxbench.strategies.api import Execute, Execution, Prompt
 from tests.helpers import sandboxes
 from tests.helpers.functions import FakeJudge, make_function_set
@@ -31,7 +31,7 @@ from tests.helpers.sets import make_set
 
 STRATEGY = """\
 from ctxbench.strategies import Prompt, strategy
-from ctxbench.strategies.infile_text import infile_block
+from ctxbench.strategies.layout import infile_block
 
 
 @strategy("runs")

@@ -22,15 +22,15 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Query
-from ctxbench.harness.attempt import GIVE_UP_AFTER, RunSummary
 from ctxbench.harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from ctxbench.harness.generators.base import Generator, Request, Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.inflight import GIVE_UP
 from ctxbench.harness.results import Load, RunTable, Status
-from ctxbench.harness.runner import RunOptions, fault_of, kept_from_strategies, run
+from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
+from ctxbench.harness.run.inflight import GIVE_UP
+from ctxbench.harness.run.runner import RunOptions, fault_of, kept_from_strategies, run
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from ctxbench.strategies.api import Execute, Generate, Prompt
 from tests.helpers.sets import make_set

@@ -14,11 +14,11 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.types import Place
-from ctxbench.harness.batcher import Batcher
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.store.records import StoredGeneration
-from ctxbench.harness.summaries import Spent, Summaries
+from ctxbench.harness.run.batching import Batcher
+from ctxbench.harness.run.machinery import Spent, Summaries
+from ctxbench.harness.store.write import StoredGeneration
 
 
 class Memory:
@@ -92,12 +92,6 @@ def test_what_it_cost_is_counted_apart() -> None:
 def test_where_the_model_says_nothing_the_plain_summary_stands() -> None:
     with batching(Scripted(answer)) as batcher:
         assert Summaries(batcher)(PYTHON, [SHIP, PAY]) == ["ship", "pays the bill"]
-
-
-def test_the_figures_template() -> None:
-    with batching(Scripted(lambda request: request.prompt.text[-10:])) as batcher:
-        [made] = Summaries(batcher, template="figure6")(PYTHON, [PAY])
-    assert made == "docstring:"
 
 
 def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.tools import OUTPUT, SECONDS, open_tools
+from ctxbench.harness.run.programs import OUTPUT, SECONDS, open_tools
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Command, Ended, Job, Outcome

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ctxbench.harness.underway import UnderWay
+from ctxbench.harness.run.portions import UnderWay
 
 
 def test_all_comes_back_once_in_the_order_in_which_it_was_begun() -> None:

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench import snapshot
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
@@ -106,7 +106,7 @@ class FakeJudge:
     def open(
         self, home: Home, sample_set: SampleSet, sandbox: str | None, width: int
     ) -> Iterator[tuple[str, FakeJudge]]:
-        """Open as `harness.execution.open_judge` does."""
+        """Open as `harness.run.judging.open_judge` does."""
         self.ended.clear()
         try:
             yield sandbox or "docker", self

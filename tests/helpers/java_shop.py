@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.testing.java_text import shifted
+from ctxbench.bench.testing.java.text import shifted
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 PATH = "src/main/java/shop/Prices.java"

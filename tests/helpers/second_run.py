@@ -17,17 +17,17 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.machinery import OpenCells
 from ctxbench.harness.papers.presets import presets, with_encoder
-from ctxbench.harness.runner import NO_SANDBOX, RunOptions, fault_of, run
+from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.run.machinery import OpenCells
+from ctxbench.harness.run.runner import NO_SANDBOX, RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import registry, resolve
 from ctxbench.strategies.api import Execute, Execution, Prompt
-from ctxbench.strategies.controls import NAMES as CONTROLS
+from ctxbench.strategies.registration import CONTROLS
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 

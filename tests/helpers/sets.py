@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench import snapshot
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample

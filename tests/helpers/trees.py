@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
-from ctxbench.bench import snapshot
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories import snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 
 
 def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:

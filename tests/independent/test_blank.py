@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.types import Reference
-from ctxbench.harness.asking import AnsweredSample, Completion
-from ctxbench.harness.batcher import Answer
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Status
-from ctxbench.harness.scoring import SampleScorer
+from ctxbench.harness.run.batching import Answer
+from ctxbench.harness.run.sample import AnsweredSample, Completion
+from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.strategies.api import Prompt
 from tests.helpers.samples import make_sample
 

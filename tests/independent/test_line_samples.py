@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest import load
 from ctxbench.bench.projbench.build import build
+from ctxbench.bench.repositories.manifest import load
 from tests.helpers.trees import write_tree
 from tests.independent.line_samples import Tree, check, check_set
 

@@ -10,7 +10,7 @@ import pytest
 from ctxbench.bench.home import Home
 from ctxbench.dashboard.views.leaderboard import heading, lines
 from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.cli.board import read_tables
+from ctxbench.harness.cli.leaderboard import read_tables
 from ctxbench.harness.leaderboard import board as make_board
 from tests.independent.drawing import Made
 from tests.independent.test_recomputed import board

@@ -1,4 +1,4 @@
-"""`sandbox.folders` and `sandbox.owners`: whole or not at all, and whose."""
+"""`sandbox.ownership`: whole or not at all, and whose."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.sandbox.folders import abandoned, once, scratch
-from ctxbench.sandbox.owners import alive, owner, started
+from ctxbench.sandbox.ownership import abandoned, alive, once, owner, scratch, started
 from tests.helpers.extras import missing
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from ctxbench.sandbox.folders import scratch
+from ctxbench.sandbox.ownership import scratch
 with scratch(Path(sys.argv[1])) as made:
     (made / "half").write_text("")
     print(made, flush=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.sandbox.conformance import basics
+from ctxbench.sandbox.conformance.jobs import BASIC, LIBRARY
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 from ctxbench.sandbox.pool import BoxPool, open_pool
 from ctxbench.sandbox.types import MIB, Call, Check, Command, Ended, Environment, Job, Limits, Outcome
@@ -52,7 +52,7 @@ def surrogate(arguments):
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxPool]:
     library = tmp_path_factory.mktemp("library")
-    (library / "ctxbench_probe.py").write_text(basics.LIBRARY + _MORE)
+    (library / "ctxbench_probe.py").write_text(LIBRARY + _MORE)
     environment = Environment(
         name="bare",
         tree={**TREE, "words/.secret": NEEDLES["tree"].encode() * 1000},
@@ -86,7 +86,7 @@ def _shell(pool: BoxPool, script: str, seconds: float = 20.0) -> Outcome:
     ],
 )
 def test_the_guest_keeps_the_conformance_list_without_a_back_end(pool: BoxPool, name: str) -> None:
-    assert basics.CHECKS[name](pool) == ""
+    assert BASIC[name](pool) == ""
 
 
 def test_the_greeting_says_what_holds(pool: BoxPool) -> None:

@@ -92,12 +92,12 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def image(engine: Engine) -> str:
     """Give the engine what images are built on: the base of the usual one, whatever that is here."""
-    from ctxbench.sandbox.docker import bases
+    from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
 
-    base = os.environ.get("CTXBENCH_BASE_IMAGE", "") or bases.OFFICIAL
+    base = os.environ.get("CTXBENCH_BASE_IMAGE", "") or images.OFFICIAL
     with connected() as client:
-        found = bases.get(client, base, print)
+        found = images.base_id(client, base, print)
         names = list(client.api.inspect_image(found)["RepoTags"])
     pipe = f"docker save {names[0]} | docker -H {engine.address} load"
     subprocess.run(["sh", "-c", pipe], check=True, capture_output=True, timeout=300)

@@ -80,6 +80,6 @@ def run(pool: Pool, count: int) -> None:
 
 
 def _owner() -> str:
-    from ctxbench.sandbox.owners import owner
+    from ctxbench.sandbox.ownership import owner
 
     return owner()

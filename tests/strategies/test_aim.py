@@ -11,11 +11,10 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Kind, Place
 from ctxbench.strategies import BlockKind, Execution, Prompt, resolve
-from ctxbench.strategies.apis import HEADER
 from ctxbench.strategies.conformance import check
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.infercom import API_HEADER
+from ctxbench.strategies.layout import SIMILAR_HEADER, infile_prompt
 from ctxbench.strategies.registry import get
-from ctxbench.strategies.similar import HEADER as SIMILAR
 from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
 
 DRAFT, SUMMARY = "price_rules.apply_tax(cart.total, rate)\n", "Load the cart of a user"
@@ -35,7 +34,7 @@ APIS = """\
 """
 FOREIGN = '''\
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_block
+from ctxbench.strategies.layout import infile_block
 
 
 @strategy("foreign", kinds=(Kind.LINE, Kind.FUNCTION))
@@ -76,7 +75,7 @@ def test_over_repocoder_its_last_answer_is_the_draft_and_its_context_stays() -> 
     assert [role for role, _ in model.calls] == ["draft", "draft", "summary"]
     inner = resolve("lc.repocoder")(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted("cart.first()\n"))
     assert model.asked[1] == inner and f"total = {DRAFT}" in model.asked[2].text
-    assert inner.text.endswith(f"\n\n{CHECKOUT}") and inner.text.startswith(SIMILAR)
+    assert inner.text.endswith(f"\n\n{CHECKOUT}") and inner.text.startswith(SIMILAR_HEADER)
     assert prompt.text == inner.text.removesuffix(CHECKOUT) + APIS + CHECKOUT
     assert [b for b in prompt.blocks if b.kind is BlockKind.SIMILAR] == list(inner.blocks[1:-2])
 
@@ -100,13 +99,13 @@ def test_repocoder_s_context_is_packed_again_and_what_does_not_fit_passed_over()
     assert [b for b in prompt.blocks if b.kind is BlockKind.SIMILAR] == [best_last[0], best_last[2]]
     assert [d.places for d in prompt.dropped] == [best_last[1].places]
     none = resolve(aim.format(19))(*case(files, "main.py", CHECKOUT), Scripted(DRAFT))
-    assert none.text.startswith(HEADER) and len(none.dropped) == 3
+    assert none.text.startswith(API_HEADER) and len(none.dropped) == 3
 
 
 def test_an_empty_header_of_repocoder_stays() -> None:
     spec = "aim(lc.repocoder(iterations=1, empty_header=on), encoder=bm25, fsr=off)"
     prompt = resolve(spec)(*case({}, "main.py", CHECKOUT), Scripted(DRAFT))
-    assert prompt.text == f"{SIMILAR}\n{HEADER}\n{CHECKOUT}" and prompt.flags == ("no_candidates", "no_apis")
+    assert prompt.text == f"{SIMILAR_HEADER}\n{API_HEADER}\n{CHECKOUT}" and prompt.flags == ("no_candidates", "no_apis")
 
 
 def test_repofuse_s_context_is_cut_at_the_first_that_does_not_fit() -> None:
@@ -115,7 +114,7 @@ def test_repofuse_s_context_is_cut_at_the_first_that_does_not_fit() -> None:
     sizes = [count(b.text) for b in inner.blocks[:-1]]
     assert len(sizes) == 4
     prompt, _ = _aim(spec, more=f"k_uer=1, k_fsr=1, similar={sum(sizes[:3])}")
-    assert prompt.blocks[:3] == inner.blocks[:3] and prompt.blocks[3].text == HEADER
+    assert prompt.blocks[:3] == inner.blocks[:3] and prompt.blocks[3].text == API_HEADER
     prompt, _ = _aim(spec, more=f"k_uer=1, k_fsr=1, similar={sum(sizes[:2]) - 1}")
     assert prompt.text == APIS + CHECKOUT and len(prompt.dropped) == 3
 
@@ -154,7 +153,7 @@ def test_a_file_longer_than_half_is_rebuilt_at_half() -> None:
 def test_each_list_can_be_switched_off(more: str, paths: list[str], roles: list[str]) -> None:
     prompt, model = _aim("lc.infile", more=more)
     assert [b.places[0].path for b in prompt.blocks if b.kind is BlockKind.API] == paths
-    assert [role for role, _ in model.calls] == roles and prompt.text.startswith(HEADER)
+    assert [role for role, _ in model.calls] == roles and prompt.text.startswith(API_HEADER)
 
 
 def test_a_model_that_takes_no_instructions_is_asked_for_the_draft_alone() -> None:
@@ -253,7 +252,9 @@ def test_on_a_function_without_context_the_section_is_the_context() -> None:
 
 def test_on_a_function_that_the_prompt_ends_in_the_apis_stand_before_the_file() -> None:
     prompt, model = _function("lc.infile", BODY, SUMMARY)
-    assert prompt.text.startswith(f"{HEADER}# demo-main/shop/store.py\n") and prompt.text.endswith(f"\n\n\n\n{HEAD}")
+    assert prompt.text.startswith(f"{API_HEADER}# demo-main/shop/store.py\n") and prompt.text.endswith(
+        f"\n\n\n\n{HEAD}"
+    )
     assert f"code:\n{BODY.strip()}\nsummary:" in model.asked[1].text
 
 

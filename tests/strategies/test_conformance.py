@@ -14,7 +14,7 @@ from tests.helpers.extras import needed
 HEAD = """\
 import os, random, socket
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_prompt, infile_block
+from ctxbench.strategies.layout import infile_prompt, infile_block
 COUNT = [0]
 
 

@@ -9,10 +9,8 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Cursor, Place, Query
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.apis import HEADER, drafted_code, drafted_line
-from ctxbench.strategies.infile_text import infile_prompt
-from ctxbench.strategies.similar import HEADER as SIMILAR
-from ctxbench.strategies.similar import RULE
+from ctxbench.strategies.infercom import API_HEADER, drafted_code, drafted_line
+from ctxbench.strategies.layout import RULE, SIMILAR_HEADER, infile_prompt
 from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
 
 DRAFT = "price_rules.apply_tax(cart.total, rate)\n"
@@ -93,7 +91,7 @@ def test_the_draft_is_asked_for_with_the_first_prompt_of_repocoder() -> None:
 def test_the_variants(switches: dict[str, Any], apis: list[str], asked: list[str]) -> None:
     prompt, model = _prompt(k_uer=1, k_fsr=1, **switches)
     assert _apis(prompt) == apis and [role for role, _ in model.calls] == asked
-    assert prompt.text.count(HEADER) == 1
+    assert prompt.text.count(API_HEADER) == 1
     before = prompt.text.removesuffix(CHECKOUT)
     assert len(before) - len(before.rstrip("\n")) == (4 if apis else 2)
 
@@ -126,7 +124,7 @@ def test_the_last_apis_go_first_where_they_do_not_fit() -> None:
         assert [b.text for b in prompt.blocks if b.kind is BlockKind.API] == [b.text for b in apis[:kept]]
         gone = [d for d in prompt.dropped if d.kind is BlockKind.API]
         assert [d.places for d in gone] == [b.places for b in apis[kept:][::-1]]
-        assert SIMILAR not in prompt.text  # what is left is below the header's 20 tokens
+        assert SIMILAR_HEADER not in prompt.text  # what is left is below the header's 20 tokens
 
 
 def test_a_model_that_takes_no_instructions_is_asked_for_no_summary() -> None:
@@ -155,16 +153,16 @@ def test_an_empty_summary_gives_an_empty_list() -> None:
 def test_a_repository_of_one_file_gives_the_file_under_headers() -> None:
     query, repo = case({}, "shop/checkout.py", CHECKOUT)
     prompt = resolve("lc.infercom(encoder=bm25)")(query, repo, Scripted(DRAFT, SUMMARY))
-    assert prompt.text == f"{SIMILAR}\n{HEADER}\n{CHECKOUT}"
+    assert prompt.text == f"{SIMILAR_HEADER}\n{API_HEADER}\n{CHECKOUT}"
     assert prompt.flags == ("no_apis", "no_candidates")
     bare = resolve("lc.infercom(encoder=bm25, empty_header=off)")(query, repo, Scripted(DRAFT, SUMMARY))
-    assert bare.text == f"{HEADER}\n{CHECKOUT}"
+    assert bare.text == f"{API_HEADER}\n{CHECKOUT}"
 
 
 def test_nothing_to_look_up_finds_nothing() -> None:
     query, repo = case(SHOP, "shop/checkout.py", "")
     prompt = resolve("lc.infercom(encoder=bm25)")(query, repo, Scripted(""))
-    assert _apis(prompt) == [] and prompt.text == f"{SIMILAR}\n{HEADER}\n"
+    assert _apis(prompt) == [] and prompt.text == f"{SIMILAR_HEADER}\n{API_HEADER}\n"
     assert prompt.flags == ("empty_current_file", "no_api_query", "no_candidates", "empty_draft")
 
 

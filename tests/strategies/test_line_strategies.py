@@ -9,8 +9,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.infile_text import build_infile, infile_prompt
-from ctxbench.strategies.similar import HEADER, RULE
+from ctxbench.strategies.layout import RULE, SIMILAR_HEADER, build_infile, infile_prompt
 from ctxbench.strategies.tiny import TARGET, bare_case, query_for, view_for
 from tests.helpers.samples import make_query
 
@@ -98,7 +97,7 @@ def test_repocoder_shows_what_follows_then_what_is_like_the_draft() -> None:
     # Alike are lines 0 to 10 or 0 to 20 of a.py; shown is the window one stride further.
     assert _starts(model.asked[0])[0][0] == "a.py" and _starts(model.asked[0])[0][2] in (20, 30)
     assert [path for path, _, _ in _starts(prompt)] == ["b.py"]
-    assert prompt.text.startswith(HEADER) and prompt.text.endswith("\n\n" + MAIN.prefix)
+    assert prompt.text.startswith(SIMILAR_HEADER) and prompt.text.endswith("\n\n" + MAIN.prefix)
     assert len(prompt.dropped) > 0 and {d.reason for d in prompt.dropped} == {"limit"}
 
 
@@ -135,7 +134,7 @@ def test_a_repository_of_one_file_gives_the_file_alone() -> None:
     prompt = resolve("lc.repocoder")(MAIN, _view(files=files), _Model("x"))
     assert prompt.text == MAIN.prefix and prompt.flags == ("no_candidates",)
     prompt = resolve("lc.repocoder(empty_header=on)")(MAIN, _view(files=files), _Model("x"))
-    assert prompt.text == HEADER + "\n" + MAIN.prefix
+    assert prompt.text == SIMILAR_HEADER + "\n" + MAIN.prefix
 
 
 def test_a_cursor_on_the_first_line_retrieves_nothing() -> None:

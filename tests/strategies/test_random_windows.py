@@ -4,7 +4,7 @@ import dataclasses
 
 from ctxbench.bench.windows import spans
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.similar import HEADER
+from ctxbench.strategies.layout import SIMILAR_HEADER
 from tests.strategies.projects import Scripted, case
 
 FILES = {f"{name}.py": "".join(f"{name}_{i} = {i}\n" for i in range(100)) for name in "abcdef"}
@@ -30,7 +30,7 @@ def test_windows_of_other_files_are_shown_in_repocoder_s_layout() -> None:
     places = _places(prompt)
     assert len(places) == len(set(places)) == 10 and "main.py" not in {path for path, _, _ in places}
     assert {(start, end) for _, start, end in places} <= set(spans(100, 20, 10))
-    assert prompt.text.startswith(HEADER) and prompt.text.endswith(f"\n\n{QUERY.prefix}")
+    assert prompt.text.startswith(SIMILAR_HEADER) and prompt.text.endswith(f"\n\n{QUERY.prefix}")
 
 
 def test_blocks_and_windows_can_be_set() -> None:

@@ -4,8 +4,8 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.types import Cursor, Place
 from ctxbench.bench.windows import WindowHit
 from ctxbench.strategies.api import BlockKind, Context, Snippet
-from ctxbench.strategies.similar import (
-    HEADER,
+from ctxbench.strategies.layout import (
+    SIMILAR_HEADER,
     Fragment,
     as_found,
     draft_query,
@@ -85,7 +85,7 @@ def test_packing_takes_what_fits_best_last_and_records_the_rest() -> None:
 def test_the_header_needs_a_block_unless_asked_for() -> None:
     assert similar_prompt(QUERY, []).text == QUERY.prefix
     assert similar_prompt(QUERY, []).flags == ("no_candidates",)
-    assert similar_prompt(QUERY, [], empty_header=True).text == HEADER + "\n" + QUERY.prefix
+    assert similar_prompt(QUERY, [], empty_header=True).text == SIMILAR_HEADER + "\n" + QUERY.prefix
 
 
 def test_the_first_query_is_the_twenty_lines_before_the_cursor_line() -> None:
@@ -152,5 +152,7 @@ def test_a_returned_context_is_packed_in_the_same_layout() -> None:
         "# x = 1",
         "# x = 2",
     ]
-    assert prompt.blocks[-2].text == "\n" and prompt.text.startswith(HEADER) and prompt.text.endswith(QUERY.prefix)
+    assert (
+        prompt.blocks[-2].text == "\n" and prompt.text.startswith(SIMILAR_HEADER) and prompt.text.endswith(QUERY.prefix)
+    )
     assert render(QUERY, Context(())).text == QUERY.prefix

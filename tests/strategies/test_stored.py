@@ -14,7 +14,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repository import View
 from ctxbench.bench.types import Cursor, Query, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.layout import infile_prompt
 from tests.helpers.samples import make_query
 
 PREFIX = "from shop.tax import add\n\n\ndef pay(cart, rate):\n    total = "

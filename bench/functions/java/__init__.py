@@ -7,19 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, usable
-from ctxbench.bench.functions.java import static
+from ctxbench.bench.functions.candidates import ListedFunction, candidate, searched, uses_of
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.mutants import mutants
-from ctxbench.bench.functions.mining import Project, Report, Search, Spot, Survey
-from ctxbench.bench.functions.static import ListedFunction, candidate, searched, uses_of
-from ctxbench.bench.functions.types import Candidate
-from ctxbench.bench.testing import java_errors, suites
-from ctxbench.bench.testing import tree as trees
-from ctxbench.bench.testing.java import JavaSuite, layout
-from ctxbench.bench.testing.java_build import cure_of
-from ctxbench.bench.testing.java_text import shifted
+from ctxbench.bench.functions.java.static import read_functions
+from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.functions.types import Candidate, Search, Spot, Survey, TestRun
+from ctxbench.bench.testing import suites
+from ctxbench.bench.testing.java import JavaSuite
+from ctxbench.bench.testing.java import errors as java_errors
+from ctxbench.bench.testing.java.build import cure_of
+from ctxbench.bench.testing.java.layout import layout
+from ctxbench.bench.testing.java.text import shifted
+from ctxbench.bench.testing.suites import read_tree
 from ctxbench.bench.testing.types import Suite
 from ctxbench.sandbox.types import Sandbox
 
@@ -31,7 +33,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     suite = project.manifest.tests
     if suite is None:
         raise InputFault("its manifest has no [tests]", where=project.manifest.name, cure="add a [tests] table")
-    tree = trees.read(project.root)
+    tree = read_tree(project.root)
     layout(suite, tree, project.manifest.source_dir)
     report(f"{project.manifest.name}: {len(tree)} files")
     return suites.entry(suite, (), "", project.root)
@@ -48,7 +50,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     suite = _junit(project, suite)
     for line in _left_out(suite):
         report(f"{name}: {line}")
-    read = static.read(project, suite.layout.main)
+    read = read_functions(project, suite.layout.main)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
@@ -58,7 +60,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, with probes, for methods that are chosen by others; what `find` cannot use has none."""
     suite = _junit(project, suite)
-    read = static.read(project, suite.layout.main)
+    read = read_functions(project, suite.layout.main)
     ran = cover(project, suite, read.functions, sandbox, report)
     numbers = {(function.path, function.definition.name): spots for function, spots in _numbers(read.functions)}
 

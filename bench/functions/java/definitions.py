@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java_text import ANNOTATIONS, MethodParts, declared
+from ctxbench.bench.testing.java.text import ANNOTATIONS, MethodParts, declared
 from ctxbench.bench.types import Cursor
 
 TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from ctxbench.bench.functions.mutation import in_turns
+from ctxbench.bench.functions.choose import in_turns
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java_text import zero
+from ctxbench.bench.testing.java.text import zero
 
 _HEAD, _TAIL = "class X {\n", "\n}\n"
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

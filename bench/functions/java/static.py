@@ -1,24 +1,190 @@
-"""What a Java repository's text says of its methods, before anything is run. Pure."""
+"""The methods of a Java repository as far as its text tells: which can be asked for, and what each needs. Pure.
+
+The levels are CoderEval's, see `bench.functions.python.static`; for Java: ``self_contained`` is the language
+with ``java.lang``, ``slib_runnable`` the JDK, ``plib_runnable`` packages of others, ``class_runnable`` members
+of its class (``this`` and ``super`` too), ``file_runnable`` other types of its file, ``project_runnable`` types
+of other files, inherited members included. The highest holds; only the body counts.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from ctxbench.bench.functions.hidden import test_places
+from ctxbench.bench.functions.candidates import ListedFunction, Static, test_places, unique
 from ctxbench.bench.functions.java.definitions import Definition, Definitions, definitions
-from ctxbench.bench.functions.java.levels import FileNames
 from ctxbench.bench.functions.mining import Project
-from ctxbench.bench.functions.static import ListedFunction, Static, unique
-from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.facts import METHOD, JavaFile, JavaImport
+from ctxbench.bench.languages.java.reader import JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
+from ctxbench.bench.types import Use
+
+_ORDER = tuple(Level)
+_JDK = ("java.", "javax.", "jdk.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.")
+_ROOTS = frozenset({"java", "javax", "jdk"})
+_WORDS = """
+    Appendable AssertionError Boolean Byte CharSequence Character Class ClassLoader Cloneable Comparable
+    Deprecated Double Enum Error Exception Float FunctionalInterface IllegalArgumentException
+    IllegalStateException IndexOutOfBoundsException Integer Iterable Long Math NullPointerException
+    Number NumberFormatException Object Override Process Runnable Runtime RuntimeException Short
+    StrictMath String StringBuffer StringBuilder SuppressWarnings System Thread ThreadLocal Throwable
+    UnsupportedOperationException Void AutoCloseable ArithmeticException ArrayIndexOutOfBoundsException
+    ArrayStoreException ClassCastException ClassNotFoundException CloneNotSupportedException
+    IllegalAccessException InstantiationException InterruptedException NegativeArraySizeException
+    NoSuchFieldException NoSuchMethodException OutOfMemoryError Package Readable
+    ReflectiveOperationException SecurityException StackOverflowError StackTraceElement
+    StringIndexOutOfBoundsException
+"""
+_LANG = frozenset(_WORDS.split())
+"""Types of `java.lang` that code names often: they hide behind no import."""
 
 
-def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:
+class FileNames:
+    """The names of one file, for asking what its methods need."""
+
+    def __init__(self, source: Source, internal: Iterable[InternalLoad], types: ProjectTypes) -> None:
+        """Read a file.
+
+        Args:
+            source: the file.
+            internal: its loads of names that its imports bring from other files of the project.
+            types: the project's types.
+        """
+        self._source, self._types = source, types
+        self._reader = JavaReader(source)
+        self._internal = {(load.line, load.column): load for load in internal}
+        self._parents = self._superclasses()
+
+    def needs(self, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Return the level of a method and the names of the project that its body needs."""
+        level = self._own_object(method)
+        uses: list[Use] = []
+        for load in self._loads(method):
+            row, byte = load.node.start_point
+            internal = self._internal.get((row, self._source.column(row, byte)))
+            needed, more = (Level.PROJECT, internal.uses) if internal is not None else self._level(load, method)
+            level = max(level, needed, key=_ORDER.index)
+            uses += more
+        return level, tuple(dict.fromkeys(uses))
+
+    def _loads(self, method: Definition) -> Iterator[JavaRawLoad]:
+        start, end = method.body
+        for load in self._reader.loads:
+            if start <= load.node.start_byte < end:
+                yield load
+
+    def _own_object(self, method: Definition) -> Level:
+        """Return the level of ``this`` and ``super`` in a body, which are no names."""
+        start, end = method.body
+        stack = [self._source.root.descendant_for_byte_range(start, end - 1)]
+        while stack:
+            node = stack.pop()
+            if node is None:
+                continue
+            if node.type in ("this", "super"):
+                return Level.CLASS
+            # Inside an anonymous class they are another object.
+            stack.extend(child for child in node.children if child.type != "class_body")
+        return Level.SELF_CONTAINED
+
+    def _level(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        depth = _binder_depth(load)
+        if depth is not None:
+            own = len(method.owners)
+            return (Level.SELF_CONTAINED if depth > own else Level.CLASS if depth == own else Level.FILE), ()
+        for item in self._reader.imports:
+            if not item.wildcard and item.name.rpartition(".")[2] == load.name and item.static == (load.role == METHOD):
+                # What comes from other files of the project is known: this is the file's own.
+                return (Level.FILE if self._types.path(item) else _origin(item)), ()
+        if load.role == METHOD:
+            return self._inherited(load, method)
+        return self._unbound(load, method)
+
+    def _unbound(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Judge a type, or a value that may be one, that no declaration and no plain import of the file names."""
+        neighbour = self._types.in_package(self._reader.package, load.name)
+        if neighbour is not None:
+            return Level.PROJECT, self._spelled(load, neighbour.owner)
+        if load.name in _ROOTS and load.chain:
+            return Level.SLIB, ()
+        statics = [item for item in self._reader.imports if item.static and item.name.rpartition(".")[2] == load.name]
+        if statics:
+            return _origin(statics[0]), ()
+        if not load.name[:1].isupper():
+            return self._inherited(load, method)
+        wild = [item for item in self._reader.imports if item.wildcard and not item.static]
+        if not wild or load.name in _LANG:
+            return Level.SELF_CONTAINED, ()
+        return max((_origin(item) for item in wild), key=_ORDER.index), ()
+
+    def _inherited(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Judge a member that the file does not declare: it comes from a superclass, or from `Object`."""
+        parent = self._parents.get(method.owners[-1] if method.owners else "")
+        if parent is None:
+            wild = [item for item in self._reader.imports if item.static and item.wildcard]
+            return max((_origin(item) for item in wild), key=_ORDER.index, default=Level.CLASS), ()
+        ancestor = self._resolve(parent)
+        if ancestor is None:
+            return Level.CLASS, ()
+        return Level.PROJECT, (Use(name=load.name, module=ancestor, kind=_kind(load)),)
+
+    def _resolve(self, name: str) -> str | None:
+        """Return the qualified name of a type of the project that the file calls `name`."""
+        for item in self._reader.imports:
+            if item.name.rpartition(".")[2] == name and self._types.type(item.name) is not None:
+                return item.name
+        neighbour = self._types.in_package(self._reader.package, name)
+        return neighbour.owner if neighbour is not None else None
+
+    def _spelled(self, load: JavaRawLoad, owner: str) -> tuple[Use, ...]:
+        uses = [Use(name=load.name, module=owner, kind="class")]
+        member = self._types.member(owner, load.chain[0]) if load.chain else None
+        if member is not None:
+            uses.append(Use(name=f"{load.name}.{load.chain[0]}", module=member.owner, kind=member.kind))
+        return tuple(uses)
+
+    def _superclasses(self) -> dict[str, str]:
+        """Return the bare name of each class -> that of the class it extends."""
+        superclasses: dict[str, str] = {}
+        stack = [self._source.root]
+        while stack:
+            node = stack.pop()
+            parent = node.child_by_field_name("superclass") if node.type == "class_declaration" else None
+            name = node.child_by_field_name("name")
+            if parent is not None and name is not None and parent.named_children:
+                written = self._source.text(parent.named_children[0])
+                superclasses[self._source.text(name)] = written.partition("<")[0].strip()
+            stack.extend(node.named_children)
+        return superclasses
+
+
+def _kind(load: JavaRawLoad) -> str:
+    return "function" if load.role == METHOD else "variable"
+
+
+def _origin(item: JavaImport) -> Level:
+    return Level.SLIB if f"{item.name}.".startswith(_JDK) else Level.PLIB
+
+
+def _binder_depth(load: JavaRawLoad) -> int | None:
+    """Return how many scopes are around the one that declares a name; None if the file does not."""
+    scope: JavaScope | None = load.scope
+    while scope is not None:
+        if JavaScope(None, scope.values, scope.methods, scope.types).declares(load.name, load.role):
+            depth = 0
+            while scope.parent is not None:
+                scope, depth = scope.parent, depth + 1
+            return depth
+        scope = scope.parent
+    return None
+
+
+def read_functions(project: Project, main: tuple[str, ...]) -> Static[Definition]:
     """Find the documented methods of a repository's main source folders that could be asked for."""
     texts = project.snapshot.texts
     suite = project.manifest.tests
@@ -26,7 +192,7 @@ def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:
     left_out: Counter[str] = Counter()
     read_files: dict[str, tuple[Source, Definitions]] = {}
     for path, text in texts.items():
-        reason = _reason(path, text, project, hidden, main)
+        reason = _left_out(path, text, project, hidden, main)
         if reason:
             left_out[reason] += 1
             continue
@@ -47,7 +213,7 @@ def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:
     return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
 
 
-def _reason(path: str, text: str, project: Project, hidden: tuple[str, ...], main: tuple[str, ...]) -> str:
+def _left_out(path: str, text: str, project: Project, hidden: tuple[str, ...], main: tuple[str, ...]) -> str:
     if is_hidden(path, hidden):
         return "test"
     if not any(path.startswith(f"{folder}/") for folder in main):

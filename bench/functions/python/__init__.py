@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, usable
-from ctxbench.bench.functions.mining import Project, Report, Search, Survey
-from ctxbench.bench.functions.python import static
-from ctxbench.bench.functions.python.clocks import clock_tests
-from ctxbench.bench.functions.python.cover import cover
+from ctxbench.bench.files import read_text, sha256, write_atomic
+from ctxbench.bench.functions.candidates import ListedFunction, candidate, searched
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
+from ctxbench.bench.functions.mining import Lock, Project, Report
+from ctxbench.bench.functions.python.covering import clock_tests, cover
 from ctxbench.bench.functions.python.definitions import Definition
-from ctxbench.bench.functions.python.locking import locked
 from ctxbench.bench.functions.python.mutants import mutants
-from ctxbench.bench.functions.static import ListedFunction, candidate, searched
-from ctxbench.bench.functions.types import Candidate
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.functions.python.static import hidden_of, read_functions, uses_at
+from ctxbench.bench.functions.types import Candidate, Search, Survey, TestRun
+from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import is_hidden
-from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.testing import python as pytest_suite
 from ctxbench.bench.testing import suites
-from ctxbench.bench.testing.coverage import Covered
 from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.splice import lift
+from ctxbench.bench.testing.python.reports import Covered
+from ctxbench.bench.testing.python.text import lift
 from ctxbench.bench.testing.types import Suite
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
@@ -54,7 +57,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
     """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
     suite = _pytest(project, suite)
-    read = static.read(project)
+    read = read_functions(project)
     name, documented = project.manifest.name, read.counts["documented"]
     report(f"{name}: {documented} documented functions, {len(read.functions)} of them usable")
     covered = cover(project, suite, _suite(project), sandbox, report)
@@ -72,14 +75,14 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, under coverage, for functions that are chosen by others."""
-    hidden = static.hidden_of(project)
+    hidden = hidden_of(project)
     suite = _pytest(project, suite)
     covered = cover(project, suite, _suite(project), sandbox, report)
     return Survey(
         hidden=hidden,
         runs=_runs(covered, hidden, suite),
         covering=lambda spot: _covering(covered, spot.path, range(spot.cursor.line, spot.end)),
-        uses=static.uses_of(project),
+        uses=uses_at(project),
         counts=_outcomes(covered),
     )
 
@@ -155,3 +158,24 @@ def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozense
                 lines.setdefault(covered.tests[position].id, set()).add(line)
     # A test in the file itself would be changed with it.
     return {test: frozenset(ran) for test, ran in lines.items() if test.partition("::")[0] != path}
+
+
+def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
+    """Return ``name==version`` for each requirement and what it requires.
+
+    Args:
+        requirements: pip requirement strings.
+        distribution: the project under test as ``name==version``, itself left out; empty for none.
+        home: keeps the answer under ``cache/locks/``.
+        lock: resolves what is not kept; may use the network.
+    """
+    python = ".".join(platform.python_version_tuple()[:2])
+    key = sha256(json.dumps([sorted(requirements), distribution, python]))
+    place = home.cache / "locks" / f"{key[:32]}.json"
+    with contextlib.suppress(InputFault, ValueError):
+        stored = json.loads(read_text(place))
+        if isinstance(stored, list) and all(isinstance(requirement, str) for requirement in stored):
+            return tuple(stored)
+    pinned = tuple(sorted(lock(requirements, distribution)))
+    write_atomic(place, json.dumps(pinned, indent=1) + "\n")
+    return pinned

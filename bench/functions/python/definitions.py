@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ctxbench.bench import asts
 from ctxbench.bench.types import Cursor
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -57,11 +56,6 @@ class Definitions:
     """Code of every body in the file, those of inner and undocumented functions too -> how often."""
 
 
-def parse(text: str) -> ast.Module | None:
-    """Return the syntax tree of a file, None if this Python cannot read it."""
-    return asts.parse(text)
-
-
 def definitions(text: str, tree: ast.Module) -> Definitions:
     """Return the documented functions of a file, in the order of their lines."""
     lines = text.split("\n")
@@ -88,7 +82,7 @@ def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
 
     Args:
         text: the file.
-        tree: its `parse`.
+        tree: its syntax tree.
         line: from 0.
     """
     for node, owners in _functions(tree, ()):

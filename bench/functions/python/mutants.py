@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterator
 
 from ctxbench.bench import asts
-from ctxbench.bench.functions.mutation import in_turns
+from ctxbench.bench.functions.choose import in_turns
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Change = Callable[[ast.AST], ast.AST | None]

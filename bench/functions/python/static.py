@@ -1,25 +1,109 @@
-"""What a Python repository's text says of its functions, before anything is run. Pure."""
+"""The functions of a Python repository as far as its text tells: which can be asked for, and what each needs. Pure.
+
+The levels are CoderEval's (Yu et al., "CoderEval: A Benchmark of Pragmatic Code Generation with
+Generative Pre-trained Models", ICSE 2024, section 3): a function is ``self_contained`` if it needs
+built-ins only, ``slib_runnable`` if also the standard library, ``plib_runnable`` if also packages of
+others, ``class_runnable`` if also other members of its class, ``file_runnable`` if also other names of
+its file, ``project_runnable`` if also other files of its project. The highest holds.
+
+Only the body counts: signature, decorators and docstring are given. A function's own name is no need.
+"""
 
 from __future__ import annotations
 
+import builtins
 import functools
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ctxbench.bench.functions.hidden import test_places
-from ctxbench.bench.functions.mining import Project, Spot
-from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions, parse
-from ctxbench.bench.functions.python.levels import FileNames
-from ctxbench.bench.functions.static import ListedFunction, Static, unique
-from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.asts import parse
+from ctxbench.bench.functions.candidates import ListedFunction, Static, test_places, unique
+from ctxbench.bench.functions.mining import Project
+from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions
+from ctxbench.bench.functions.types import Level, Spot
+from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
+from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
-from ctxbench.bench.testing.tree import ADDED
+from ctxbench.bench.testing.suites import ADDED
 from ctxbench.bench.types import Use
 
+_ORDER = tuple(Level)
+_BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
+_STANDARD = sys.stdlib_module_names
 
-def read(project: Project) -> Static[Definition]:
+
+class FileNames:
+    """The names of one file, for asking what its functions need."""
+
+    def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
+        """Read a file.
+
+        Args:
+            path: where it lies.
+            text: the whole file.
+            internal: its loads of names of other files of the project.
+            index: the project's modules.
+        """
+        self._path, self._index = path, index
+        self._reader = Reader(Source(text, PYTHON))
+        self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
+
+    def needs(self, function: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Return the level of a function and the names of the project that its body needs."""
+        level = Level.SELF_CONTAINED
+        uses: list[Use] = []
+        for load in self._loads(function):
+            row, byte = load.node.start_point
+            internal = self._internal.get((row, self._reader.source.column(row, byte)))
+            if internal is not None:
+                uses += internal.uses
+                needed = Level.PROJECT
+            else:
+                needed = self._level(load, function)
+            level = max(level, needed, key=_ORDER.index)
+        return level, tuple(dict.fromkeys(uses))
+
+    def _loads(self, function: Definition) -> Iterator[RawLoad]:
+        for load in self._reader.loads:
+            if function.first <= tuple(load.node.start_point) < (function.end, 0):
+                yield load
+
+    def _level(self, load: RawLoad, function: Definition) -> Level:
+        if load.name == function.parameter:
+            return Level.CLASS
+        binder = load.scope.binder(load.name)
+        if binder is None:
+            return self._unbound(load.name, function)
+        if load.name in binder.imports:
+            imports = load.scope.find(load.name, load.node.start_byte) or ()
+            if imports:
+                return max((self._origin(self._reader.imports[index]) for index in imports), key=_ORDER.index)
+        if binder.kind != MODULE:
+            return Level.SELF_CONTAINED
+        if load.name in function.owners:
+            return Level.CLASS
+        return Level.SELF_CONTAINED if load.name == function.name else Level.FILE
+
+    def _unbound(self, name: str, function: Definition) -> Level:
+        if name in ("super", "__class__") and function.owners:
+            return Level.CLASS
+        if name in _BUILTINS or not self._reader.stars:
+            return Level.SELF_CONTAINED
+        return max((self._origin(star) for star in self._reader.stars), key=_ORDER.index)
+
+    def _origin(self, item: ImportedName | StarImport) -> Level:
+        """Return the level of a name by the module that it is imported from."""
+        if item.level or self._index.absolute(self._path, item.module) is not None:
+            return Level.PROJECT  # also where that file only passes on what is another package's
+        return Level.SLIB if item.module.partition(".")[0] in _STANDARD else Level.PLIB
+
+
+def read_functions(project: Project) -> Static[Definition]:
     """Find the documented functions of a repository's source files that could be asked for."""
     texts, hidden = project.snapshot.texts, hidden_of(project)
     left_out: Counter[str] = Counter()
@@ -42,7 +126,7 @@ def read(project: Project) -> Static[Definition]:
             left_out["bad_encoding"] += 1
         else:
             sources[path] = file_definitions
-    functions, drops = _functions(texts, sources, bodies)
+    functions, drops = _usable_functions(texts, sources, bodies)
     counts = {
         "files": len(texts),
         "source_files": len(sources),
@@ -60,7 +144,7 @@ def hidden_of(project: Project) -> tuple[str, ...]:
     return tuple(sorted({*places, ADDED})) if suite is not None and suite.added is not None else places
 
 
-def uses_of(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
+def uses_at(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
     """Return what gives the names of the project that a function's body needs; reads every file when first asked."""
     names = functools.cache(lambda: _names(project.snapshot.texts))
 
@@ -80,7 +164,7 @@ def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
     return functools.cache(lambda path: FileNames(path, texts[path], loads[path], index))
 
 
-def _functions(
+def _usable_functions(
     texts: Mapping[str, str], sources: Mapping[str, Definitions], bodies: Mapping[str, int]
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
     drops = sum((file_definitions.drops for file_definitions in sources.values()), Counter[str]())

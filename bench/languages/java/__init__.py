@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench.encodings import UTF8, Decoded, decoded
-from ctxbench.bench.files import explained
+from ctxbench.bench.files import UTF8, Decoded, decode, explained
 from ctxbench.bench.languages import register
 from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
     from ctxbench.bench.languages.java.facts import JavaFile
+    from ctxbench.bench.testing.suites import Testing
 
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -68,12 +68,12 @@ class Java(Language):
         """
         declared_in = functools.cache(declared_encoding)
 
-        def decode(raw: bytes, path: Path) -> Decoded:
-            as_utf8 = decoded(raw, UTF8)
+        def read(raw: bytes, path: Path) -> Decoded:
+            as_utf8 = decode(raw, UTF8)
             declared = "" if as_utf8.whole else declared_in(path.parent, root)
-            return decoded(raw, declared) if declared else as_utf8
+            return decode(raw, declared) if declared else as_utf8
 
-        return decode
+        return read
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
         """Say whether a file is a test program of CoderEval's harness.
@@ -106,6 +106,12 @@ class Java(Language):
         from ctxbench.bench.languages.java import apis
 
         return apis
+
+    def testing(self) -> Testing:
+        """Return what builds the suites of its repositories' tests."""
+        from ctxbench.bench.testing import java
+
+        return java
 
     def miner(self) -> Miner:
         """Return what finds functions that a repository's own tests cover."""

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench import encodings
-from ctxbench.bench.encodings import Decoded
+from ctxbench.bench.files import Decoded, decode
 from ctxbench.bench.languages import register
 from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
     from ctxbench.bench.languages.python.facts import PythonFile
+    from ctxbench.bench.testing.suites import Testing
 
 _RESERVED = (
     "False None True and as assert async await break class continue def del elif else except finally for from "
@@ -60,7 +60,7 @@ class Python(Language):
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
         """Return what reads files in the encoding that they declare (PEP 263)."""
-        return lambda raw, _: encodings.decoded(raw, declared_encoding(raw))
+        return lambda raw, _: decode(raw, declared_encoding(raw))
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
         """Say whether a file is a copy that CoderEval's harness keeps, solution included."""
@@ -90,6 +90,12 @@ class Python(Language):
         from ctxbench.bench.languages.python import apis
 
         return apis
+
+    def testing(self) -> Testing:
+        """Return what builds the suites of its repositories' tests."""
+        from ctxbench.bench.testing import python
+
+        return python
 
     def miner(self) -> Miner:
         """Return what finds functions that a repository's own tests cover."""

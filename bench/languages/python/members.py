@@ -1,4 +1,4 @@
-"""Names of a Python project that a piece of code reads; see `bench.languages.members`.
+"""Names of a Python project that a piece of code reads; see `bench.languages.base.ProjectNames`.
 
 Judged are names that imports of the code bring in from the project, with the attributes that follow a module
 or a class; classes and functions of the file itself; and attributes of ``self`` and ``cls``. Special names

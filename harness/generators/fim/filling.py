@@ -22,8 +22,7 @@ from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.harness.generators.fim.families import Template
 from ctxbench.harness.generators.fitting import Windowed, fit
-from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.icl.overflow import FAILED, TRIMMED
+from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Prompt
 
 MOST = 512
 """The most tokens, counted by ctxbench, that are shown after the cursor."""

@@ -14,7 +14,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex
 from ctxbench.harness.generators.incontext.signatures import call_forms
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.closing import TITLE
+from ctxbench.strategies.layout import TITLE
 
 
 class PromptRegion(IntEnum):

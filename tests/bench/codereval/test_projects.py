@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest as manifests
 from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
-from ctxbench.bench.sources.base import PypiSource
+from ctxbench.bench.repositories import manifest as manifests
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox import wheels
@@ -23,7 +23,7 @@ from ctxbench.sandbox.types import Sandbox
 from tests.bench.codereval.asked import Asked, tasks
 from tests.helpers.sandboxes import locked
 
-ROOT = Path(manifests.__file__).resolve().parent.parent
+ROOT = Path(manifests.__file__).resolve().parents[2]
 REPOS = ROOT / "bench" / "repos"
 OWN = REPOS / "codereval-tests"
 NAMES = sorted(path.stem for path in REPOS.glob("codereval-*.toml"))

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest as manifests
 from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import accounts, projects, rebuilding
 from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.importing import read_tasks
-from ctxbench.bench.functions.choose import MOST_TESTS, TestRun
+from ctxbench.bench.functions.choose import MOST_TESTS
+from ctxbench.bench.functions.types import TestRun
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.repositories import manifest as manifests
+from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox import wheels

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest
 from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.formats.importing import read_tasks
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import manifest
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox.types import Sandbox

@@ -12,14 +12,14 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.functions import load
 from ctxbench.bench.functions.build import build
-from ctxbench.bench.functions.mutation import MEASURING
+from ctxbench.bench.functions.certify import JOBS
+from ctxbench.bench.functions.choose import MEASURING
 from ctxbench.bench.functions.verify import Verification, verify
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.types import Kind
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
@@ -84,7 +84,7 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     # Four jobs for a function, two for faults, two more where its blank passes, which is tried without its value; one
     # is begun ahead.
     dropped = fewer.manifest["repositories"]["demo"]["drops"].get("blank_passed", 0)
-    assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped + load.JOBS
+    assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped + JOBS
     other = make(tmp_path / "other", per_repo=1, seed=3)
     assert other.manifest["seed"] == 3
 

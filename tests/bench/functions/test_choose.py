@@ -5,16 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.bench.functions.choose import (
-    MOST_TESTS,
-    MOST_TRIED,
-    SLOW,
-    TestRun,
-    choose,
-    others,
-    strongest,
-    usable,
-)
+from ctxbench.bench.functions.choose import MOST_TESTS, MOST_TRIED, SLOW, choose, others, strongest, usable
+from ctxbench.bench.functions.types import TestRun
 
 
 def run(breadth: int = 1) -> TestRun:

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ctxbench.bench.functions.choose import MOST_TESTS, TestRun, choose, steady
-from ctxbench.bench.functions.mutation import Draft, choose_by_faults
-from ctxbench.bench.functions.python.clocks import clock_lines, clock_tests
-from ctxbench.bench.functions.static import ListedFunction, candidate
-from ctxbench.bench.functions.types import Level
-from ctxbench.bench.testing.coverage import Covered, CoveredTest
+from ctxbench.bench.functions.candidates import ListedFunction, candidate
+from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose, choose_by_faults, steady
+from ctxbench.bench.functions.python.covering import clock_lines, clock_tests
+from ctxbench.bench.functions.types import Level, TestRun
+from ctxbench.bench.testing.python.reports import Covered, CoveredTest
 from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample
 

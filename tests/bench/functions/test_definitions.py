@@ -6,7 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.functions.python.definitions import Definitions, definition_at, definitions, parse
+from ctxbench.bench.asts import parse
+from ctxbench.bench.functions.python.definitions import Definitions, definition_at, definitions
 
 SHOP = dedent(
     '''

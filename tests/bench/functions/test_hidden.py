@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.functions.hidden import test_places as places
+from ctxbench.bench.functions.candidates import test_places as places
 
 
 @pytest.mark.parametrize(

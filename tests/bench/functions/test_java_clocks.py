@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.functions.java.clocks import clock_blocks
-from ctxbench.bench.functions.java.probes import probed
+from ctxbench.bench.functions.java.covering import clock_blocks, probed
 
 READS = {
     "nanoseconds": "long start = System.nanoTime();",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ctxbench.bench.functions.java.definitions import definitions
-from ctxbench.bench.functions.java.levels import FileNames
+from ctxbench.bench.functions.java.static import FileNames
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import JavaFile

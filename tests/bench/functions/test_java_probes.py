@@ -8,14 +8,15 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.java import lift
-from ctxbench.bench.functions.java.covering import Ran, cover, merged
-from ctxbench.bench.functions.java.probes import numbered, probed
+from ctxbench.bench.functions.java.covering import Ran, cover, merged, numbered, probed
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.manifest_types import RepoManifest, TestSuite
-from ctxbench.bench.snapshot import Snapshot
-from ctxbench.bench.testing.java import Build, JavaSuite, layout
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.testing.java import JavaSuite
+from ctxbench.bench.testing.java.build import Build
+from ctxbench.bench.testing.java.layout import layout
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Outcome

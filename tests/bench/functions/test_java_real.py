@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest
 from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.types import Verdict

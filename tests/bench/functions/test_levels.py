@@ -7,13 +7,13 @@ from textwrap import dedent, indent
 
 import pytest
 
-from ctxbench.bench.functions.mining import Project, Spot
-from ctxbench.bench.functions.python import static
-from ctxbench.bench.functions.types import Level
+from ctxbench.bench.functions.mining import Project
+from ctxbench.bench.functions.python.static import read_functions, uses_at
+from ctxbench.bench.functions.types import Level, Spot
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.manifest_types import RepoManifest, TestSuite
-from ctxbench.bench.sources.base import LocalSource
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
+from ctxbench.bench.repositories.sources import LocalSource
 from ctxbench.bench.types import Cursor, Use
 from tests.helpers.trees import make_snapshot
 
@@ -67,7 +67,7 @@ def project(tmp_path: Path, files: dict[str, str]) -> Project:
 def level_of(tmp_path: Path, body: str, *, method: bool = False) -> tuple[Level, tuple[Use, ...]]:
     function = f'def asked({"self, " * method}x, y=1):\n    """Do."""\n' + indent(dedent(body), "    ")
     text = HEAD + "\n\n" + (f"class Cart(Base):\n{indent(function, '    ')}" if method else function) + "\n"
-    found = static.read(project(tmp_path, {**FILES, "shop/pay.py": text}))
+    found = read_functions(project(tmp_path, {**FILES, "shop/pay.py": text}))
     (known,) = [each for each in found.functions if each.definition.name.endswith("asked")]
     return known.level, known.uses
 
@@ -129,13 +129,13 @@ def test_uses_are_the_projects_names_that_the_body_reads(tmp_path: Path) -> None
 
 def test_signature_and_decorators_are_given_and_need_nothing(tmp_path: Path) -> None:
     text = HEAD + '\n@load_all\ndef asked(x: Store = LIMIT) -> Store:\n    """Do."""\n    return x\n'
-    found = static.read(project(tmp_path, {**FILES, "shop/pay.py": text}))
+    found = read_functions(project(tmp_path, {**FILES, "shop/pay.py": text}))
     assert [(each.level, each.uses) for each in found.functions] == [(Level.SELF_CONTAINED, ())]
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     same = 'def {}(x):\n    """Do."""\n    return [x, x]\n'
-    found = static.read(
+    found = read_functions(
         project(
             tmp_path,
             {
@@ -162,7 +162,7 @@ def test_what_a_function_that_others_chose_needs(tmp_path: Path) -> None:
     text = HEAD + "\n\ndef bare(x):\n    return rules.round_up(load_all(x))\n"
     made = project(tmp_path, {**FILES, "shop/pay.py": text})
     start = made.snapshot.texts["shop/pay.py"].partition("def bare")[0].count("\n")
-    uses = static.uses_of(made)
+    uses = uses_at(made)
     spot = Spot(path="shop/pay.py", name="bare", start=start, cursor=Cursor(line=start + 1, column=0), end=start + 2)
     assert {use.name for use in uses(spot)} == {"rules", "rules.round_up", "load_all"}, "it has no docstring"
     nowhere = Spot(path="shop/pay.py", name="x", start=0, cursor=Cursor(line=1, column=0), end=2)

@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from ctxbench.bench.functions.mutation import Draft, measured
+from ctxbench.bench.functions.certificates import Mutants
+from ctxbench.bench.functions.choose import Draft, measured
 from ctxbench.bench.functions.python.mutants import mutants
-from ctxbench.bench.functions.types import Mutants
 from ctxbench.bench.types import Reference, Sample
 from tests.helpers.samples import make_sample
 

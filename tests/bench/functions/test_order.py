@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctxbench.bench.functions.python.locking import locked
-from ctxbench.bench.functions.samples import ordered
+from ctxbench.bench.functions.candidates import ordered
+from ctxbench.bench.functions.python import locked
 from ctxbench.bench.functions.types import Candidate, Level
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Cursor

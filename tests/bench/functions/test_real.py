@@ -12,9 +12,9 @@ from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing import coverage
-from ctxbench.bench.testing.coverage import Covered
 from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.python import reports as coverage
+from ctxbench.bench.testing.python.reports import Covered
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
@@ -160,7 +160,7 @@ def test_both_back_ends_mine_the_same_samples_and_agree_on_them(tmp_path: Path) 
 def coverage_of(home: Path) -> Covered:
     (path,) = (home / "cache" / "coverage").iterdir()
     first, *_ = json.loads(path.read_text())  # of the whole suite; another one is of tests that ran once more
-    return coverage.read(first)
+    return coverage.read_coverage(first)
 
 
 def check_coverage(one: Covered, other: Covered) -> None:

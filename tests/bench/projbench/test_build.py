@@ -14,8 +14,8 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.projbench import analysis
 from ctxbench.bench.projbench.build import BuiltSamples, build_samples, manifest_of
+from ctxbench.bench.repositories.snapshot import MAX_BYTES, Snapshot, load
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.snapshot import MAX_BYTES, Snapshot, load
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 from tests.helpers.trees import make_snapshot, write_tree
 

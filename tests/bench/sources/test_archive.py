@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.sources.archive import unpack
+from ctxbench.bench.repositories.sources import unpack
 
 Member = tuple[str, bytes | None, bytes, str]
 """Name, content, tar type, link target."""
@@ -152,7 +152,7 @@ def many_zeros(path: Path, kind: str, size: int) -> Path:
 def test_an_archive_that_would_fill_the_disk_is_refused_before_it_is_unpacked(
     tmp_path: Path, tree: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ctxbench.bench.sources.archive.MAX_BYTES", 64 << 20)
+    monkeypatch.setattr("ctxbench.bench.repositories.sources.MAX_BYTES", 64 << 20)
     small = many_zeros(tmp_path / "bomb", kind, 65 << 20)
     assert small.stat().st_size < 1 << 20
     with pytest.raises(InputFault, match="unpacks to more than 64 MiB; if you trust it, unpack it yourself"):
@@ -161,7 +161,7 @@ def test_an_archive_that_would_fill_the_disk_is_refused_before_it_is_unpacked(
 
 
 def test_an_archive_of_too_many_members_is_refused(tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxbench.bench.sources.archive.MAX_MEMBERS", 10)
+    monkeypatch.setattr("ctxbench.bench.repositories.sources.MAX_MEMBERS", 10)
     archive = make_tar(tmp_path / "a", [regular(f"demo/{number}.py") for number in range(11)])
     with pytest.raises(InputFault, match="has more than 10 members"):
         unpack(archive, tree, strip=True)

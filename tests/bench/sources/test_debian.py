@@ -11,10 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ctxbench.bench import checkout, manifest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.sources import debian
+from ctxbench.bench.repositories import checkout, debian, manifest
 from tests.helpers.extras import missing
 
 HEAD = 'name = "demo"\nlanguage = "java"\nlicense = "MIT"\nversion = "1.15"\n'

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import checkout, manifest
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import checkout, manifest
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
 

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import checkout, manifest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.sources import index, web
-from ctxbench.bench.sources.index import Configuration
+from ctxbench.bench.repositories import checkout, manifest, pypi
+from ctxbench.bench.repositories.pypi import Configuration
 
 Answer = tuple[int, str, bytes, int | None]
 """Status, type, body, announced length (None: the true one)."""
@@ -77,11 +76,11 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that sets the configured places."""
-    monkeypatch.setattr(web, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(pypi, "PAUSES", (0.0, 0.0))
 
     def use(*indices: str, links: tuple[str, ...] = ()) -> None:
         configuration = Configuration(indices=indices, links=links, seconds=5)
-        monkeypatch.setattr(index, "configured", lambda: configuration)
+        monkeypatch.setattr(pypi, "configured", lambda: configuration)
 
     return use
 
@@ -239,17 +238,17 @@ def test_the_configuration_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "file:///extra")
     monkeypatch.setenv("PIP_FIND_LINKS", "/links")
     monkeypatch.setenv("PIP_CERT", "/certificates.pem")
-    index.configured.cache_clear()
+    pypi.configured.cache_clear()
     try:
-        found = index.configured()
+        found = pypi.configured()
     finally:
-        index.configured.cache_clear()
+        pypi.configured.cache_clear()
     assert found.indices == ("https://packages.invalid/simple", "file:///extra")
     assert found.links == ("/links",) and found.certificates == "/certificates.pem"
 
 
 @pytest.mark.network
 def test_a_shipped_repository_from_the_real_index(tmp_path: Path) -> None:
-    index.configured.cache_clear()
+    pypi.configured.cache_clear()
     found = checkout.fetch(manifest.load("fasta2a"), Home(tmp_path), report=lambda _: None)
     assert (found.root / "fasta2a" / "__init__.py").is_file() and found.source == "pypi:fasta2a==2.1.1"

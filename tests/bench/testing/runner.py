@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench.testing import guest
+from ctxbench.bench.testing import python as guest
 
 _DRIVER = """
 import json, sys

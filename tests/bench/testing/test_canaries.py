@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ctxbench.bench.testing.canaries import canaries, nonce
+from ctxbench.bench.testing.python.judging import canaries, nonce
 
 TESTS = ("tests/test_x.py::test_merge_with[a-b]", "tests/test_x.py::TestY::test_mergeTwo")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ctxbench.bench.testing.flags import flags
+from ctxbench.bench.testing.python.flags import flags
 from ctxbench.bench.testing.types import FLAGS
 from tests.sandbox.forgeries import shop
 

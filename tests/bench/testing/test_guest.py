@@ -8,11 +8,12 @@ from types import CodeType
 
 import pytest
 
-from ctxbench.bench.manifest_types import TestSuite
-from ctxbench.bench.testing import guest, python
-from ctxbench.bench.testing.bytecode import read
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing import python
+from ctxbench.bench.testing import python as guest
 from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.twins import WAYS, Twins
+from ctxbench.bench.testing.python.bytecode import read
+from ctxbench.bench.testing.python.judging import WAYS, Twins
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Reference
 from ctxbench.sandbox.types import Call, Ended, Outcome

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.testing import java_errors, java_jars
-from ctxbench.bench.testing.java_jars import Jar, jar_of
-from ctxbench.bench.testing.java_pom import Dependency, Poms
+from ctxbench.bench.testing.java import errors as java_errors
+from ctxbench.bench.testing.java import errors as java_jars
+from ctxbench.bench.testing.java.errors import Jar, jar_of
+from ctxbench.bench.testing.java.layout import Dependency, Poms
 
 SAID = """\
 src/main/java/shop/Cart.java:3: error: package javax.annotation does not exist

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.testing import java_guest
-from ctxbench.bench.testing.java_guest.ctxbench_java import building, judging, reports
+from ctxbench.bench.testing.java import build as java_guest
+from ctxbench.bench.testing.java.ctxbench_java import building, judging, reports
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="JUnit Jupiter">

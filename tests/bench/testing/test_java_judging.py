@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.testing.java_judging import failing, judge
+from ctxbench.bench.testing.java import failing, judge
 from ctxbench.bench.testing.types import TAMPERED, Verdict
 from ctxbench.sandbox.types import Ended, Outcome
 

@@ -11,9 +11,10 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import TestSuite
-from ctxbench.bench.testing.java import JavaSuite, layout
-from ctxbench.bench.testing.java_build import built
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing.java import JavaSuite
+from ctxbench.bench.testing.java.build import built
+from ctxbench.bench.testing.java.layout import layout
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Pool, Sandbox

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.testing import java_text
+from ctxbench.bench.testing.java import text as java_text
 from tests.helpers.java_shop import PATH, PRICES, ROUND, ROUND_REFERENCE, TOTAL, TOTAL_REFERENCE, TREE
 
 

@@ -17,13 +17,13 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing import guest
-from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.testing import python as guest
+from ctxbench.bench.testing import suites
 from ctxbench.bench.testing.judge import MOST_CHARACTERS, Judge
 from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.suites import entry, suite_of
+from ctxbench.bench.testing.suites import added_texts, entry, laid, read_tree, suite_of, tree_digest
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
@@ -271,7 +271,7 @@ def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: P
     (folder / "__pycache__").mkdir(parents=True)
     (folder / "__pycache__" / "x.pyc").write_bytes(b"x")
     with pytest.raises(InputFault, match="holds no test"):
-        trees.texts(folder)
+        added_texts(folder)
     (folder / "test_more.py").write_text("def test_more():\n    pass\n")
     held = entry(replace(SUITE, added=folder), LOCK, "shop==1", make(tmp_path / "a")[0].repos / "shop" / "1")
     home, made = make(tmp_path / "b", **held)
@@ -286,7 +286,7 @@ def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: P
     with pytest.raises(InputFault, match="added is no table of texts"):
         suite_of(home, made, "shop")
     with pytest.raises(InputFault, match="a folder ctxbench_tests/ of its own"):
-        trees.laid({"ctxbench_tests/a.py": b""}, {"b.py": ""})
+        laid({"ctxbench_tests/a.py": b""}, {"b.py": ""})
 
 
 def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(
@@ -296,12 +296,12 @@ def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("12345")
     (tmp_path / "link.py").symlink_to("/etc/passwd")
-    found = trees.read(tmp_path)
+    found = read_tree(tmp_path)
     assert found == {"a.py": b"12345", "b/c.py": b"12345"}
-    assert trees.digest(found) == trees.digest(dict(reversed(found.items()))) != trees.digest({"a.py": b""})
-    monkeypatch.setattr(trees, "MAX_BYTES", 9)
+    assert tree_digest(found) == tree_digest(dict(reversed(found.items()))) != tree_digest({"a.py": b""})
+    monkeypatch.setattr(suites, "MAX_BYTES", 9)
     with pytest.raises(InputFault, match="larger than"):
-        trees.read(tmp_path)
+        read_tree(tmp_path)
 
 
 def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:

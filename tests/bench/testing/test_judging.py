@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.testing.judging import failing, judge
+from ctxbench.bench.testing.python.judging import failing, judge
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.sandbox.types import Ended, Outcome
 from tests.bench.testing import told

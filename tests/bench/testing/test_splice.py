@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.testing.shifting import shift
-from ctxbench.bench.testing.splice import lift, splice, without_decorators
+from ctxbench.bench.testing.python.text import lift, shift, splice, without_decorators
 
 FILE = """import os
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.manifest_types import TestSuite
-from ctxbench.bench.testing import coverage
-from ctxbench.bench.testing.events import Malformed
+from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.python import PythonSuite, requirements
-from ctxbench.bench.testing.splice import splice
+from ctxbench.bench.testing.python import reports as coverage
+from ctxbench.bench.testing.python.reports import Malformed
+from ctxbench.bench.testing.python.text import splice
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call
 from tests.helpers.samples import make_sample
@@ -108,7 +108,7 @@ def covered(**changes: object) -> dict[str, object]:
 
 
 def test_coverage_is_read_back_by_line_from_zero() -> None:
-    found = coverage.read(covered())
+    found = coverage.read_coverage(covered())
     assert found.lines == {"x.py": {2: (0, 1), 3: (2,)}} and found.imports == {"x.py": {2: ("", "t.py")}}
     assert [test.id for test in found.tests] == ["a", "b", "c"] and found.tests[1].seconds == 1.0
 
@@ -133,4 +133,4 @@ def test_coverage_is_read_back_by_line_from_zero() -> None:
 )
 def test_what_the_guest_does_not_write_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(Malformed):
-        coverage.read(covered(**changes))
+        coverage.read_coverage(covered(**changes))

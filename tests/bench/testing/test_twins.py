@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.testing.events import Malformed
-from ctxbench.bench.testing.twins import Twins, forged, survived
+from ctxbench.bench.testing.python.judging import Twins, forged, survived
+from ctxbench.bench.testing.python.reports import Malformed
 from tests.bench.testing.told import NONCE, TESTS, Event, events, outcome, phases, result
 
 NONE = frozenset[int]()
@@ -76,7 +76,7 @@ def test_flags_of_every_way_are_kept() -> None:
 
 
 def test_the_events_of_twins_are_no_events_of_tests() -> None:
-    from ctxbench.bench.testing.events import read as read_tests
+    from ctxbench.bench.testing.python.reports import read_run as read_tests
 
     with pytest.raises(Malformed, match="no known kind"):
         read_tests({**result(), "events": json.dumps(["way", "returns"]) + "\n"})

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ctxbench.bench.testing.canaries import Canary, canaries, nonce
+from ctxbench.bench.testing.python.judging import Canary, canaries, nonce
 from ctxbench.sandbox.types import Ended, Outcome
 
 TESTS = ("t.py::test_a", "t.py::test_b[1]", "t.py::T::test_c")

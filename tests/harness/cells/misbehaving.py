@@ -9,7 +9,7 @@ from __future__ import annotations
 HEAD = '''
 import json, os, random, struct, sys, time
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.layout import infile_prompt
 from ctxbench.harness.cells import wire
 from ctxbench.harness.cells.wire import dump_prompt
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import StrategyBounds, open_cells
-from ctxbench.harness.runner import RunOptions, run
+from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 from tests.helpers.sets import make_set
 
@@ -23,7 +23,7 @@ SECONDS = 0.5
 HEAD = """\
 import decimal, os, pathlib, random, socket, sys, time, urllib.request
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_block, infile_prompt
+from ctxbench.strategies.layout import infile_block, infile_prompt
 
 HOME = pathlib.Path({home!r})
 

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import Cells, StrategyFault, open_cells, transport, wire
-from ctxbench.harness.cells.bounds import Account, Excess, StrategyBounds
+from ctxbench.harness.cells.contract import Account, Excess, StrategyBounds
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.results import Status
-from ctxbench.harness.runner import run
-from ctxbench.harness.scoring import _blocks
+from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.scoring import _blocks
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells import misbehaving

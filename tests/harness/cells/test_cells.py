@@ -19,10 +19,9 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells
-from ctxbench.harness.cells.bounds import StrategyBounds
+from ctxbench.harness.cells.contract import StrategyBounds
 from ctxbench.harness.cells.pool import ForkedCells
-from ctxbench.harness.cells.remarks import MOST, MOST_OF_CELL, Remarks
-from ctxbench.harness.cells.scratch import Scratch
+from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, Remarks, Scratch
 from ctxbench.harness.cells.server import _JUDGED, _NEWEST, _REFUSED_CALLS
 from ctxbench.sandbox.guest import landlock, seccomp, syscalls
 from ctxbench.strategies.api import Prompt
@@ -36,7 +35,7 @@ QUERY = query_for(Kind.LINE)
 FILE = '''
 import ctypes, os, socket, sys, time, tempfile, pathlib
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.layout import infile_prompt
 
 
 @strategy("raises")

@@ -12,10 +12,10 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import StrategyBounds, StrategyFault, clock, open_cells, pool
-from ctxbench.harness.cells.bounds import Excess
-from ctxbench.harness.cells.clock import Clock, Usage
+from ctxbench.harness.cells import StrategyBounds, StrategyFault, open_cells, pool, talk
+from ctxbench.harness.cells.contract import Excess
 from ctxbench.harness.cells.process import ForkServer
+from ctxbench.harness.cells.talk import Clock, Usage
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
@@ -24,7 +24,7 @@ QUERY = query_for(Kind.LINE)
 FILE = """
 import os, time
 from ctxbench.strategies import *
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.layout import infile_prompt
 
 
 @strategy("works")
@@ -115,7 +115,7 @@ def test_what_does_with_less_goes_on(file: Path) -> None:
 def test_a_sample_that_takes_long_is_talked_about(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(clock, "_FIRST_REMARK", 0.25)
+    monkeypatch.setattr(talk, "_FIRST_REMARK", 0.25)
     monkeypatch.setattr(pool, "_REMARKS_EVERY", 0.0)
     with (
         caplog.at_level(logging.INFO, "ctxbench.harness.cells"),
@@ -137,8 +137,8 @@ def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptur
 def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
     """Let every look at a cell come `step` seconds after the last, and see this."""
     moments = itertools.count(0.0, step)
-    monkeypatch.setattr(clock.time, "monotonic", lambda: next(moments))
-    monkeypatch.setattr(clock, "usage", lambda _: used)
+    monkeypatch.setattr(talk.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(talk, "usage", lambda _: used)
 
 
 def started(limits: StrategyBounds) -> Clock:
@@ -194,15 +194,15 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
         os.read(inside, 1)
         os._exit(0)
     try:
-        used = clock.usage(os.getpid())
+        used = talk.usage(os.getpid())
         assert {os.getpid(), child} <= set(used.pids) and used.seconds > 0
         assert used.runnable and used.memory > 1 << 20
-        assert 0 < clock._own_memory(os.getpid()) <= used.memory
+        assert 0 < talk._own_memory(os.getpid()) <= used.memory
     finally:
         os.close(inside)
         os.close(outside)
         os.waitpid(child, 0)
-    assert clock.usage(child) == Usage(seconds=0.0, memory=0, runnable=False, pids=())
+    assert talk.usage(child) == Usage(seconds=0.0, memory=0, runnable=False, pids=())
 
 
 def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
@@ -218,10 +218,10 @@ def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
 
 
 def test_the_kernels_count_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_PROC", tmp_path)
-    assert clock.ended_for_memory() == 0
+    monkeypatch.setattr(talk, "_PROC", tmp_path)
+    assert talk.ended_for_memory() == 0
     (tmp_path / "vmstat").write_text("nr_free_pages 1\noom_kill 17\ndrop_pagecache 3\n")
-    assert clock.ended_for_memory() == 17
+    assert talk.ended_for_memory() == 17
 
 
 def test_a_cell_that_never_comes_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import image as images_of
 from ctxbench.bench.codereval.image import ImageReport
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest_types import TestSuite
-from ctxbench.bench.testing.java import sources
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing.java.build import sources
 from ctxbench.bench.testing.suites import suite_of
-from ctxbench.sandbox.docker import bases, images
+from ctxbench.sandbox.docker import images
 from ctxbench.sandbox.docker.engine import connected
 from ctxbench.sandbox.types import Sandbox
 from tests.bench.codereval import miniature
@@ -50,7 +50,7 @@ def small(docker_sandbox: Sandbox) -> Iterator[str]:
     environment = sources(TestSuite(), {})
     docker_sandbox.prepare(environment, lambda _: None)
     with connected() as client:
-        base = bases.local(client, os.environ.get("CTXBENCH_BASE_IMAGE") or bases.OFFICIAL)
+        base = images.local_base(client, os.environ.get("CTXBENCH_BASE_IMAGE") or images.OFFICIAL)
         found = images.find(client, images.tag(environment, base or ""))
         assert found is not None
         miniature.build(client, found["Id"], TAG)

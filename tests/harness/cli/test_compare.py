@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import types
 
 import pytest
 
-from ctxbench.harness import store
 from ctxbench.harness.results import RunTable
-from ctxbench.harness.store import reading
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
 
@@ -27,8 +24,8 @@ def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
         return [table for table in STORED if table.run.profile == profile]
 
-    monkeypatch.setattr(reading, "open_current", contextlib.nullcontext)
-    monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
+    monkeypatch.setattr("ctxbench.harness.store.store.open_current", contextlib.nullcontext)
+    monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
 
 
 def test_two_runs_by_the_beginnings_of_their_ids() -> None:

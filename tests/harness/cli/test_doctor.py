@@ -59,7 +59,7 @@ def test_one_back_end_is_enough(
     from ctxbench.harness.cli import doctor
 
     monkeypatch.setattr("ctxbench.sandbox.registry.docker_fault", lambda: docker)
-    monkeypatch.setattr("ctxbench.sandbox.bubblewrap.backend.available", lambda _: bubblewrap)
+    monkeypatch.setattr("ctxbench.sandbox.bubblewrap.available", lambda _: bubblewrap)
     if docker is None:
         monkeypatch.setattr(doctor, "_docker", lambda _: [doctor.DoctorFinding("docker", True, "engine 99")])
     if bubblewrap is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.sandbox import leftovers
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import owner
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import missing
 
@@ -40,7 +40,7 @@ def test_cleaning_removes_what_a_killed_build_left(tmp_path: Path, only: Only) -
     code = """
 import sys, time
 from pathlib import Path
-from ctxbench.sandbox.folders import once
+from ctxbench.sandbox.ownership import once
 once(Path(sys.argv[1]) / "cache/sandbox/envs/abc", lambda folder: (print(folder, flush=True), time.sleep(600)))
 """
     builder = subprocess.Popen([sys.executable, "-c", code, str(home)], stdout=subprocess.PIPE, text=True)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import types
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ctxbench.harness import store
 from ctxbench.harness.results import RunTable
-from ctxbench.harness.store import reading
 from tests.harness.leaderboard.test_board import noisy
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.helpers.cli import assert_fault, run_cli
@@ -30,8 +27,8 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
             wanted = [t for t in tables if samples in (None, t.run.samples.partition("[:")[0])]
             return [t for t in wanted if t.run.profile == profile]
 
-        monkeypatch.setattr(reading, "open_current", contextlib.nullcontext)
-        monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
+        monkeypatch.setattr("ctxbench.harness.store.store.open_current", contextlib.nullcontext)
+        monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
 
     return fill
 
@@ -93,8 +90,8 @@ def test_marked_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(marked)
         return [noisy("lc.infile", 0.3)]
 
-    monkeypatch.setattr(reading, "open_current", contextlib.nullcontext)
-    monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
+    monkeypatch.setattr("ctxbench.harness.store.store.open_current", contextlib.nullcontext)
+    monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
     assert run_cli("leaderboard", DB).code == run_cli("leaderboard", DB, "--marked", "include").code == 0
     assert asked == ["exclude", "include"]
 

@@ -24,10 +24,10 @@ from typing import Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.manifest import BUILTIN
-from ctxbench.bench.sources.archive import unpack
-from ctxbench.harness.completions import read as read_completions
+from ctxbench.bench.repositories.manifest import BUILTIN
+from ctxbench.bench.repositories.sources import unpack
 from ctxbench.harness.prices.reading import load as load_prices
+from ctxbench.harness.run.stored import read as read_completions
 from tests.bench.formats import test_codereval, test_crosscodeeval, test_ctxbench, test_projbench, test_repobench
 from tests.bench.formats.broken import Shape
 from tests.harness.imported.records import java_task, python_task

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench import manifest
+from ctxbench.bench.repositories import manifest
 from ctxbench.harness.cli.repo import SAMPLE
 from tests.helpers.cli import assert_fault, run_cli
 

@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from ctxbench.bench.home import Home
-from ctxbench.harness import metrics, rescoring
+from ctxbench.harness import metrics
 from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.run import stored as stored_runs
 from ctxbench.harness.store import open_store
 from tests.harness.leaderboard import test_contract
 from tests.helpers.cli import assert_fault, run_cli
@@ -82,8 +83,8 @@ def test_with_every_metric_there_is_nothing_to_score(home: Home) -> None:
 
 
 def test_interrupted_it_goes_on_where_it_stopped(home: Home, expected: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rescoring, "_CHUNK", 3)
-    stored, asked = rescoring.add_scores, []
+    monkeypatch.setattr(stored_runs, "_CHUNK", 3)
+    stored, asked = stored_runs.add_scores, []
 
     def interrupted(*arguments: object) -> None:
         asked.append(arguments)
@@ -91,7 +92,7 @@ def test_interrupted_it_goes_on_where_it_stopped(home: Home, expected: Rows, mon
             raise KeyboardInterrupt
         stored(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rescoring, "add_scores", interrupted)
+    monkeypatch.setattr(stored_runs, "add_scores", interrupted)
     assert run_cli("rescore", "--profile", LATER, "--home", str(home.root)).code == 130
     assert scores(home, LATER) == expected[:6], "the first three completions"
     assert cli(home, "rescore", "--profile", LATER).split()[-1] == "5"

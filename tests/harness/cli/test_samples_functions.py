@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
-from ctxbench.bench.testing.canaries import Canary
+from ctxbench.bench.testing.python.judging import Canary
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.notes import marks_of
 from ctxbench.sandbox import registry, wheels

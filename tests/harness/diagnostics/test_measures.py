@@ -9,7 +9,7 @@ import pytest
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
 from ctxbench.harness.diagnostics.excerpt import closed

@@ -18,7 +18,7 @@ from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.fim import FAMILIES, Template
 from ctxbench.harness.generators.registry import resolve
-from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.trees import make_snapshot
 

@@ -13,9 +13,8 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.closing import closing
 from ctxbench.strategies.icl.frame import CONTEXT, FileSection, render
-from ctxbench.strategies.similar import framed
+from ctxbench.strategies.layout import closing, framed
 
 QUERY = Query(
     id="q",

@@ -15,7 +15,7 @@ from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.incontext.generator import InContext
 from ctxbench.harness.generators.incontext.source import infile_text
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.closing import closing
+from ctxbench.strategies.layout import closing
 from tests.helpers.samples import make_query
 
 FILE = '''\

@@ -9,7 +9,7 @@ from ctxbench.harness.generators.incontext.lexer import join, lex
 from ctxbench.harness.generators.incontext.signatures import call_forms
 from ctxbench.harness.generators.incontext.source import PromptRegion, clean, read
 from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
-from ctxbench.strategies.similar import render
+from ctxbench.strategies.layout import render
 from tests.helpers.incontext import api, prompt, similar
 from tests.helpers.samples import make_query
 

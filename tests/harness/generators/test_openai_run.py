@@ -15,16 +15,16 @@ from sqlalchemy import text
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators import openai, registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.inflight import GIVE_UP
 from ctxbench.harness.results import Status
-from ctxbench.harness.runner import RunOptions, fault_of, run
+from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.run.inflight import GIVE_UP
+from ctxbench.harness.run.runner import RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving

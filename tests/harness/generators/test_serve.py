@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import text
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench import snapshot
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling

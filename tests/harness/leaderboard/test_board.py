@@ -8,7 +8,7 @@ import pytest
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.columns import scale_of
+from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.helpers.runs import make_table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.harness.leaderboard.columns import Scale, scale_of
-from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.leaderboard.solved import SolvedRegion, solved
+from ctxbench.harness.leaderboard.compare import SolvedRegion, compare, solved
+from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.board import read_tables
+from ctxbench.harness.cli.leaderboard import read_tables
 from ctxbench.harness.leaderboard import board, records, render
 from tests.helpers.cli import run_cli
 

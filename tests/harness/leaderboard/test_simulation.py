@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as reference
 
-from ctxbench.harness.leaderboard import signflip
+from ctxbench.harness.leaderboard import stats
 
 SIZES = np.array([64, 52, 41, 33, 27, 22, 18, 15, 13, 11, 9, 8, 7, 6, 5, 4, 3, 3, 2, 1, 1, 1, 1])
 RUNS = 1500
@@ -32,7 +32,7 @@ def _simulate(*, interaction: float, shift: float = 0.0) -> tuple[Answers, Answe
 def _signflip(this: Answers, other: Answers) -> float:
     starts = np.concatenate(([0], np.cumsum(SIZES)[:-1]))
     sums = np.add.reduceat(this.astype(float) - other, starts, axis=1)
-    return float((signflip.p_values(sums, seed="simulation") <= signflip.ALPHA).mean())
+    return float((stats.p_values(sums, seed="simulation") <= stats.ALPHA).mean())
 
 
 def _mcnemar(this: Answers, other: Answers) -> float:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ctxbench.harness.leaderboard import tiers
+from ctxbench.harness.leaderboard import stats
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from ctxbench.harness.leaderboard import tiers
     ],
 )
 def test_letters_by_hand(count: int, apart: list[tuple[int, int]], expected: tuple[str, ...]) -> None:
-    assert tiers.letters(count, apart) == expected
+    assert stats.tier_letters(count, apart) == expected
 
 
 def test_two_rows_share_a_letter_exactly_if_not_told_apart() -> None:
@@ -32,12 +32,12 @@ def test_two_rows_share_a_letter_exactly_if_not_told_apart() -> None:
     for _ in range(100):
         pairs = list(itertools.combinations(range(7), 2))
         apart = [pair for pair in pairs if draw.random() < 0.4]
-        marks = tiers.letters(7, apart)
+        marks = stats.tier_letters(7, apart)
         for a, b in pairs:
             assert bool(set(marks[a]) & set(marks[b])) is ((a, b) not in apart)
 
 
 def test_rank_ranges_count_only_significant_differences() -> None:
-    assert tiers.rank_ranges(3, []) == ((1, 3), (1, 3), (1, 3))
-    assert tiers.rank_ranges(3, [(0, 2)]) == ((1, 2), (1, 3), (2, 3))
-    assert tiers.rank_ranges(2, [(1, 0)]) == ((2, 2), (1, 1))
+    assert stats.rank_ranges(3, []) == ((1, 3), (1, 3), (1, 3))
+    assert stats.rank_ranges(3, [(0, 2)]) == ((1, 2), (1, 3), (2, 3))
+    assert stats.rank_ranges(2, [(1, 0)]) == ((2, 2), (1, 1))

@@ -8,9 +8,9 @@ import statistics
 import numpy as np
 import pytest
 
-from ctxbench.harness.leaderboard import pairs, signflip, stats
-from ctxbench.harness.leaderboard.columns import Scale, repositories, scale_of, values
-from ctxbench.harness.leaderboard.vectors import Column, RunArrays, Samples, align
+from ctxbench.harness.leaderboard import pairs, stats
+from ctxbench.harness.leaderboard.pairs import Column, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.scales import Scale, repositories, scale_of, values
 from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table
 
@@ -104,4 +104,4 @@ def test_p_values_of_many_are_those_of_each() -> None:
     draw = np.random.default_rng(5)
     for count in (3, 16, 17, 40):
         sums = draw.normal(0.2, 1, size=(40, count))
-        assert signflip.p_values(sums, seed="s").tolist() == [signflip.p_value(one, seed="s") for one in sums]
+        assert stats.p_values(sums, seed="s").tolist() == [stats.p_value(one, seed="s") for one in sums]

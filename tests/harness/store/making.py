@@ -7,9 +7,9 @@ from typing import Any
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import Status
-from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import Store
-from ctxbench.harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion, StoredGeneration
+from ctxbench.harness.store.write import Finished, StoredBits, StoredBlock, StoredCompletion, StoredGeneration
 from tests.helpers.samples import make_sample
 
 

@@ -13,10 +13,10 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.store import Store, fetching, open_store
+from ctxbench.harness.store import Store, engine, open_store
 from ctxbench.harness.store.notes import add_marks
-from ctxbench.harness.store.queries import RunFilter, run_tables
-from ctxbench.harness.store.records import Mark, StoredCompletion
+from ctxbench.harness.store.runs import RunFilter, run_tables
+from ctxbench.harness.store.write import Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
 
@@ -106,14 +106,14 @@ def test_columns_are_means_over_completions_in_the_plans_order(store: Store) -> 
 
 def test_scores_of_other_languages_and_runs_are_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[tuple[Any, ...]] = []
-    real = fetching.fetched
+    real = engine.fetched
 
     def fetched(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
         found = real(*arguments, **named)
         read.extend(found)
         return found
 
-    monkeypatch.setattr("ctxbench.harness.store.planned.fetched", fetched)
+    monkeypatch.setattr("ctxbench.harness.store.samples.fetched", fetched)
     run_tables(store, selection=RunFilter(samples="demo", language="java", generator="two"))
     scores = [row for row in read if row[0] in ("ctxbench", "context")]
     # Three samples, two completions, two metrics.

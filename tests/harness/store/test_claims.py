@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.reading import open_reader
+from ctxbench.harness.store.store import open_reader
 
 HOLDER = """
 import sys

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.attempts import ConstructionTime, construction
-from ctxbench.harness.store.records import StoredConstruction
 from ctxbench.harness.store.sets import SampleCount, contents
+from ctxbench.harness.store.work import ConstructionTime, construction_times
+from ctxbench.harness.store.write import StoredConstruction
 from tests.harness.store.making import make_samples, make_spec
 
 
@@ -37,8 +37,8 @@ def test_what_took_long_is_told_in_the_order_in_which_it_happened(store: Store) 
     attempt = store.start_attempt(run, "process")
     made = (("b", "units", 2.0), ("a", "index", 1.0))
     store.add_construction(attempt, [StoredConstruction(repo=r, stage=stage, seconds=s) for r, stage, s in made])
-    assert construction(store, [run]) == [
+    assert construction_times(store, [run]) == [
         ConstructionTime(run=run, attempt=attempt, repo="b", stage="units", seconds=2.0),
         ConstructionTime(run=run, attempt=attempt, repo="a", stage="index", seconds=1.0),
     ]
-    assert construction(store, ["none"]) == []
+    assert construction_times(store, ["none"]) == []

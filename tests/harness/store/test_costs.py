@@ -12,8 +12,8 @@ from sqlalchemy import text
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.results import COSTS
 from ctxbench.harness.store import Store, open_store, verdicts
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import Imported, StoredConstruction
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.write import Imported, StoredConstruction
 from tests.harness.store.making import make_finished, make_generation
 from tests.harness.store.test_store import add_run, count
 from tests.harness.store.test_verdicts import completion, finish, make_verdict

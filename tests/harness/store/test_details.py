@@ -13,10 +13,11 @@ from sqlalchemy import event
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, gains, notes, open_store, verdicts
+from ctxbench.harness.store import Store, notes, open_store, verdicts
 from ctxbench.harness.store.details import call_texts, completion_texts, detail
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.scores import add_gains
+from ctxbench.harness.store.write import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_verdicts import make_verdict
 from tests.helpers.samples import make_sample
@@ -108,9 +109,9 @@ def add_functions(store: Store) -> str:
 
 def test_everything_of_a_line_is_read(store: Store) -> None:
     run = add_lines(store)
-    gains.add(store, run, "demo/0", "c 0", {0: 9.0})
-    gains.add(store, run, "demo/0", "c 1", {0: 3.0})
-    gains.add(store, run, "demo/0", "c 2", {0: 7.0})
+    add_gains(store, run, "demo/0", "c 0", {0: 9.0})
+    add_gains(store, run, "demo/0", "c 1", {0: 3.0})
+    add_gains(store, run, "demo/0", "c 2", {0: 7.0})
     one = detail(store, run, "demo/0")
     assert (one.status, one.flags, one.prompt, one.kind) == (Status.SCORED, ("overflow",), PROMPT, "line")
     assert (one.repo, one.path, one.line, one.column) == ("demo", "shop/checkout.py", 3, 12)
@@ -128,8 +129,8 @@ def test_everything_of_a_line_is_read(store: Store) -> None:
 
 def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:
     run = add_lines(store)
-    gains.add(store, run, "demo/0", "a", {0: 9.0})
-    gains.add(store, run, "demo/0", "b", {0: 4.0})
+    add_gains(store, run, "demo/0", "a", {0: 9.0})
+    add_gains(store, run, "demo/0", "b", {0: 4.0})
     assert detail(store, run, "demo/0").pieces[0].gain == 4.0
 
 

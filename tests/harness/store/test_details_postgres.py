@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.harness.store import Store
-from ctxbench.harness.store.searching import SampleFilter, neighbours, search
+from ctxbench.harness.store.search import SampleFilter, neighbours, search
 from tests.harness.store import test_details, test_details_search
 from tests.harness.store.test_postgres import make_database, port, store, url
 

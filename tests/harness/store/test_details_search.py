@@ -10,10 +10,9 @@ import pytest
 
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, notes, open_store
-from ctxbench.harness.store.facets import facets, runs_over
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import Mark, StoredCompletion
-from ctxbench.harness.store.searching import Measure, SampleFilter, neighbours, place_in_plan, search
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.search import Measure, SampleFilter, facets, neighbours, place_in_plan, runs_over, search
+from ctxbench.harness.store.write import Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_details import add_functions, add_lines, statements
 

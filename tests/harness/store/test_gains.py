@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from ctxbench.harness.store import Store, gains, migrate, open_store
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import StoredBlock
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples, prompts_with_blocks
+from ctxbench.harness.store.write import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 _TEXT = "# a\n# b\nx = "
@@ -38,7 +40,7 @@ def add_run(store: Store, coder: str = "c 1") -> str:
 
 
 def test_prompts_are_put_together_again(store: Store) -> None:
-    [(sample, prompt)] = gains.prompts(store, add_run(store))
+    [(sample, prompt)] = prompts_with_blocks(store, add_run(store))
     assert sample == "demo/1" and prompt.text == _TEXT
     assert [(str(one.kind), one.text) for one in prompt.blocks] == [
         ("similar", "# a\n"), ("api", "# b\n"), ("infile", "x = "),
@@ -47,28 +49,28 @@ def test_prompts_are_put_together_again(store: Store) -> None:
 
 def test_gains_are_kept_once(store: Store) -> None:
     run = add_run(store)
-    assert gains.add(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
-    assert not gains.add(store, run, "demo/1", "c 1", {0: 9.0, 1: 9.0}), "the first ones stay"
-    assert not gains.add(store, run, "demo/0", "c 1", {})
-    assert gains.priced(store, run, "c 1") == {"demo/1"} and gains.priced(store, run, "c 2") == frozenset()
-    assert gains.of_run(store, run, "c 1") == {"demo/1": [gains.Gain("similar", 3.0), gains.Gain("api", -1.0)]}
+    assert add_gains(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
+    assert not add_gains(store, run, "demo/1", "c 1", {0: 9.0, 1: 9.0}), "the first ones stay"
+    assert not add_gains(store, run, "demo/0", "c 1", {})
+    assert priced_samples(store, run, "c 1") == {"demo/1"} and priced_samples(store, run, "c 2") == frozenset()
+    assert gains_of(store, run, "c 1") == {"demo/1": [Gain("similar", 3.0), Gain("api", -1.0)]}
     with pytest.raises(Exception, match="(?i)foreign key"):
-        gains.add(store, run, "demo/0", "c 1", {7: 1.0})
+        add_gains(store, run, "demo/0", "c 1", {7: 1.0})
 
 
 def test_the_mean_gain_is_a_column_of_the_run(store: Store) -> None:
     run = add_run(store)
     assert "block_gain" not in run_tables(store)[0].metrics
-    gains.add(store, run, "demo/1", "c 0", {0: 50.0})
-    gains.add(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
-    gains.add(store, run, "demo/1", "c 2", {0: 70.0})
+    add_gains(store, run, "demo/1", "c 0", {0: 50.0})
+    add_gains(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
+    add_gains(store, run, "demo/1", "c 2", {0: 70.0})
     assert run_tables(store)[0].metrics["block_gain"] == (None, 1.0), "those of the run's own coder"
 
 
 @pytest.mark.parametrize("change", ["UPDATE block_gain SET gain = 0", "DELETE FROM block_gain"])
 def test_gains_are_never_changed(store: Store, change: str) -> None:
     run = add_run(store)
-    gains.add(store, run, "demo/1", "c 1", {0: 3.0})
+    add_gains(store, run, "demo/1", "c 1", {0: 3.0})
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
         connection.execute(text(change))
 
@@ -77,14 +79,14 @@ def migrated_from_second(url: str) -> None:
     """Check that a database of the second schema keeps its rows, and takes gains."""
     engine = create_engine(url)
     with engine.begin() as connection:
-        migrate.upgrade(connection, where="old", to="0002")
+        upgrade(connection, where="old", to="0002")
         connection.execute(text("INSERT INTO prompt VALUES ('old', 'kept')"))
     engine.dispose()
     with open_store(url) as store:
         with store.reading() as connection:
             assert connection.scalar(text("SELECT text FROM prompt")) == "kept"
         run = add_run(store)
-        assert gains.add(store, run, "demo/1", "c 1", {0: 3.0})
+        assert add_gains(store, run, "demo/1", "c 1", {0: 3.0})
 
 
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:

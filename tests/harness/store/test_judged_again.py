@@ -8,11 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from ctxbench.harness.store import Store, open_store, verdicts
-from ctxbench.harness.store.completions import completed
 from ctxbench.harness.store.details import completion_texts, detail
-from ctxbench.harness.store.facets import facets
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.searching import Measure, SampleFilter, search
+from ctxbench.harness.store.runs import completed, run_tables
+from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
 from tests.harness.store.test_verdicts import add_run, completion, count, finish, make_verdict
 
 

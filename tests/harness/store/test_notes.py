@@ -9,9 +9,10 @@ from sqlalchemy import create_engine, text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Origin, Status
-from ctxbench.harness.store import Store, migrate, notes, open_store
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import Imported, Mark, StoredCompletion
+from ctxbench.harness.store import Store, notes, open_store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.write import Imported, Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.samples import make_sample
 
@@ -105,7 +106,7 @@ def migrated_from_third(url: str) -> None:
     """Check that a database of the third schema keeps its rows, and takes notes."""
     engine = create_engine(url)
     with engine.begin() as connection:
-        migrate.upgrade(connection, where="old", to="0003")
+        upgrade(connection, where="old", to="0003")
         connection.execute(text("INSERT INTO prompt VALUES ('old', 'kept')"))
     engine.dispose()
     with open_store(url) as store:

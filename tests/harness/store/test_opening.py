@@ -15,8 +15,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.harness.store import migrate, open_store, schema
-from ctxbench.harness.store.tables import METADATA
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.schema import HEAD, METADATA, migrations, revision_of, upgrade
 
 
 def test_migrations_from_blank_give_the_tables(tmp_path: Path) -> None:
@@ -28,12 +28,12 @@ def test_migrations_from_blank_give_the_tables(tmp_path: Path) -> None:
 def test_migrations_one_by_one(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'a.db'}")
     with engine.begin() as connection:
-        scripts = ScriptDirectory.from_config(migrate._config(connection))
+        scripts = ScriptDirectory.from_config(migrations(connection))
     for script in reversed(list(scripts.walk_revisions())):
         with engine.begin() as connection:
-            migrate.upgrade(connection, where="a.db", to=script.revision)
-            assert schema.revision(connection) == script.revision
-    assert scripts.get_current_head() == schema.HEAD == max(script.revision for script in scripts.walk_revisions())
+            upgrade(connection, where="a.db", to=script.revision)
+            assert revision_of(connection) == script.revision
+    assert scripts.get_current_head() == HEAD == max(script.revision for script in scripts.walk_revisions())
     assert set(METADATA.tables) <= set(inspect(engine).get_table_names())
 
 
@@ -50,7 +50,7 @@ def test_a_database_that_is_up_to_date_is_opened_without_the_machinery_for_other
     open_store(url).close()
     code = (
         f"import sys; from ctxbench.harness.store import open_store; "
-        f"from ctxbench.harness.store.reading import open_reader; "
+        f"from ctxbench.harness.store.store import open_reader; "
         f"open_store({url!r}).close(); open_reader({url!r}).close(); assert 'alembic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

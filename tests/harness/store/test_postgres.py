@@ -17,12 +17,11 @@ from ctxbench.bench.formats.rows import open_tables
 from ctxbench.harness.imported.importing import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
-from ctxbench.harness.store.completions import completed
-from ctxbench.harness.store.queries import run_tables, runs
-from ctxbench.harness.store.reading import open_reader
-from ctxbench.harness.store.records import StoredCompletion, StoredFault
-from ctxbench.harness.store.tables import METADATA
+from ctxbench.harness.store.runs import completed, run_tables, stored_runs
+from ctxbench.harness.store.schema import METADATA
+from ctxbench.harness.store.store import open_reader
 from ctxbench.harness.store.work import works
+from ctxbench.harness.store.write import StoredCompletion, StoredFault
 from tests.harness.imported.records import python_task, write
 from tests.harness.store import (
     postgres_server,
@@ -162,8 +161,8 @@ def test_the_tables_are_those_of_sqlite(store: Store, tmp_path: Path) -> None:
         fill(store)
         fill(other)
         assert run_tables(store) == run_tables(other)
-        assert runs(store) == runs(other)
-        assert [row.strategy for row in runs(store)] == ["A", "B", "a.x", "a_x", "b"]
+        assert stored_runs(store) == stored_runs(other)
+        assert [row.strategy for row in stored_runs(store)] == ["A", "B", "a.x", "a_x", "b"]
         assert [table.run.strategy for table in run_tables(store)] == ["A", "B", "a.x", "a_x", "b"]
     [table] = [table for table in run_tables(store) if table.run.strategy == "A"]
     assert table.metrics["em"][2] == pytest.approx(0.2, abs=1e-16)

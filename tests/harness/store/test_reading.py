@@ -12,9 +12,9 @@ from sqlalchemy import exc, insert, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store import tables as t
-from ctxbench.harness.store.reading import exists, open_reader, version, which
+from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.store import exists, open_reader, version, which
 from tests.harness.store.making import make_samples, make_spec
 
 

@@ -11,9 +11,10 @@ from sqlalchemy import text
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, open_store, planned
-from ctxbench.harness.store.queries import run_tables, runs
-from ctxbench.harness.store.records import StoredFault
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.runs import run_tables, stored_runs
+from ctxbench.harness.store.samples import Planned, planned_samples
+from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 
@@ -135,7 +136,7 @@ def test_tables_show_what_is_missing(store: Store) -> None:
     assert (table.context_tokens[1], table.calls[1], table.seconds[1]) == (2, 1, 0.75)
     assert run_tables(store, profile="crosscodeeval")[0].metrics["em"] == (None, 0.0, None)
     assert run_tables(store, samples="other") == []
-    assert [(row.planned, row.finished) for row in runs(store)] == [(3, 1)]
+    assert [(row.planned, row.finished) for row in stored_runs(store)] == [(3, 1)]
 
 
 def test_limited_runs_say_so(store: Store) -> None:
@@ -155,13 +156,13 @@ def test_attempts_and_faults(store: Store) -> None:
 
 def test_a_reordered_field_of_a_run_swaps_no_columns(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are read by their names, whatever the order in which the record declares its fields."""
-    fields = [(field.name, field.type) for field in reversed(dataclasses.fields(planned.Planned))]
+    fields = [(field.name, field.type) for field in reversed(dataclasses.fields(Planned))]
     reordered = dataclasses.make_dataclass("Reordered", fields, frozen=True, kw_only=True, slots=True)
     store.add_generations([make_generation()])
     run = add_run(store, samples=1)
     store.add_finished(run, "c", make_finished("demo/0", generator_seconds=1.5, context_tokens=7))
-    monkeypatch.setattr(planned, "Planned", reordered)
+    monkeypatch.setattr("ctxbench.harness.store.samples.Planned", reordered)
     with store.reading() as connection:
-        [columns] = planned.samples(connection, [(run, make_spec().samples_digest)])
+        [columns] = planned_samples(connection, [(run, make_spec().samples_digest)])
     assert (columns.stored, columns.context_tokens, columns.calls) == (("scored",), (7.0,), (1.0,))
     assert (columns.strategy_seconds, columns.generator_seconds) == ((0.25,), (1.5,))

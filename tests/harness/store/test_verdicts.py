@@ -12,12 +12,12 @@ from sqlalchemy import create_engine, text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, migrate, open_store, verdicts
+from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.facets import facets
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import StoredCompletion, StoredVerdict
-from ctxbench.harness.store.searching import Measure, SampleFilter, search
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
+from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
 
@@ -166,7 +166,7 @@ def migrated_from_fifth(url: str) -> None:
     """Check that verdicts of the fifth schema are kept, without flags and judged once; new ones have all of that."""
     engine = create_engine(url)
     with engine.begin() as connection:
-        migrate.upgrade(connection, where="old", to="0005")
+        upgrade(connection, where="old", to="0005")
         values = asdict(make_verdict())
         names = [name for name in values if name not in ("flags", "earlier")]
         query = f"INSERT INTO verdict ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
@@ -187,7 +187,7 @@ def migrated_from_first(url: str) -> None:
     """Check that a database of the first schema keeps its rows, and takes verdicts."""
     engine = create_engine(url)
     with engine.begin() as connection:
-        migrate.upgrade(connection, where="old", to="0001")
+        upgrade(connection, where="old", to="0001")
         connection.execute(text("INSERT INTO prompt VALUES ('p', 'old')"))
         connection.execute(
             text("INSERT INTO generation VALUES ('old', 's', '1', 'p', '{}', 0, 'x', 'stop', 20, 1, 0.5)")

@@ -10,11 +10,11 @@ from sqlalchemy import create_engine, event, text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Status
-from ctxbench.harness.store import Store, migrate, notes, open_store
-from ctxbench.harness.store.attempts import faults
-from ctxbench.harness.store.queries import run_tables
-from ctxbench.harness.store.records import StoredFault
-from ctxbench.harness.store.work import watched, works
+from ctxbench.harness.store import Store, notes, open_store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.work import faults_of, watched, works
+from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 
@@ -31,7 +31,7 @@ def begun(store: Store, samples: int = 4, **changes: object) -> str:
 
 def test_nothing_stored(store: Store) -> None:
     assert works(store) == []
-    assert faults(store, "none") == []
+    assert faults_of(store, "none") == []
 
 
 def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
@@ -100,7 +100,7 @@ def test_how_much_was_done_at_once(store: Store) -> None:
 def migrated_from_sixth(url: str) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
-        migrate.upgrade(connection, where="old", to="0006")
+        upgrade(connection, where="old", to="0006")
         names = "id, samples, samples_digest, strategy, strategy_version, generator, generator_version, coder, sampling"
         words = ", ".join(["''"] * len(names.split(",")))
         connection.execute(text(f"INSERT INTO run ({names}, n, seed, tokenizer, code) VALUES ({words}, 1, 0, '', '')"))
@@ -142,7 +142,7 @@ def test_equal_faults_stand_together_with_the_latest_detail(store: Store) -> Non
     store.add_fault(first, StoredFault(sample_id="demo/1", kind="strategy", message="KeyError", detail="old"))
     second = store.start_attempt(run, "process")
     store.add_fault(second, StoredFault(sample_id="demo/2", kind="strategy", message="KeyError", detail="new"))
-    error, down = faults(store, run)
+    error, down = faults_of(store, run)
     assert (error.kind, error.count, error.attempt, error.detail) == ("strategy", 2, second, "new")
     assert error.samples == ("demo/1", "demo/2")
     assert (down.count, len(down.samples), down.attempt) == (25, 20, first)

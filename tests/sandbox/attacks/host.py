@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import owner
 
 _VOLATILE = re.compile(
     r"random/|ns_last_pid|pty/nr|file-nr|inode-|dentry-|aio-nr|epoll|quota|binfmt|sched_|/conf/|/neigh/|nf_conntrack|"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ctxbench import sandbox
-from ctxbench.sandbox.bubblewrap.backend import available
+from ctxbench.sandbox.bubblewrap import available
 from tests.helpers.extras import missing
 
 PLAIN = 54321

@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ctxbench.sandbox.bubblewrap.backend import BubblewrapSandbox
+from ctxbench.sandbox.bubblewrap import BubblewrapSandbox
 from ctxbench.sandbox.bubblewrap.box import BubblewrapBox, BubblewrapLauncher
-from ctxbench.sandbox.bubblewrap.image import PYTHON, make
-from ctxbench.sandbox.bubblewrap.layout import layout
+from ctxbench.sandbox.bubblewrap.image import PYTHON, layout, make
 from ctxbench.sandbox.conformance import check
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import Command, Environment, Job, Limits

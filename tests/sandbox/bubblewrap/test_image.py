@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.sandbox.bubblewrap import BubblewrapSandbox, host
-from ctxbench.sandbox.bubblewrap.image import make
-from ctxbench.sandbox.bubblewrap.layout import layout, variables
+from ctxbench.sandbox.bubblewrap.image import layout, make, variables
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Environment, Limits
 from tests.helpers.tiny_wheels import tiny_wheel

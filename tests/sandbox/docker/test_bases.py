@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ctxbench.sandbox.docker import bases
 from ctxbench.sandbox.docker.engine import Client
+from ctxbench.sandbox.docker.images import HOME_MADE, OFFICIAL, base_id, base_python, local_base
 from ctxbench.sandbox.errors import SandboxUnavailable
 
 
@@ -56,30 +56,30 @@ class Engine:
     images: Images
 
 
-def got(images: Images, wanted: str = bases.OFFICIAL) -> tuple[str, list[str]]:
+def got(images: Images, wanted: str = OFFICIAL) -> tuple[str, list[str]]:
     said: list[str] = []
-    return bases.get(Engine(images), wanted, said.append), said
+    return base_id(Engine(images), wanted, said.append), said
 
 
 def test_what_is_here_is_taken_and_nothing_asked() -> None:
-    images = Images({bases.OFFICIAL: "1", bases.HOME_MADE: "2"}, {bases.OFFICIAL: "3"})
+    images = Images({OFFICIAL: "1", HOME_MADE: "2"}, {OFFICIAL: "3"})
     assert got(images) == ("1", [])
     assert images.asked == []
 
 
 def test_what_is_not_here_is_pulled_even_where_the_home_made_one_is() -> None:
-    assert got(Images({bases.HOME_MADE: "2"}, {bases.OFFICIAL: "3"})) == ("3", [f"pulling the image {bases.OFFICIAL}"])
+    assert got(Images({HOME_MADE: "2"}, {OFFICIAL: "3"})) == ("3", [f"pulling the image {OFFICIAL}"])
 
 
 def test_where_no_registry_answers_the_home_made_one_is_used_and_said_so() -> None:
-    found, said = got(Images({bases.HOME_MADE: "2"}))
+    found, said = got(Images({HOME_MADE: "2"}))
     assert found == "2"
-    assert said[-1] == f"{bases.OFFICIAL} cannot be pulled: using {bases.HOME_MADE}"
+    assert said[-1] == f"{OFFICIAL} cannot be pulled: using {HOME_MADE}"
 
 
 def test_an_image_that_was_asked_for_by_name_is_never_replaced() -> None:
     with pytest.raises(SandboxUnavailable, match="mine:1: the image cannot be pulled"):
-        got(Images({bases.HOME_MADE: "2"}), "mine:1")
+        got(Images({HOME_MADE: "2"}), "mine:1")
 
 
 def test_none_at_all_is_one_line_with_the_cure() -> None:
@@ -90,17 +90,17 @@ def test_none_at_all_is_one_line_with_the_cure() -> None:
 
 
 def test_local_asks_no_registry() -> None:
-    assert bases.local(Engine(Images({bases.HOME_MADE: "2"})), bases.OFFICIAL) == "2"
-    assert bases.local(Engine(Images({bases.HOME_MADE: "2"})), "mine:1") is None
+    assert local_base(Engine(Images({HOME_MADE: "2"})), OFFICIAL) == "2"
+    assert local_base(Engine(Images({HOME_MADE: "2"})), "mine:1") is None
 
 
 @pytest.mark.slow
 def test_the_python_of_an_image_is_asked_once(engine: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = bases.get(engine, bases.OFFICIAL, lambda _: None)
-    assert bases.python(engine, base, tmp_path) == "3.11"
+    base = base_id(engine, OFFICIAL, lambda _: None)
+    assert base_python(engine, base, tmp_path) == "3.11"
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("asked again")
 
     monkeypatch.setattr(engine.containers.__class__, "run", refuse)
-    assert bases.python(engine, base, tmp_path) == "3.11"
+    assert base_python(engine, base, tmp_path) == "3.11"

@@ -18,7 +18,7 @@ import pytest
 
 from ctxbench.sandbox import leftovers
 from ctxbench.sandbox.bubblewrap import BubblewrapSandbox
-from ctxbench.sandbox.docker import DockerSandbox, bases
+from ctxbench.sandbox.docker import DockerSandbox, images
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.docker.foreign import key
 from ctxbench.sandbox.docker.launcher import USERS
@@ -38,7 +38,7 @@ def job(code: str, seconds: float = 20.0, **files: bytes) -> Job:
 
 @pytest.fixture(scope="session")
 def foreign(engine: Client) -> Environment:
-    base = bases.local(engine, os.environ.get("CTXBENCH_BASE_IMAGE") or bases.OFFICIAL)
+    base = images.local_base(engine, os.environ.get("CTXBENCH_BASE_IMAGE") or images.OFFICIAL)
     assert base is not None
     return dataclasses.replace(PLAIN, image=base, tree={"a/b.py": b"SECRET = 1\n"}, variables=(("OURS", "1"),))
 

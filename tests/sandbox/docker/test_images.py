@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.sandbox.docker import DockerSandbox, bases, images
+from ctxbench.sandbox.docker import DockerSandbox, images
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Environment, Limits
@@ -134,7 +134,7 @@ def test_a_build_that_fails_says_why_in_one_line_and_leaves_no_container(
     docker_sandbox: DockerSandbox, engine: Client, tmp_path: Path
 ) -> None:
     (tmp_path / "broken-1.0-py3-none-any.whl").write_bytes(b"no zip file")
-    base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
+    base = images.base_id(engine, docker_sandbox.base_image, lambda _: None)
     environment = fresh()
     with pytest.raises(SandboxUnavailable, match="cannot be built") as caught:
         images.build(engine, environment, base, tmp_path, lambda _: None)
@@ -230,7 +230,7 @@ for _ in range(300):
 
 @pytest.mark.slow
 def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engine: Client) -> None:
-    base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
+    base = images.base_id(engine, docker_sandbox.base_image, lambda _: None)
     made, _ = engine.images.build(
         path=str(ROOT), target="sandbox", tag=f"{NAME}:plain", buildargs={"BASE_IMAGE": base}, rm=True, forcerm=True
     )
@@ -245,7 +245,7 @@ def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engin
 @pytest.mark.slow
 @pytest.mark.network
 def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, engine: Client) -> None:
-    base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
+    base = images.base_id(engine, docker_sandbox.base_image, lambda _: None)
     named: dict[str, Any] = {"target": "dashboard", "tag": f"{NAME}:dashboard", "buildargs": {"BASE_IMAGE": base}}
     engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
     docker = importlib.import_module("docker")

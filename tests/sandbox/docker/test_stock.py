@@ -15,12 +15,11 @@ import docker
 import pytest
 from docker.errors import NotFound
 
-from ctxbench.sandbox.docker import DockerSandbox, images, stock
+from ctxbench.sandbox.docker import DockerSandbox, images
 from ctxbench.sandbox.docker.box import DockerBox
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import exclusive_lock
-from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.ownership import exclusive_lock, owner
 from ctxbench.sandbox.types import Environment, Limits
 from tests.helpers.cli import run_cli
 
@@ -33,9 +32,9 @@ Make = Callable[..., str]
 def make(engine: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Give a maker of empty images under a label and a name of this test's own, so that no real one is touched."""
     own = f"ctxbench-test-{uuid.uuid4().hex[:12]}"
-    monkeypatch.setattr(stock, "LABEL", own)
+    monkeypatch.setattr(images, "LABEL", own)
     monkeypatch.setattr(images, "REPOSITORY", own)
-    monkeypatch.setattr("ctxbench.sandbox.docker.bases.local", lambda *_: BASE)
+    monkeypatch.setattr("ctxbench.sandbox.docker.images.local_base", lambda *_: BASE)
 
     def make(name: str, *, tagged: bool = True, ours: bool = True, code: str = "", base: str = BASE) -> str:
         labels = {
@@ -57,7 +56,7 @@ def make(engine: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
 
 def names(engine: Client, notes: Path) -> dict[str, bool]:
-    return {each.name: each.current for each in stock.stored(engine, notes, "base")}
+    return {each.name: each.current for each in images.stored(engine, notes, "base")}
 
 
 def test_current_is_what_the_present_code_and_base_would_use(make: Make, engine: Client, tmp_path: Path) -> None:
@@ -67,33 +66,33 @@ def test_current_is_what_the_present_code_and_base_would_use(make: Make, engine:
     make("stage", tagged=False)
     make("not-ours", ours=False)
     assert names(engine, tmp_path) == {"good": True, "old-code": False, "old-base": False, "stage": False}
-    gone, kept = stock.prune(engine, tmp_path, "base")
+    gone, kept = images.prune(engine, tmp_path, "base")
     assert {each.name for each in gone} == {"old-code", "old-base", "stage"} and kept == []
     assert names(engine, tmp_path) == {"good": True}
-    gone, kept = stock.prune(engine, tmp_path, "base", everything=True)
+    gone, kept = images.prune(engine, tmp_path, "base", everything=True)
     assert [each.name for each in gone] == ["good"] and kept == []
-    assert len(engine.api.images(filters={"label": f"test={stock.LABEL}"})) == 1
+    assert len(engine.api.images(filters={"label": f"test={images.LABEL}"})) == 1
 
 
 def test_an_image_with_a_box_stays(make: Make, engine: Client, tmp_path: Path) -> None:
     image = make("busy", code="0" * 64)
     box = engine.api.create_container(image, ["/x"], labels={"ctxbench.owner": "1:1"})["Id"]
     try:
-        assert [each.boxes for each in stock.stored(engine, tmp_path, "base")] == [1]
-        gone, kept = stock.prune(engine, tmp_path, "base", everything=True)
+        assert [each.boxes for each in images.stored(engine, tmp_path, "base")] == [1]
+        gone, kept = images.prune(engine, tmp_path, "base", everything=True)
         assert gone == [] and len(kept) == 1 and "1 boxes use it" in kept[0]
     finally:
         engine.api.remove_container(box, force=True)
-    assert stock.prune(engine, tmp_path, "base", everything=True)[1] == []
+    assert images.prune(engine, tmp_path, "base", everything=True)[1] == []
 
 
 def test_use_is_noted_and_forgotten_with_the_image(make: Make, engine: Client, tmp_path: Path) -> None:
     image = make("used")
-    assert stock.stored(engine, tmp_path, "base")[0].idle is None
-    stock.touch(tmp_path, {"Id": image})
-    idle = stock.stored(engine, tmp_path, "base")[0].idle
+    assert images.stored(engine, tmp_path, "base")[0].idle is None
+    images.touch(tmp_path, {"Id": image})
+    idle = images.stored(engine, tmp_path, "base")[0].idle
     assert idle is not None and 0 <= idle < 60
-    stock.prune(engine, tmp_path, "base", everything=True)
+    images.prune(engine, tmp_path, "base", everything=True)
     assert list((tmp_path / "used").iterdir()) == []
 
 
@@ -101,8 +100,8 @@ def test_nothing_is_removed_while_something_is_built(make: Make, engine: Client,
     import threading
 
     make("old", code="0" * 64)
-    thread = threading.Thread(target=stock.prune, args=(engine, tmp_path, "base"))
-    with exclusive_lock(tmp_path / stock.BUILDS):
+    thread = threading.Thread(target=images.prune, args=(engine, tmp_path, "base"))
+    with exclusive_lock(tmp_path / images.BUILDS):
         thread.start()
         thread.join(0.5)
         assert thread.is_alive() and names(engine, tmp_path) == {"old": False}
@@ -179,12 +178,12 @@ def test_nothing_is_removed_on_an_engine_of_another_machine() -> None:
     remote = docker.DockerClient("tcp://127.0.0.1:9", version="1.41")
     try:
         with patch.object(remote.api, "containers", side_effect=AssertionError("it was asked for its boxes")):
-            stock.sweep(remote)
+            images.sweep(remote)
     finally:
         remote.close()
 
 
 def test_a_running_box_is_left_to_end_by_itself(box: DockerBox, engine: Client) -> None:
-    with patch.object(stock, "alive", lambda label: label != owner()):
-        stock.sweep(engine)
+    with patch.object(images, "alive", lambda label: label != owner()):
+        images.sweep(engine)
     assert engine.api.inspect_container(box.name)["State"]["Running"]

@@ -7,7 +7,7 @@ import pytest
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import View
 from ctxbench.strategies.api import BlockKind
-from ctxbench.strategies.baselines.mini_blocks import STOP, BlockSearch, question, retrieve
+from ctxbench.strategies.baselines.rlcoder import STOP, BlockSearch, question, retrieve
 from tests.strategies.baselines.shop import made, view
 from tests.strategies.icl.shop import PYTHON, Model, java_query, query
 

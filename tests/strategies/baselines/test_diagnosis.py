@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.repository import View
-from ctxbench.strategies.baselines.answer import placed
-from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault, RepositoryFiles
-from ctxbench.strategies.baselines.symbols import Symbols
+from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault, RepositoryFiles, Symbols
+from ctxbench.strategies.drafts import placed
 from tests.strategies.baselines.shop import view
 from tests.strategies.icl.shop import PYTHON, query
 

@@ -5,9 +5,7 @@ import pytest
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.strategies.icl.file_lines import FileLines
-from ctxbench.strategies.icl.scope import scope
-from ctxbench.strategies.icl.source import SourceFile
+from ctxbench.strategies.icl.source import FileLines, SourceFile, scope
 from tests.strategies.icl.shop import RULES
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.strategies.icl.steps import numbered_list, parse, plain, question
+from ctxbench.strategies.icl.steps import numbered_list, parse, plain_steps, question
 from tests.strategies.icl.shop import query
 
 
@@ -46,8 +46,8 @@ def test_asterisks_are_not_looked_for() -> None:
     ],
 )
 def test_plain_steps_are_the_first_sentences(docstring: str, steps: tuple[str, ...]) -> None:
-    assert plain(query(docstring=docstring, name="Shop.checkOut(int)"), 3) == steps
+    assert plain_steps(query(docstring=docstring, name="Shop.checkOut(int)"), 3) == steps
 
 
 def test_nothing_to_plan_with_gives_no_steps() -> None:
-    assert plain(query(docstring="", name=None), 3) == ()
+    assert plain_steps(query(docstring="", name=None), 3) == ()

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ctxbench.strategies import Block, BlockKind, Prompt, Query, Repository, strategy
 from ctxbench.strategies.api import Generate
-from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.layout import infile_prompt
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parent / "home"

@@ -1,0 +1,304 @@
+"""Candidates: listed from a repository's text, joined with the tests that cover them, ordered, and made samples. Pure.
+
+The same for every language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import basename, dirname
+from random import Random
+from typing import Generic, Protocol, TypeVar
+
+from ctxbench.bench.functions.choose import others, ranked, steady
+from ctxbench.bench.functions.mining import Project
+from ctxbench.bench.functions.types import Candidate, Level, Search, Spot, TestRun
+from ctxbench.bench.repository import is_hidden
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
+
+_FOLDERS = frozenset({"test", "tests", "testdata"})
+_FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")
+BENCHMARK = "ctxbench"
+
+
+class Declared(Protocol):
+    """A function of a file that may be asked for. Lines are 0-based, ends exclusive."""
+
+    @property
+    def name(self) -> str:
+        """Within its file."""
+        ...
+
+    @property
+    def signature(self) -> str:
+        """Its declaration."""
+        ...
+
+    @property
+    def docstring(self) -> str:
+        """What it is to do."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """Line of its declaration."""
+        ...
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the body begins."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Line after its last."""
+        ...
+
+    @property
+    def code(self) -> str:
+        """Its body without layout: equal for equal code."""
+        ...
+
+
+D = TypeVar("D", bound=Declared)
+
+
+D_contra = TypeVar("D_contra", bound=Declared, contravariant=True)
+
+
+class Names(Protocol[D_contra]):
+    """What the names of one file mean."""
+
+    def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
+        """Return what a function's body needs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFunction(Generic[D]):
+    """A function that may become a candidate if tests cover it."""
+
+    path: str
+    definition: D
+    level: Level
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Static(Generic[D]):
+    """The functions of a repository."""
+
+    functions: tuple[ListedFunction[D], ...]
+    """By path and line."""
+    hidden: tuple[str, ...]
+    counts: Mapping[str, int]
+    drops: Counter[str]
+
+
+def unique(
+    usable: Mapping[str, Sequence[D]], names: Callable[[str], Names[D]], bodies: Mapping[str, int], drops: Counter[str]
+) -> tuple[ListedFunction[D], ...]:
+    """Return the functions whose body stands nowhere else, by path and line.
+
+    Args:
+        usable: path -> functions of the file that could be asked for.
+        names: gives the names of a file.
+        bodies: code of every body in the repository -> how often it is there.
+        drops: counts those that are left out.
+    """
+    functions: list[ListedFunction[D]] = []
+    for path, definitions in sorted(usable.items()):
+        of_file = names(path)
+        for definition in definitions:
+            if bodies[definition.code] > 1:
+                drops["body_elsewhere"] += 1
+                continue
+            level, uses = of_file.needs(definition)
+            functions.append(ListedFunction(path=path, definition=definition, level=level, uses=uses))
+    return tuple(functions)
+
+
+def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Use, ...]]:
+    """Return what gives the names that a function's body needs: none for one that is not known."""
+    uses_by_place = {(function.path, function.definition.name): function.uses for function in functions}
+    return lambda spot: uses_by_place.get((spot.path, spot.name), ())
+
+
+def candidate(
+    function: ListedFunction[D],
+    covering: Mapping[str, frozenset[int]],
+    runs: Mapping[str, TestRun],
+    *,
+    importing: Collection[str] = (),
+    tail: Cursor | None = None,
+) -> Candidate | None:
+    """Return the candidate, None if no usable test runs it, and no import of a test module does.
+
+    Args:
+        function: the function.
+        covering: usable test -> what of the function it runs.
+        runs: what is known of each test.
+        importing: usable tests of modules whose import runs it.
+        tail: where the body ends, if something of the function follows it.
+    """
+    if not covering and not importing:
+        return None
+    picked = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
+    # Those that read a clock are tried last.
+    more = sorted(others(covering, importing, runs, picked), key=lambda test: runs[test].clock)
+    definition = function.definition
+    return Candidate(
+        path=function.path,
+        name=definition.name,
+        signature=definition.signature,
+        docstring=definition.docstring,
+        start=definition.start,
+        cursor=definition.cursor,
+        end=definition.end,
+        tail=tail,
+        level=function.level,
+        uses=function.uses,
+        tests=picked,
+        others=tuple(more),
+        at_import=not covering,
+        clocks=frozenset(test for test in (*picked, *more) if runs[test].clock),
+        seconds=sum(runs[test].seconds for test in picked),
+    )
+
+
+def searched(
+    static: Static[D], candidates: Sequence[Candidate], drops: Counter[str], outcomes: Mapping[str, int]
+) -> Search:
+    """Return what came of a repository: the candidates, and how many functions and tests there are of each kind.
+
+    Args:
+        static: its functions, as far as syntax tells.
+        candidates: those that usable tests run.
+        drops: reason -> the others that syntax had left.
+        outcomes: what became of its tests.
+    """
+    return Search(
+        candidates=tuple(candidates),
+        hidden=static.hidden,
+        counts={**static.counts, **outcomes, "covered": len(candidates) + drops["too_slow"]},
+        drops=dict(sorted((static.drops + drops).items())),
+    )
+
+
+def test_places(paths: Iterable[str], named: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the test files and test folders (ended by ``/``) among `paths`, sorted, none inside another.
+
+    Args:
+        paths: every file, POSIX and relative to the repository.
+        named: where the manifest says that tests are; taken for test places only if they are called so,
+            for a project's tests may lie among its sources.
+    """
+    places: set[str] = set()
+    for path in paths:
+        folder = _outermost(path)
+        if folder:
+            places.add(folder)
+        elif _FILE.fullmatch(basename(path)) or path in named:
+            places.add(path)
+    return tuple(sorted(place for place in places if not is_hidden(place, sorted(places - {place}))))
+
+
+def _outermost(path: str) -> str:
+    """Return the outermost folder of a path that is called as tests are, ended by ``/``; empty if none is."""
+    parts = dirname(path).split("/")
+    for number, part in enumerate(parts):
+        if part.lower() in _FOLDERS:
+            return "/".join(parts[: number + 1]) + "/"
+    return ""
+
+
+def make(
+    project: Project, search: Search, candidate: Candidate, lift: Callable[[list[str]], str]
+) -> tuple[Sample, Reference]:
+    """Return the sample of a candidate, with its answer.
+
+    Args:
+        project: the repository.
+        search: what was found in it; its test places are hidden.
+        candidate: one of its candidates.
+        lift: the language's, see `bench.functions.mining.Miner`.
+    """
+    lines = project.snapshot.texts[candidate.path].split("\n")
+    line, column = candidate.cursor.line, candidate.cursor.column
+    identity = f"{project.manifest.name}/{candidate.path}::{candidate.name}"
+    sample = Sample(
+        id=identity,
+        benchmark=BENCHMARK,
+        language=project.manifest.language,
+        kind=Kind.FUNCTION,
+        subkind=candidate.level.value,
+        repo=project.manifest.name,
+        path=candidate.path,
+        cursor=candidate.cursor,
+        prefix="".join(f"{text}\n" for text in lines[:line]) + lines[line][:column],
+        suffix=_suffix(lines, candidate),
+        uses=candidate.uses,
+        name=candidate.name,
+        signature=candidate.signature,
+        docstring=candidate.docstring,
+        span=(candidate.start, candidate.end),
+        hidden=hidden_for(search.hidden, candidate.tests),
+    )
+    target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
+    tests = tuple(sorted(candidate.tests))
+    clocks = tuple(test for test in tests if test in candidate.clocks)
+    return sample, Reference(id=identity, target=target, tests=tests, clocks=clocks)
+
+
+def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
+    tail = candidate.tail or Cursor(line=candidate.end, column=0)
+    return "\n".join(lines[tail.line :])[tail.column :]
+
+
+def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
+    """Return what is hidden of a sample: the test places, and the files of the tests that are in none of them.
+
+    Only ids of pytest begin with a file; those of JUnit name classes, which lie in the test folders.
+    """
+    files = {test.partition("::")[0] for test in tests if "::" in test}
+    return tuple(sorted({*places, *(file for file in files if not is_hidden(file, places))}))
+
+
+def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
+    """Return the candidates in the order in which they are tried; trying fewer gives a beginning of it.
+
+    Levels take turns, and inside a level files do, each in a random order that stays: so neither a
+    frequent level nor a large file crowds out the others. Those that only imports run come last.
+    """
+    by_tests: list[Candidate] = []
+    at_import: list[Candidate] = []
+    for candidate in candidates:
+        (at_import if candidate.at_import else by_tests).append(candidate)
+    return [*_ordered(by_tests, repo, seed), *_ordered(at_import, repo, seed)]
+
+
+def _ordered(candidates: Iterable[Candidate], repo: str, seed: int) -> list[Candidate]:
+    levels: dict[Level, dict[str, list[Candidate]]] = {}
+    for candidate in sorted(candidates, key=lambda function: (function.path, function.start)):
+        levels.setdefault(candidate.level, {}).setdefault(candidate.path, []).append(candidate)
+    queues = []
+    for level in sorted(levels, key=list(Level).index):
+        files = levels[level]
+        names = sorted(files)
+        _draw(seed, repo, level).shuffle(names)
+        for name in names:
+            _draw(seed, repo, level, name).shuffle(files[name])
+        queues.append(_turns([files[name] for name in names]))
+    return _turns(queues)
+
+
+def _turns(queues: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    rounds = max(map(len, queues), default=0)
+    return [queue[turn] for turn in range(rounds) for queue in queues if turn < len(queue)]
+
+
+def _draw(*key: str | int) -> Random:
+    return Random("\0".join(map(str, key)))  # noqa: S311 - a sample, not a secret

@@ -1,0 +1,302 @@
+"""Which test of a suite runs which line: the suite once under coverage, in the sandbox; kept for good.
+
+A test reads a clock if it ran a line of the repository that does, wherever that line stands: most tests that measure
+do so in a helper or a fixture, so that names in the tests alone would not tell.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench import asts
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import read_text, sha256, write_atomic
+from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing.judge import Turns
+from ctxbench.bench.testing.python import PythonSuite
+from ctxbench.bench.testing.python.reports import Covered, Malformed, read_coverage, replaced
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
+
+SECONDS = 900.0
+"""For the whole suite; coverage by test costs two to six times the plain run."""
+_NEEDED = {"memory": 4096 * MIB, "disk": 512 * MIB, "result": 64 * MIB}
+_TAIL = 400
+_CURE_OF_SLOW = "deselect the slow ones, and those that wait for a server: `pytest --durations=10` names them"
+_RAN = (0, 1)
+"""pytest's exit statuses when tests ran: all passed, some failed."""
+_OF_MODULES = {
+    "asyncio": "sleep timeout timeout_at wait_for",
+    "datetime": "date.today datetime.now datetime.today datetime.utcnow",
+    "signal": "alarm setitimer",
+    "threading": "Timer",
+    "time": """
+        monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns sleep thread_time
+        thread_time_ns time time_ns
+    """,
+    "timeit": "Timer default_timer repeat timeit",
+}
+_CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() for name in names.split())
+_MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
+_PROPERTY_TEST = "hypothesis.given"
+"""Hypothesis fails a test whose examples take longer than its deadline, unless that is taken away."""
+_FIXTURES = frozenset(("benchmark", "benchmark_weave"))
+_WAITS = frozenset(("wait", "join", "acquire"))
+"""Methods of threads, processes and locks whose only argument is how many seconds to wait."""
+_TIMERS = frozenset(("call_at", "call_later"))
+"""Methods of an event loop, which are told when to do something."""
+_LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
+"""How an event loop is spelled that has a clock of its own: ``self._loop``, ``asyncio.get_running_loop()``."""
+_WORTH_PARSING = re.compile(rb"time|benchmark|hypothesis|asyncio|signal|wait|join|acquire|loop")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
+    """Return the coverage of a suite by test; it is kept in the home folder for as long as nothing of it changes.
+
+    Tests that failed and read a clock run once more, with no other job of the home folder beside them, since the
+    machine may have been busy; those that pass then stand as they ran then.
+
+    Raises:
+        InputFault: if the suite cannot be run.
+        MachineFault: if the sandbox failed.
+    """
+    name = project.manifest.name
+    job = suite.cover(tests, SECONDS)
+    # What is asked for is no part of the environment: which tests are left out, and arguments.
+    key = sha256(f"{suite.environment.digest} {job.action}")
+    place = project.home.cache / "coverage" / f"{key[:32]}.json"
+    results = _stored(place)
+    if results:
+        covered = read_coverage(results[0])
+        report(f"{name}: coverage of {len(covered.tests)} tests is known")
+    else:
+        report(f"{name}: running its tests under coverage")
+        outcome = _run(suite, job, sandbox, report)
+        results = [_checked(name, outcome, report)]
+        covered = read_coverage(results[0])
+        passed = sum(test.outcome == "passed" for test in covered.tests)
+        report(f"{name}: {passed} of {len(covered.tests)} tests passed in {outcome.seconds:.1f} s")
+        write_atomic(place, json.dumps(results) + "\n")
+    failed = {test.id for test in covered.tests if test.outcome == "failed"}
+    doubtful = failed and failed & clock_tests(covered, suite.environment.tree)
+    if not doubtful:
+        return covered
+    if len(results) == 1:
+        report(f"{name}: running tests that failed and read a clock once more, alone: {len(doubtful)}")
+        with Turns(project.home.cache).alone():
+            results.append(_run(suite, suite.cover(tests, SECONDS, only=doubtful), sandbox, report).result)
+        write_atomic(place, json.dumps(results) + "\n")
+    try:
+        alone = read_coverage(results[1])
+    except Malformed as error:
+        report(f"{name}: they could not run alone: {error}")
+        return covered
+    passed_alone = doubtful & {test.id for test in alone.tests if test.outcome == "passed"}
+    report(f"{name}: {len(passed_alone)} of them passed")
+    return replaced(covered, alone, passed_alone)
+
+
+def _stored(place: Path) -> list[Any]:
+    """Return the results of the suite's runs as they are kept, none where they are not; one run was kept by itself."""
+    with contextlib.suppress(InputFault, ValueError):
+        record = json.loads(read_text(place))
+        results = record if isinstance(record, list) else [record]
+        read_coverage(results[0])
+        return results
+    return []
+
+
+def _run(suite: PythonSuite, job: Job, sandbox: Sandbox, report: Report) -> Outcome:
+    limits = replace(suite.limits, **_NEEDED)
+    try:
+        sandbox.prepare(suite.environment, report)
+        with sandbox.open(suite.environment, limits=limits) as pool:
+            return pool.run(job)
+    except (SandboxUnavailable, SandboxLost) as error:
+        raise MachineFault(error.what, where=error.where, cure=error.cure) from error
+
+
+def _checked(name: str, outcome: Outcome, report: Report) -> Any:
+    """Return the result of a run in which tests ran, and tell what could not be collected.
+
+    Raises:
+        InputFault: if none did.
+    """
+    output = " ".join(outcome.output[-_TAIL:].split()) or "no output"
+    cure = "mend its [tests]: requirements, pythonpath, paths, arguments, deselect"
+    if outcome.ended is Ended.TIMED_OUT:
+        raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=_CURE_OF_SLOW)
+    try:
+        covered = read_coverage(outcome.result)
+    except Malformed:
+        raise InputFault(f"its tests cannot be run ({outcome.ended}): {output}", where=name, cure=cure) from None
+    for where, what in covered.broken:
+        report(f"{name}: {where} cannot be collected: {' '.join(what.split())[-_TAIL:]}")
+    if covered.broken and not covered.tests:
+        files = ", ".join(where for where, _ in covered.broken)
+        cure = "add what they import to its requirements, or name them under deselect"
+        raise InputFault(f"{files} cannot be collected", where=name, cure=cure)
+    if covered.exit not in _RAN or not covered.tests:
+        raise InputFault(f"pytest ended with status {covered.exit}: {output}", where=name, cure=cure)
+    return outcome.result
+
+
+def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
+    """Return the ids of the tests that ran a line which reads a clock.
+
+    Args:
+        covered: the suite under coverage.
+        files: path -> content of the repository.
+    """
+    positions: set[int] = set()
+    for path, ran in covered.lines.items():
+        lines = clock_lines(files[path]) if path in files and _WORTH_PARSING.search(files[path]) else ()
+        positions.update(position for line in lines for position in ran.get(line, ()))
+    return frozenset(covered.tests[position].id for position in positions)
+
+
+def clock_lines(source: bytes) -> frozenset[int]:
+    """Return the lines of a file, 0-based, that read a clock, wait by one, or belong to a test that is timed.
+
+    A file that is no Python has none.
+    """
+    tree = asts.parse(source)
+    if tree is None:
+        return frozenset()
+    names = _Names(tree)
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        if names.is_clock(node):
+            lines.update(_lines(node))
+        if isinstance(node, Function | ast.ClassDef) and _is_timed(node, names):
+            lines.update(_lines(node))
+        if isinstance(node, ast.Assign) and node in tree.body and _is_mark(node, names):
+            return frozenset(range(len(source.splitlines())))
+    return frozenset(lines)
+
+
+class _Names:
+    """What the names of one file stand for, wherever in it they are bound."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._dotted: dict[str, str] = {}
+        self._aliases: set[str] = set()
+        """Names, also of attributes, that a clock was bound to."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    name = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self._dotted[alias.asname or name] = name
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    if alias.name == "*":
+                        star = f"{node.module}."
+                        clocks = (clock for clock in _CLOCKS if clock.startswith(star))
+                        self._dotted.update({clock.removeprefix(star): clock for clock in clocks})
+                    self._dotted[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        for node in ast.walk(tree):
+            self._aliases.update(_bound(node, self))
+
+    def dotted(self, node: ast.AST) -> str:
+        """Return what a name or an attribute stands for, as its full dotted name; nothing where that is unknown."""
+        if isinstance(node, ast.Call):
+            return self.dotted(node.func)
+        if isinstance(node, ast.Attribute):
+            inner = self.dotted(node.value)
+            return f"{inner}.{node.attr}" if inner else ""
+        return self._dotted.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+    def is_clock(self, node: ast.AST) -> bool:
+        """Say whether an expression names a clock, or calls something that waits for a given time."""
+        if isinstance(node, ast.Call):
+            return _waits(node) or _is_of_loop(node)
+        if isinstance(node, ast.Name):
+            return node.id in self._aliases or self.dotted(node) in _CLOCKS
+        return isinstance(node, ast.Attribute) and (node.attr in self._aliases or self.dotted(node) in _CLOCKS)
+
+
+def _bound(node: ast.AST, names: _Names) -> Iterator[str]:
+    """Yield the names that a statement or a default binds to a clock itself, as in ``timer = time.perf_counter``."""
+    if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _is_reference(node.value, names):
+        yield from _targets(node)
+    if isinstance(node, ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        paired = [
+            *zip(positional[::-1], node.defaults[::-1], strict=False),
+            *zip(node.kwonlyargs, node.kw_defaults, strict=True),
+        ]
+        yield from (argument.arg for argument, default in paired if default and _is_reference(default, names))
+
+
+def _is_reference(node: ast.AST, names: _Names) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute) and names.dotted(node) in _CLOCKS
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return {
+        target.id if isinstance(target, ast.Name) else target.attr
+        for target in targets
+        if isinstance(target, ast.Name | ast.Attribute)
+    }
+
+
+def _is_mark(node: ast.Assign, names: _Names) -> bool:
+    """Say whether an assignment marks the tests of its module as timed."""
+    marks = {names.dotted(inner) for inner in ast.walk(node.value)}
+    return _targets(node) == {"pytestmark"} and bool(marks & _MARKS)
+
+
+def _is_timed(node: Function | ast.ClassDef, names: _Names) -> bool:
+    """Say whether a test's own time is measured or bounded by what stands around it."""
+    decorators = {names.dotted(decorator) for decorator in node.decorator_list}
+    if decorators & _MARKS:
+        return True
+    if isinstance(node, ast.ClassDef):
+        return False
+    unbounded = any(
+        keyword.arg == "deadline" and isinstance(keyword.value, ast.Constant) and keyword.value.value is None
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
+    )
+    if _PROPERTY_TEST in decorators and not unbounded:
+        return True
+    return node.name.startswith("test") and any(argument.arg in _FIXTURES for argument in node.args.args)
+
+
+def _waits(call: ast.Call) -> bool:
+    """Say whether a call is given a number of seconds to wait, and may end otherwise on a slower machine."""
+    if any(keyword.arg == "timeout" and _seconds(keyword.value) for keyword in call.keywords):
+        return True
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return method in _WAITS and len(call.args) == 1 and _seconds(call.args[0])
+
+
+def _is_of_loop(call: ast.Call) -> bool:
+    """Say whether a call reads the clock of an event loop, or has that loop wait by it."""
+    method = call.func
+    if not isinstance(method, ast.Attribute):
+        return False
+    if method.attr not in _TIMERS and (method.attr != "time" or call.args):
+        return False
+    return bool(_LOOP.search(ast.unparse(method.value)))
+
+
+def _seconds(node: ast.expr) -> bool:
+    """Say whether an expression is a number that is no bool and no 0."""
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value != 0
+
+
+def _lines(node: ast.AST) -> range:
+    start: int = getattr(node, "lineno", 1)
+    return range(start - 1, getattr(node, "end_lineno", None) or start)

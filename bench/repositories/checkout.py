@@ -1,0 +1,190 @@
+"""`Checkout`: a fetched repository as a read-only folder of the home, put there whole or not at all.
+
+``repos/<name>/<key>/`` holds the files and ``<key>.json`` beside it, written last, says that they are
+complete. The key is the version and the first digits of the source's own hash. Fetching checks, locks,
+checks again, fetches aside and renames in; whatever a killed fetch left is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import dump_line, explained, sha256, sha256_file, write_atomic
+from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import debian, git, local, pypi
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.sources import (
+    DebianSource,
+    Destination,
+    GitSource,
+    LocalSource,
+    PypiSource,
+    Report,
+    Source,
+    Unreachable,
+)
+
+_FETCH: Mapping[type[Source], Callable[[Any, Destination], None]] = {
+    GitSource: git.fetch,
+    PypiSource: pypi.fetch,
+    DebianSource: debian.fetch,
+    LocalSource: local.fetch,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """One fetched version of a repository."""
+
+    name: str
+    root: Path
+    """The read-only folder that holds its files."""
+    key: str
+    source: str
+    """Where it came from, e.g. ``pypi:fasta2a==2.1.1``."""
+
+
+def find(manifest: RepoManifest, home: Home) -> Checkout | None:
+    """Return the checkout of the first source that was fetched, or None."""
+    for source in manifest.sources:
+        key = _key(manifest, source, home)
+        checkout = at(home, manifest.name, key) if key else None
+        if checkout:
+            return checkout
+    return None
+
+
+def at(home: Home, name: str, key: str) -> Checkout | None:
+    """Return the complete checkout with this key, or None."""
+    root, marker = home.repos / name / key, _marker(home.repos / name, key)
+    try:
+        record = json.loads(marker.read_text(encoding="utf-8"))
+        source = str(record["source"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Checkout(name=name, root=root, key=key, source=source) if root.is_dir() else None
+
+
+def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
+    """Return the checkout, fetching it from the first source that can be reached.
+
+    Safe to call from several threads and processes at once: one of them fetches.
+
+    Args:
+        manifest: what to fetch.
+        home: where it is kept.
+        report: told, line by line, what is being done.
+
+    Raises:
+        InputFault: if what a source gave has the wrong hash; nothing is kept.
+        MachineFault: if no source can be reached, or the disk is full.
+    """
+    checkout = find(manifest, home)
+    if checkout:
+        return checkout
+    with _locked(home.repos / manifest.name) as folder:
+        checkout = find(manifest, home)
+        if checkout:
+            return checkout
+        reasons: list[str] = []
+        for source in manifest.sources:
+            report(f"{manifest.name}: fetching {source}")
+            try:
+                return _bring(manifest, source, home, folder, report)
+            except Unreachable as error:
+                reasons.append(f"{source} ({error.what})")
+                report(f"{manifest.name}: cannot be had from {source}: {error.what}")
+    raise MachineFault(
+        f"none of its sources can be reached: {', '.join(reasons)}",
+        where=manifest.name,
+        cure='check the network, or copy its manifest and give a [[source]] with kind = "local" and the path of a copy',
+    )
+
+
+def _bring(manifest: RepoManifest, source: Source, home: Home, folder: Path, report: Report) -> Checkout:
+    key = _key(manifest, source, home)
+    if key is None:
+        raise Unreachable("no such file or folder", where=str(source))
+    root, part = folder / key, folder / f".{key}.part"
+    _remove(part)
+    # A folder without its marker is what a fetch killed between the two steps left.
+    _remove(root)
+    try:
+        with explained(part):
+            (part / "tree").mkdir(parents=True)
+            (part / "scratch").mkdir()
+            to = Destination(tree=part / "tree", scratch=part / "scratch", home=home, report=report)
+            _FETCH[type(source)](source, to)
+            record = _sealed(to.tree, manifest)
+            to.tree.rename(root)
+            root.chmod(0o555)
+        write_atomic(_marker(folder, key), dump_line({"name": manifest.name, "source": str(source), **record}))
+    except BaseException:
+        _remove(root)
+        raise
+    finally:
+        _remove(part)
+    return Checkout(name=manifest.name, root=root, key=key, source=str(source))
+
+
+def _key(manifest: RepoManifest, source: Source, home: Home) -> str | None:
+    if isinstance(source, LocalSource):
+        identity = local.identity(source, home)
+    else:
+        identity = source.commit if isinstance(source, GitSource) else source.sha256
+    return f"{manifest.version}-{identity[:10]}" if identity else None
+
+
+def _sealed(tree: Path, manifest: RepoManifest) -> dict[str, object]:
+    """Make everything below `tree` read-only; return the digest, number and size of its files."""
+    if not (tree / manifest.source_dir).is_dir():
+        raise InputFault(
+            f"the files hold no folder {manifest.source_dir!r}", where=manifest.name, cure="mend its source_dir"
+        )
+    lines, size = [], 0
+    for folder, _, leaves in os.walk(tree):
+        for leaf in leaves:
+            path = Path(folder, leaf)
+            lines.append(f"{path.relative_to(tree).as_posix()}\0{sha256_file(path)}\n")
+            size += path.stat().st_size
+            path.chmod(0o444)
+        if folder != str(tree):
+            Path(folder).chmod(0o555)
+    if not lines:
+        raise InputFault("the source holds no file", where=manifest.name, cure="check the [[source]] in its manifest")
+    return {"digest": sha256("".join(sorted(lines))), "files": len(lines), "bytes": size}
+
+
+def _marker(folder: Path, key: str) -> Path:
+    return folder / f"{key}.json"
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder with its content, even if its folders are read-only."""
+    if not path.exists():
+        return
+    with explained(path):
+        for folder, _, _ in os.walk(path):
+            # Before os.walk lists its subfolders a read-only folder can be read, but not emptied.
+            Path(folder).chmod(0o755)
+        shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[Path]:
+    """Hold the repository's folder for one thread of one process; a killed holder lets go."""
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = (folder / ".lock").open("w")
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield folder

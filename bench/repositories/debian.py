@@ -1,0 +1,196 @@
+"""The ``debian`` source: the upstream tarball of a source package, by apt, without root.
+
+apt runs with a private configuration: the machine's own archives with their type set to source, its
+``Acquire`` settings (proxies, certificates), and lists kept in the home's cache, so that a second
+package needs no second update. apt checks the archive's signatures; the tarball's hash is checked here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import explained, sha256_file, write_atomic
+from ctxbench.bench.repositories.sources import (
+    DebianSource,
+    Destination,
+    Unreachable,
+    check_sha256,
+    run_program,
+    unpack,
+)
+
+_SECONDS = 900.0
+_LISTS_BYTES = 80_000_000
+_SYSTEM = Path("/etc/apt")
+_HELPER = "/usr/lib/apt/apt-helper"
+_HINTS = 3
+_PACKAGE = re.compile(r"^Package: (\S+)$", re.MULTILINE)
+_TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", re.MULTILINE)
+
+
+def fetch(source: DebianSource, to: Destination) -> None:
+    """Download the ``.orig.tar`` of the source package, compare its hash, unpack it.
+
+    Raises:
+        Unreachable: if apt is missing, or the archive cannot be reached or has another version now.
+        InputFault: if the tarball of this version has another hash than the manifest's.
+    """
+    with _locked(to.home.cache / "apt") as folder:
+        apt = _Apt(folder, source, to)
+        if apt.updated:
+            try:
+                archive = apt.download()
+            except Unreachable:
+                to.report("apt: the lists kept in the cache do not serve; reading them anew")
+                apt.update()
+                archive = apt.download()
+        else:
+            apt.update()
+            archive = apt.download()
+    check_sha256(archive.name, source.sha256, sha256_file(archive), where=str(source))
+    dropped = unpack(archive, to.tree, strip=True)
+    if dropped:
+        to.report(f"{source}: {dropped} links left out")
+
+
+class _Apt:
+    """apt with its own lists in `folder`."""
+
+    def __init__(self, folder: Path, source: DebianSource, to: Destination) -> None:
+        self._folder, self._source, self._to = folder, source, to
+        self._stamp = folder / "updated"
+        self._configure()
+
+    @property
+    def updated(self) -> bool:
+        """Whether an earlier update left its lists."""
+        return self._stamp.exists()
+
+    def update(self) -> None:
+        """Read the archive's lists of source packages (25 MB on disk for Debian 12).
+
+        Raises:
+            MachineFault: if the disk has no room for them.
+            Unreachable: if no archive answers.
+        """
+        with explained(self._folder):
+            free = shutil.disk_usage(self._folder).free
+        if free < _LISTS_BYTES:
+            # apt does not end on a full disk: it tries the same write again and again.
+            raise MachineFault(
+                f"the disk is full ({free // 10**6} MB free, apt's lists need {_LISTS_BYTES // 10**6})",
+                where=str(self._folder),
+                cure="free some space, or choose another --home",
+            )
+        self._to.report("apt: reading the lists of source packages")
+        failure: Unreachable | None = None
+        try:
+            self._run("apt-get", "-qq", "update")
+        except Unreachable as error:
+            # One broken archive among several is no reason to give up: the package may be in another.
+            failure = error
+        if failure and not any(self._folder.glob("lists/*_Sources*")):
+            raise failure
+        self._stamp.touch()
+
+    def download(self) -> Path:
+        """Download the tarball of the manifest's version into the scratch folder and return its path."""
+        package = self._source.package
+        offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
+        if not offers:
+            near = " or ".join(self._near(package))
+            hint = f"; did you mean {near}?" if near else ""
+            raise Unreachable(f"the archive has no source package of that name{hint}", where=str(self._source))
+        of_version = [offer for offer in offers if offer[1].endswith(f"_{self._source.version}")]
+        if not of_version:
+            versions = ", ".join(sorted({version for version, _, _ in offers}))
+            raise Unreachable(f"the archive has other versions now ({versions})", where=str(self._source))
+        same = [offer for offer in of_version if offer[2] == self._source.sha256] or of_version
+        self._run("apt-get", "-qq", "source", "--download-only", "--tar-only", f"{package}={same[0][0]}")
+        tarballs = sorted(self._to.scratch.glob("*.orig.tar.*"))
+        if not tarballs:
+            raise Unreachable("apt downloaded no upstream tarball", where=str(self._source))
+        return tarballs[0]
+
+    def _near(self, package: str) -> list[str]:
+        """Return the source packages that a wrong name most likely means: that build it, then those of a like name."""
+        built = _PACKAGE.findall(self._run("apt-cache", "showsrc", package))
+        if built:
+            return sorted(set(built))
+        lists = map(str, sorted(self._folder.glob("lists/*_Sources*")))
+        # The lists may be packed, as the machine's settings say.
+        names = sorted(set(_PACKAGE.findall(self._run(_HELPER, "cat-file", *lists))))
+        holding = [name for name in names if package in name]
+        return sorted(holding, key=len)[:_HINTS] or difflib.get_close_matches(package, names, n=_HINTS)
+
+    def _offers(self, text: str) -> Iterator[tuple[str, str, str]]:
+        """Yield (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each record."""
+        for record in text.split("\n\n"):
+            version = re.search(r"^Version: (\S+)$", record, re.MULTILINE)
+            tarball = _TARBALL.search(record)
+            if version and tarball:
+                yield version.group(1), tarball.group(2).partition(".orig.tar.")[0], tarball.group(1)
+
+    def _configure(self) -> None:
+        for name in ("lists/partial", "cache/archives/partial", "parts"):
+            (self._folder / name).mkdir(parents=True, exist_ok=True)
+        for name, text in _source_lists():
+            write_atomic(self._folder / "parts" / name, text)
+        # Only the Acquire settings are taken over: the machine's hooks (`Post-Invoke`) must not run for us.
+        acquire = run_program(
+            ["apt-config", "dump", "Acquire"],
+            folder=self._folder,
+            environment=dict(os.environ),
+            seconds=60,
+            source=self._source,
+        )
+        settings = {
+            "Dir::Etc::main": os.devnull,
+            "Dir::Etc::parts": os.devnull,
+            "Dir::Etc::sourcelist": os.devnull,
+            "Dir::Etc::sourceparts": self._folder / "parts",
+            "Dir::State::lists": self._folder / "lists",
+            "Dir::Cache": self._folder / "cache",
+            # Without it apt run as root drops to a user who may not write here.
+            "APT::Sandbox::User": "root",
+            "Acquire::Languages": "none",
+        }
+        own = "".join(f'{key} "{value}";\n' for key, value in settings.items())
+        write_atomic(self._folder / "apt.conf", acquire + own)
+
+    def _run(self, *arguments: str) -> str:
+        environment = dict(os.environ) | {"APT_CONFIG": str(self._folder / "apt.conf"), "LC_ALL": "C.UTF-8"}
+        return run_program(
+            arguments, folder=self._to.scratch, environment=environment, seconds=_SECONDS, source=self._source
+        )
+
+
+def _source_lists() -> Iterator[tuple[str, str]]:
+    """Yield the machine's lists of archives, asking each for sources instead of programs."""
+    for path in (_SYSTEM / "sources.list", *sorted((_SYSTEM / "sources.list.d").glob("*"))):
+        if not path.is_file() or path.suffix not in (".list", ".sources"):
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.suffix == ".sources":
+            yield path.name, re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.MULTILINE | re.IGNORECASE)
+        else:
+            lines = re.findall(r"^deb(?:-src)?([ \t].*)$", text, flags=re.MULTILINE)
+            yield path.name, "".join(f"deb-src{line}\n" for line in dict.fromkeys(lines))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[Path]:
+    """Hold the folder for one process: apt's lists cannot be read while another writes them."""
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield folder.absolute()

@@ -1,0 +1,307 @@
+"""The shared parts of all sources: their records, the destination of a fetch, its faults, and unpacking archives.
+
+A source names one copy of a version by its own hash. `Unreachable` means that this copy cannot be had
+from here now, so the next source is tried; a wrong hash is an `InputFault` and ends the fetch.
+
+Of an archive only regular files are written, and nothing outside the target folder. Links and devices are dropped: no
+snapshot reads them, and without a link no later member can be led outside. A member whose *name* leaves the folder
+condemns the whole archive, and so does one that is made to fill a disk or a memory: sizes are added up before anything
+is unpacked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Self
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.home import Home
+
+Report = Callable[[str], None]
+MAX_BYTES = 1 << 30
+"""Of all members together, unpacked; the largest repositories of the benchmark have a tenth of it."""
+MAX_MEMBERS = 100_000
+_MAX_HEADER = 1 << 20
+"""Bytes of a member's long name or extended header, which `tarfile` reads into memory whole."""
+_MAX_DICTIONARY = 256 << 20
+"""Bytes of memory that an xz stream may ask for; ``xz -9`` asks for 65 MiB."""
+_LONG_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_TRUST = "if you trust it, unpack it yourself and give the folder as a local source"
+
+
+class Unreachable(MachineFault):
+    """Raised when a source cannot be reached, or no longer offers this version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitSource:
+    """One commit of a git repository."""
+
+    url: str
+    commit: str
+    """40 hexadecimal digits; git itself checks that the content has this hash."""
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages and records."""
+        return f"git+{self.url}@{self.commit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PypiSource:
+    """The sdist of one release on the package index that pip is configured for."""
+
+    name: str
+    version: str
+    sha256: str
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages and records."""
+        return f"pypi:{self.name}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebianSource:
+    """The upstream tarball of a Debian source package; Debian's own patches are not applied."""
+
+    package: str
+    version: str
+    """The upstream version."""
+    sha256: str
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages and records."""
+        return f"debian:{self.package}={self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSource:
+    """A folder, or an archive, on this machine."""
+
+    path: Path
+    sha256: str = ""
+    """Of the archive, or of the folder's content as `bench.repositories.local.digest` counts it; empty: not pinned."""
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages and records."""
+        return f"local:{self.path}"
+
+
+Source = GitSource | PypiSource | DebianSource | LocalSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """The folders that one fetch writes to, and the receiver of its reports."""
+
+    tree: Path
+    """An empty folder that becomes the repository's root."""
+    scratch: Path
+    """An empty folder for downloads; removed afterwards."""
+    home: Home
+    report: Report
+
+
+def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
+    """Compare two hashes.
+
+    Raises:
+        InputFault: if they differ; it names both.
+    """
+    if expected != actual:
+        raise InputFault(
+            f"the sha256 of {name} is {actual}, but the manifest expects {expected}",
+            where=where,
+            cure="nothing was kept; if the manifest is wrong, mend its sha256, otherwise do not trust this source",
+        )
+
+
+def run_program(
+    arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], seconds: float, source: object
+) -> str:
+    """Run a program without a terminal and return its standard output.
+
+    Raises:
+        MachineFault: if the disk is full.
+        Unreachable: if it is not installed, fails or takes longer than `seconds`; then it and its children are killed.
+    """
+    try:
+        process = subprocess.Popen(
+            arguments,
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise Unreachable(f"{arguments[0]} is not installed", where=str(source)) from None
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise Unreachable(f"{arguments[0]} took longer than {seconds:.0f} s", where=str(source)) from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode:
+        if "No space left on device" in err:
+            raise MachineFault("the disk is full", where=str(folder), cure="free some space, then try again")
+        lines = [line.strip() for line in err.splitlines() if line.strip()]
+        raise Unreachable(" ".join(lines[-3:]) or f"{arguments[0]} failed", where=str(source))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    name: str
+    kind: str
+    """``file``, ``folder`` or ``other`` (links, devices)."""
+    open: Callable[[], IO[bytes] | None]
+
+
+def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
+    """Unpack a tar (any compression) or zip archive into `tree`.
+
+    Args:
+        archive: the file.
+        tree: an existing folder.
+        strip: leave out the one top folder that all members share, as sdists have it.
+
+    Returns:
+        How many members were dropped because they are links or devices.
+
+    Raises:
+        InputFault: if it is no whole archive, a member's name leaves the folder, it has more than `MAX_MEMBERS`
+            members, or they unpack to more than `MAX_BYTES`.
+    """
+    try:
+        with _opened(archive) as members:
+            top = _shared_top(members) if strip else 0
+            for member in members:
+                parts = _parts(member.name, archive)[top:]
+                if member.kind == "file" and parts:
+                    _write(member, tree.joinpath(*parts))
+            return sum(member.kind == "other" for member in members)
+    except _BROKEN as error:
+        raise InputFault(
+            f"not a whole archive ({error or type(error).__name__})",
+            where=str(archive),
+            cure="give a .tar, .tar.gz, .tar.bz2, .tar.xz or .zip file; it may be cut off",
+        ) from None
+
+
+@contextlib.contextmanager
+def _opened(archive: Path) -> Iterator[list[_Member]]:
+    with explained(archive):
+        zipped = zipfile.is_zipfile(archive) and not tarfile.is_tarfile(archive)
+    if zipped:
+        with zipfile.ZipFile(archive) as file:
+            yield _within_limits(((_zip_member(file, info), info.file_size) for info in file.infolist()), archive)
+    else:
+        _check_dictionary(archive)
+        with tarfile.open(archive, tarinfo=_ShortHeader) as tar:
+            yield _within_limits(((_tar_member(tar, info), info.size) for info in tar), archive)
+
+
+class _ShortHeader(tarfile.TarInfo):
+    """A header that is refused before a long one is read into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _LONG_HEADERS and header.size > _MAX_HEADER:
+            raise tarfile.ReadError(f"a header of {header.size >> 20} MiB")
+        return header
+
+
+def _check_dictionary(archive: Path) -> None:
+    """Raise `lzma.LZMAError` if an xz archive asks for more memory than unpacking is worth."""
+    with explained(archive), archive.open("rb") as stream:
+        start = stream.read(1 << 12)
+    if start.startswith(b"\xfd7zXZ"):
+        lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_DICTIONARY).decompress(start, max_length=1)
+
+
+def _within_limits(members: Iterable[tuple[_Member, int]], archive: Path) -> list[_Member]:
+    """Return the members, given with their sizes, of an archive that is no larger than it may be."""
+    listed: list[_Member] = []
+    size = 0
+    for member, length in members:
+        listed.append(member)
+        size += length
+        if len(listed) > MAX_MEMBERS:
+            raise InputFault(f"has more than {MAX_MEMBERS} members", where=str(archive), cure=_TRUST)
+        if size > MAX_BYTES:
+            raise InputFault(f"unpacks to more than {MAX_BYTES >> 20} MiB", where=str(archive), cure=_TRUST)
+    return listed
+
+
+def _zip_member(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
+    # The upper half of the external attributes is the Unix mode: 0o12 in its type bits is a link.
+    link = (info.external_attr >> 28) == 0o12
+    kind = "other" if link else "folder" if info.is_dir() else "file"
+    return _Member(info.filename, kind, lambda: file.open(info))
+
+
+def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
+    kind = "file" if info.isreg() else "folder" if info.isdir() else "other"
+    return _Member(info.name, kind, lambda: tar.extractfile(info))
+
+
+def _parts(name: str, archive: Path) -> tuple[str, ...]:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise InputFault(
+            f"its member {name!r} lies outside the folder it unpacks to",
+            where=str(archive),
+            cure="nothing was kept; do not trust this archive",
+        )
+    return path.parts
+
+
+def _shared_top(members: list[_Member]) -> int:
+    paths = [PurePosixPath(member.name).parts for member in members if member.kind == "file"]
+    shared = {parts[0] for parts in paths if parts}
+    return int(len(shared) == 1 and all(len(parts) > 1 for parts in paths))
+
+
+def _write(member: _Member, target: Path) -> None:
+    with explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        stream = _stream(member)
+        if stream is not None:
+            with stream, target.open("wb") as out:
+                shutil.copyfileobj(stream, out)
+
+
+def _stream(member: _Member) -> IO[bytes] | None:
+    try:
+        return member.open()
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise zipfile.BadZipFile("a member lies before the file's beginning") from None
+        raise

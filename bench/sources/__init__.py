@@ -1,1 +1,0 @@
-"""Sources of repositories: one file a kind, each with `fetch(source, destination)`."""

@@ -1,0 +1,247 @@
+"""Layout of a Java repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from posixpath import dirname, normpath
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repositories.manifest import TestSuite
+
+OLDEST = 8
+"""The oldest Java that the compiler of Java 17 takes without a warning."""
+POM = "pom.xml"
+_BASE = re.compile(r"\$\{(project\.)?basedir\}/")
+_PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
+_DEPTH = 5
+"""Of placeholders that stand for placeholders."""
+
+
+class SourceKind(NamedTuple):
+    """Which of a module's sources."""
+
+    setting: str
+    """Of a ``pom.xml`` that names their folder."""
+    usual: str
+    """Their folder without one."""
+
+
+MAIN = SourceKind("sourceDirectory", "src/main/java")
+
+
+TEST = SourceKind("testSourceDirectory", "src/test/java")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where a repository keeps what, and how it is compiled."""
+
+    folder: str
+    """The module whose tests are run, and where they are run; "" is the repository's own folder."""
+    main: tuple[str, ...]
+    """Of the module and of those that it needs."""
+    test: tuple[str, ...]
+    resources: tuple[str, ...]
+    """Folders of the class path."""
+    encoding: str
+    release: str
+    jars: tuple[str, ...] = ()
+    """Of `/usr/share/java`: what it needs beside JUnit."""
+    flags: tuple[str, ...] = ()
+    """Of Java when the tests are run."""
+
+    def compiling(self) -> dict[str, Any]:
+        """Return the part of a call's arguments that every call needs."""
+        return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
+
+    def running(self) -> dict[str, Any]:
+        """Return the part of a call's arguments that every call needs that runs tests."""
+        resources, flags = list(self.resources), list(self.flags)
+        return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
+
+
+def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") -> Layout:
+    """Return a repository's layout: Maven's folders, the rest from the manifest, else from its ``pom.xml`` files.
+
+    Args:
+        tests: how it is tested.
+        tree: its files.
+        source_dir: a module of it, or a folder in one: only that is tested, with the modules that it needs.
+
+    Raises:
+        InputFault: if it has no sources there.
+    """
+    poms = Poms(tree)
+    folder = _module(tree, poms, source_dir)
+    main, test = _folders(tree, poms, folder, MAIN), _folders(tree, poms, folder, TEST)
+    if not test:
+        what = f"has no {inside(folder, TEST.usual)}"
+        raise InputFault(what, cure="choose a module whose tests stand beside its sources")
+    resources = [*_resources(tree, folder)]
+    for sibling, needed in poms.siblings(folder):
+        folders = _folders(tree, poms, sibling, TEST if needed.of_tests else MAIN)
+        main, test = (main, (*test, *folders)) if needed.test or needed.of_tests else ((*main, *folders), test)
+        resources += _resources(tree, sibling)
+    names = ("maven.compiler.release", "maven.compiler.source", "release", "source")
+    release = (tests.release or poms.setting(folder, *names)).removeprefix("1.")
+    return Layout(
+        folder=folder,
+        main=main,
+        test=test,
+        resources=tuple(resources),
+        encoding=tests.encoding or poms.setting(folder, "project.build.sourceEncoding") or "UTF-8",
+        release=str(max(int(release), OLDEST) if release.isdigit() else OLDEST),
+        jars=tests.jars,
+        flags=tests.arguments,
+    )
+
+
+def _module(tree: Mapping[str, bytes], poms: Poms, source_dir: str) -> str:
+    """Return the folder of the module that is meant, "" for the repository's own."""
+    for folder in upwards(source_dir):
+        if _folders(tree, poms, folder, MAIN):
+            return folder
+    modules = sorted({path.partition(f"/{MAIN.usual}/")[0] for path in tree if f"/{MAIN.usual}/" in path})
+    cure = "only repositories of Maven's layout can be tested"
+    if modules:
+        cure = f"name one of its modules in the manifest, as source_dir: {', '.join(modules)}"
+    raise InputFault(f"has no {inside(source_dir, MAIN.usual)}", cure=cure)
+
+
+def _folders(tree: Mapping[str, bytes], poms: Poms, folder: str, kind: SourceKind) -> tuple[str, ...]:
+    place = inside(folder, poms.setting(folder, kind.setting) or kind.usual)
+    return (place,) if any(path.startswith(f"{place}/") for path in tree) else ()
+
+
+def _resources(tree: Mapping[str, bytes], folder: str) -> Iterator[str]:
+    for place in (inside(folder, f"src/{kind}/resources") for kind in ("main", "test")):
+        if any(path.startswith(f"{place}/") for path in tree):
+            yield place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """An artifact that a module needs."""
+
+    group: str
+    artifact: str
+    test: bool
+    """Whether only tests need it."""
+    of_tests: bool
+    """Whether it is the tests of that artifact."""
+
+    def __str__(self) -> str:
+        """Return ``group:artifact``."""
+        return f"{self.group}:{self.artifact}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pom:
+    """One ``pom.xml``."""
+
+    artifact: str
+    settings: Mapping[str, str]
+    """Properties, and ``sourceDirectory``, ``testSourceDirectory``, ``release`` and ``source`` of the build."""
+    dependencies: tuple[Dependency, ...]
+
+
+class Poms:
+    """All of a repository, by folder; "" is the repository's own."""
+
+    def __init__(self, tree: Mapping[str, bytes]) -> None:
+        """Read them; one that is no XML is left out."""
+        poms = {dirname(path): _read(content) for path, content in tree.items() if f"/{path}".endswith(f"/{POM}")}
+        self._of = {folder: pom for folder, pom in poms.items() if pom is not None}
+
+    def setting(self, folder: str, *names: str) -> str:
+        """Return the first of some settings that a module, or a folder around it, has; empty if none has."""
+        value = next(filter(None, (self._setting(folder, name) for name in names)), "")
+        for _ in range(_DEPTH):
+            value = _PLACEHOLDER.sub(lambda match: self._setting(folder, match.group(1)), _BASE.sub("", value))
+        return value
+
+    def _setting(self, folder: str, name: str) -> str:
+        around = (self._of[place].settings.get(name, "") for place in upwards(folder) if place in self._of)
+        return next(filter(None, around), "")
+
+    def dependencies(self, folder: str) -> tuple[Dependency, ...]:
+        """Return what a module needs, and what the folders around it say that all modules need."""
+        around = [self._of[place] for place in upwards(folder) if place in self._of]
+        return tuple(dict.fromkeys(dependency for pom in around for dependency in pom.dependencies))
+
+    def siblings(self, folder: str) -> tuple[tuple[str, Dependency], ...]:
+        """Return the folders of the repository's modules that a module needs, itself and through others.
+
+        What only tests need of the first is needed by tests alone; what a sibling's tests need is not needed.
+        """
+        folders = {pom.artifact: place for place, pom in self._of.items()}
+        needed: dict[tuple[str, bool], Dependency] = {}
+        # What the code needs comes first, so that a sibling of both is counted there.
+        waiting = sorted(self.dependencies(folder), key=_for_tests)
+        while waiting:
+            dependency = waiting.pop(0)
+            place = folders.get(dependency.artifact)
+            if place is None or place == folder or (place, dependency.of_tests) in needed:
+                continue
+            needed[place, dependency.of_tests] = dependency
+            waiting += [
+                replace(further, test=dependency.test or further.test)
+                for further in self.dependencies(place)
+                if dependency.of_tests or not further.test
+            ]
+            waiting.sort(key=_for_tests)
+        return tuple((place, dependency) for (place, _), dependency in needed.items())
+
+
+def upwards(folder: str) -> Iterator[str]:
+    """Yield a folder, those around it from inside out, and last the repository's own, ""."""
+    while folder:
+        yield folder
+        folder = dirname(folder)
+    yield ""
+
+
+def _read(content: bytes) -> Pom | None:
+    try:
+        # Of the repository; expat bounds what entities grow to.
+        root = ET.fromstring(content)  # noqa: S314
+    except (ET.ParseError, ValueError, LookupError):
+        return None
+    for element in root.iter():
+        element.tag = str(element.tag).rpartition("}")[2]
+    settings = {element.tag: _text(element) for element in root.findall("properties/*")}
+    for name in ("sourceDirectory", "testSourceDirectory"):
+        settings[name] = _text(root.find(f"build/{name}"))
+    for plugin in root.iter("plugin"):
+        if _text(plugin.find("artifactId")) == "maven-compiler-plugin":
+            for name in ("release", "source"):
+                settings.setdefault(name, _text(plugin.find(f"configuration/{name}")))
+    dependencies = tuple(map(_dependency, root.findall("dependencies/dependency")))
+    return Pom(artifact=_text(root.find("artifactId")), settings=settings, dependencies=dependencies)
+
+
+def _dependency(element: ET.Element) -> Dependency:
+    return Dependency(
+        group=_text(element.find("groupId")),
+        artifact=_text(element.find("artifactId")),
+        test=_text(element.find("scope")) == "test",
+        of_tests="tests"
+        in (_text(element.find("classifier")), _text(element.find("type")).replace("test-jar", "tests")),
+    )
+
+
+def _for_tests(dependency: Dependency) -> bool:
+    return dependency.test
+
+
+def _text(element: ET.Element | None) -> str:
+    return (element.text or "").strip() if element is not None else ""
+
+
+def inside(folder: str, path: str) -> str:
+    """Return a path of a module as one of the repository."""
+    return normpath(f"{folder}/{path}").lstrip("/")

@@ -1,0 +1,261 @@
+"""Reads what the guest runner says, strictly: every line of it may be written by the code under test. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ctxbench.bench.testing.types import FLAGS
+
+_KEYS = {"nonce", "exit", "signal", "events", "changed"}
+_WAY = re.compile(r'^\["way", "(returns|raises|idles)"\]\n', re.MULTILINE)
+_PHASES = ("setup", "call", "teardown")
+_OUTCOMES = ("passed", "failed", "skipped", "xfail")
+_MAX_TEXT = 1000
+_LAST_LINE_CUT = "the last line is not whole"
+
+
+class Malformed(ValueError):
+    """Raised when a result is not what the guest runner writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase of one test as it was reported."""
+
+    test: int
+    """Position among the expected tests; canaries have -1, -2, ..."""
+    phase: str
+    outcome: str
+    raised: bool
+    """Whether the phase was seen to raise."""
+    ran: bool | None
+    """Whether the test's function was seen to return; None where that cannot be seen."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """All that came back from one run of tests."""
+
+    nonce: str
+    exit: int | None
+    signal: int | None
+    changed: tuple[str, ...] = ()
+    """Files of the repository that were written to."""
+    collected: tuple[int, ...] = ()
+    collections: int = 0
+    """How often a collection was reported."""
+    broken: tuple[tuple[str, str], ...] = ()
+    phases: tuple[Phase, ...] = ()
+    loaded: bool | None = None
+    altered: tuple[str, ...] = ()
+    end: int | None = None
+    """pytest's exit status; None if the tests did not come to their end."""
+    flags: tuple[str, ...] = ()
+    """Of `bench.testing.types.FLAGS`."""
+
+
+def read_run(result: object) -> RunReport:
+    """Read the result of ``ctxbench_pytest:run_tests``.
+
+    Raises:
+        Malformed: if anything in it has another type or place than the runner gives it.
+    """
+    if not isinstance(result, dict) or result.keys() != _KEYS:
+        raise Malformed("the result has other keys")
+    nonce, events = result["nonce"], result["events"]
+    if not isinstance(nonce, str) or not isinstance(events, str):
+        raise Malformed("nonce or events are no text")
+    changed = tuple(_text(path) for path in _checked(list, result["changed"]))
+    report = RunReport(nonce, _status(result["exit"]), _status(result["signal"]), changed)
+    lines = events.split("\n")
+    if lines.pop() and report.signal is None:
+        # A child that was killed may have been in the middle of a line; another one may not.
+        raise Malformed(_LAST_LINE_CUT)
+    by_kind: dict[str, list[list[Any]]] = {}
+    for line in lines:
+        kind, values = _event(line)
+        if "end" in by_kind:
+            raise Malformed("something came after the end")
+        by_kind.setdefault(kind, []).append(values)
+    return _with_events(report, by_kind)
+
+
+def read_ways(result: object) -> Mapping[str, RunReport]:
+    """Read the result of a run without the function's value: way -> what was said while it was taken so.
+
+    Raises:
+        Malformed: if anything in it has another type or place than the runner gives it.
+    """
+    if not isinstance(result, dict) or not isinstance(result.get("events"), str):
+        raise Malformed("events are no text")
+    before, *parts = _WAY.split(result["events"])
+    read_run({**result, "events": before})
+    ways = {way: read_run({**result, "events": events}) for way, events in zip(parts[::2], parts[1::2], strict=True)}
+    if len(ways) < len(parts) // 2:
+        raise Malformed("a way comes twice")
+    return ways
+
+
+def _with_events(events: RunReport, by_kind: Mapping[str, list[list[Any]]]) -> RunReport:
+    ends = [_checked(int, value) for (value,) in _sized(by_kind.get("end", []), 1)]
+    loads = [_checked(bool, value) for (value,) in _sized(by_kind.get("loaded", []), 1)]
+    collections = _sized(by_kind.get("collected", []), 1)
+    return RunReport(
+        nonce=events.nonce,
+        exit=events.exit,
+        signal=events.signal,
+        changed=events.changed,
+        collected=tuple(_checked(int, item) for (items,) in collections for item in _checked(list, items)),
+        collections=len(collections),
+        broken=tuple((_text(where), _text(what)) for where, what in _sized(by_kind.get("broken", []), 2)),
+        phases=tuple(_phase(values) for values in _sized(by_kind.get("phase", []), 6)),
+        loaded=loads[0] if len(loads) == 1 else None,
+        altered=tuple(
+            _text(item) for (items,) in _sized(by_kind.get("altered", []), 1) for item in _checked(list, items)
+        ),
+        end=ends[0] if ends else None,
+        flags=tuple(_flag(value) for (value,) in _sized(by_kind.get("flag", []), 1)),
+    )
+
+
+def _event(line: str) -> tuple[str, list[Any]]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Malformed("an event is not JSON") from None
+    kinds = ("collected", "broken", "phase", "loaded", "altered", "flag", "end")
+    if not isinstance(event, list) or not event or event[0] not in kinds:
+        raise Malformed("an event of no known kind")
+    return event[0], event[1:]
+
+
+def _sized(events: list[list[Any]], size: int) -> list[list[Any]]:
+    if any(len(event) != size for event in events):
+        raise Malformed("an event has another number of values")
+    return events
+
+
+def _phase(values: list[Any]) -> Phase:
+    test, phase, outcome, raised, ran, message = values
+    if phase not in _PHASES or outcome not in _OUTCOMES:
+        raise Malformed("a phase or an outcome of no known name")
+    if ran is not None:
+        _checked(bool, ran)
+    return Phase(_checked(int, test), phase, outcome, _checked(bool, raised), ran, _text(message))
+
+
+def _flag(value: Any) -> str:
+    if _checked(str, value) not in FLAGS:
+        raise Malformed("a flag of no known name")
+    return str(value)
+
+
+def _checked(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise Malformed(f"{type(value).__name__} where {kind.__name__} belongs")
+    return value
+
+
+def _text(value: Any) -> str:
+    return str(_checked(str, value))[:_MAX_TEXT]
+
+
+def _status(value: Any) -> int | None:
+    return None if value is None else int(_checked(int, value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoveredTest:
+    """One test of a suite as it ran under coverage."""
+
+    id: str
+    outcome: str
+    """``passed``, ``failed``, ``skipped`` or ``xfail``."""
+    seconds: float
+    """Of processor time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """A suite under coverage."""
+
+    exit: int
+    """pytest's exit status."""
+    tests: tuple[CoveredTest, ...]
+    broken: tuple[tuple[str, str], ...]
+    """Where collection broke, and how."""
+    lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
+    """Path -> line from 0 -> sorted positions in `tests` of those that ran it."""
+    imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
+    """Path -> line from 0 -> test modules whose import ran it; the empty one stands for what runs before any."""
+
+
+def read_coverage(result: object) -> Covered:
+    """Read the result of ``ctxbench_pytest:cover``.
+
+    Raises:
+        Malformed: if it is not what the guest writes.
+    """
+    keys = {"exit", "tests", "broken", "sets", "lines", "modules", "imports"}
+    if not isinstance(result, dict) or result.keys() != keys:
+        raise Malformed("the result has other keys")
+    try:
+        tests = tuple(
+            CoveredTest(id=str(name), outcome=str(outcome), seconds=float(took))
+            for name, outcome, took in result["tests"]
+        )
+        sets = [_numbers(ranges, len(tests)) for ranges in result["sets"]]
+        lines = {str(path): _covered_lines(by_line, sets) for path, by_line in result["lines"].items()}
+        broken = tuple((str(where), str(what)) for where, what in result["broken"])
+        modules = [str(module) for module in result["modules"]]
+        imports = {
+            str(path): {int(line) - 1: tuple(modules[place] for place in places) for line, places in by_line.items()}
+            for path, by_line in result["imports"].items()
+        }
+        return Covered(exit=int(result["exit"]), tests=tests, broken=broken, lines=lines, imports=imports)
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise Malformed(f"not what the runner writes: {error}") from None
+
+
+def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covered:
+    """Return a suite's coverage in which some tests stand as they ran another time: outcome, seconds and lines."""
+    repeated = {test.id: test for test in again.tests if test.id in tests}
+    places = {test.id: place for place, test in enumerate(covered.tests)}
+    moved = {number: places[test.id] for number, test in enumerate(again.tests) if test.id in repeated}
+    gone = frozenset(moved.values())
+    lines: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for path, ran in covered.lines.items():
+        for line, numbers in ran.items():
+            lines[path][line].update(number for number in numbers if number not in gone)
+    for path, ran in again.lines.items():
+        for line, numbers in ran.items():
+            lines[path][line].update(moved[number] for number in numbers if number in moved)
+    return replace(
+        covered,
+        tests=tuple(repeated.get(test.id, test) for test in covered.tests),
+        lines={
+            path: {line: tuple(sorted(numbers)) for line, numbers in sorted(ran.items()) if numbers}
+            for path, ran in lines.items()
+        },
+    )
+
+
+def _covered_lines(by_line: Mapping[str, Any], sets: list[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    return {int(line) - 1: sets[int(place)] for line, place in by_line.items()}
+
+
+def _numbers(ranges: str, count: int) -> tuple[int, ...]:
+    numbers: list[int] = []
+    for part in ranges.split(","):
+        low, _, high = part.partition("-")
+        first, last = int(low), int(high or low)
+        if not 0 <= first <= last < count:
+            raise Malformed("a position of no test")
+        numbers.extend(range(first, last + 1))
+    return tuple(numbers)

@@ -1,0 +1,233 @@
+"""Namespaces of cells: a read-only view of the files that a cell needs, and no sight of other processes.
+
+The server enters its own once; each cell gets on top of them its own process numbers and its own temporary folder.
+Linux only: as root, or as a plain user where the kernel lets one have a user namespace. There is no ``/proc``, ``/sys``
+or ``/dev/shm`` in the view: they show the machine and other cells.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+# The same numbers on every architecture.
+_MOUNT_SETATTR = 442
+_READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
+"""Flags of mount calls and attributes of mounts. Reading leaves no access times: the mounts are read-only."""
+_BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
+_DETACH = 2
+_PR_SET_PDEATHSIG = 1
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
+_NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
+PARENT = "/cell"
+FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
+"""The folder that a cell may write to, in the view: empty, in memory, gone with the cell.
+
+A rule of Landlock about a folder with a mount on it would hold for the folder below the mount, so the rule is made of
+its parent.
+"""
+_SIZE = "size=512m,nr_inodes=20000,mode=700"
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_OWN_PIDS = "/proc/self/ns/pid"
+
+
+class Namespaces:
+    """The server's own namespaces, which it has entered, and what it takes to give a cell its own."""
+
+    def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
+        """Enter them, in a child that goes on instead of this process, which must have no threads.
+
+        Args:
+            visible: absolute paths that the view holds; the current folder is there too, empty unless among them.
+            hidden: absolute paths that it does not, wherever they are.
+            stage: an empty folder to put the view together in.
+
+        Raises:
+            OSError: if the kernel does not grant it; then this process may be left halfway.
+        """
+        if not sys.platform.startswith("linux"):
+            raise OSError("no namespaces here")
+        self.own_users = _unshare_all()
+        """Whether there is a user namespace too, which has no other user than this one."""
+        _become_first()
+        self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
+        _mount(None, "/", None, _REC | _PRIVATE)
+        _build(visible, sorted(hidden), stage)
+        current_folder = Path.cwd()
+        os.chdir(stage)
+        # The view on top of the old root, which is then let go.
+        _check(_libc().pivot_root(b".", b"."), "pivot_root")
+        _check(_libc().umount2(b".", _DETACH), "the old root")
+        os.chdir(current_folder)
+
+    def fork(self) -> int:
+        """Fork; the child is the first process of its own namespace: it sees no other, and what it starts ends with it.
+
+        Raises:
+            OSError: if there can be no process.
+        """
+        # Return to the server's namespace first: a process can unshare its children's only once.
+        _check(_libc().setns(self._pids, _NEWPID), "own process numbers")
+        _check(_libc().unshare(_NEWPID), "process numbers")
+        return os.fork()
+
+    def furnish(self, uid: int | None) -> None:
+        """Give this cell its folder, owned by `uid`; None for the user that it runs as.
+
+        Raises:
+            OSError: if the kernel refuses.
+        """
+        os.close(self._pids)
+        _check(_libc().unshare(_NEWNS), "mount namespace")
+        owner = "" if uid is None else f",uid={uid},gid={uid}"
+        _mount("tmpfs", FOLDER, "tmpfs", _NOSUID | _NODEV, _SIZE + owner)
+
+
+def granted(attempt: Callable[[], None]) -> bool:
+    """Return whether `attempt` raises nothing, in a process of its own."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            attempt()
+            code = 0
+        except OSError:
+            pass
+        finally:
+            os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _unshare_all() -> bool:
+    kinds = _NEWNS | _NEWUTS | _NEWIPC | _NEWNET | _NEWPID
+    user, group = os.geteuid(), os.getegid()
+    if user == 0 and _libc().unshare(kinds) == 0:
+        return False
+    _check(_libc().unshare(kinds | _NEWUSER), "user namespace")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(text, encoding="ascii")
+    return True
+
+
+def _become_first() -> None:
+    """Go on as the first process of a namespace; the old process waits for it, and ends with its exit code."""
+    pid = os.fork()
+    if pid:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os._exit(code if code >= 0 else 128 - code)
+    _check(_libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "death signal")
+
+
+def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
+    """Put the view together at `stage`."""
+    _mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=4m,mode=755")
+    bound: list[str] = []
+    for path in sorted(visible):
+        if not any(_within(path, other) for other in bound):
+            _bind(path, stage + path)
+            bound.append(path)
+    Path(f"{stage}{Path.cwd()}").mkdir(parents=True, exist_ok=True)
+    _cover([path for path in hidden if any(_within(path, other) or _within(other, path) for other in bound)], stage)
+    _set(stage, _READ_ONLY | _NOSUID | _NODEV, recursive=True)
+    _set(stage, 0, cleared=_READ_ONLY)
+    for name in _DEVICES:
+        _bind(f"/dev/{name}", f"{stage}/dev/{name}")
+        _set(f"{stage}/dev/{name}", _READ_ONLY | _NOSUID | _NOEXEC)
+    Path(stage + FOLDER).mkdir(parents=True)
+    _set(stage, _READ_ONLY)
+
+
+def _cover(hidden: Sequence[str], stage: str) -> None:
+    """Mount something empty over each existing path: its names, sizes and times must not be seen either."""
+    folder, file = Path(stage, ".nothing"), Path(stage, ".empty")
+    folder.mkdir(0o555)
+    file.touch(0o444)
+    for path in hidden:
+        target = Path(stage + path)
+        if target.exists() and not target.is_symlink():
+            _mount(str(folder if target.is_dir() else file), str(target), None, _BIND)
+
+
+def _bind(source: str, target: str) -> None:
+    if Path(source).is_dir():
+        Path(target).mkdir(parents=True, exist_ok=True)
+    else:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        Path(target).touch()
+    _mount(source, target, None, _BIND | _REC)
+
+
+def _set(path: str, attributes: int, *, cleared: int = 0, recursive: bool = False) -> None:
+    values = (ctypes.c_uint64 * 4)(attributes, cleared, 0, 0)
+    raw, flags = os.fsencode(path), _AT_RECURSIVE if recursive else 0
+    status = _libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, raw, flags, ctypes.byref(values), ctypes.sizeof(values))
+    _check(status, f"attributes of {path}")
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    raw = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    _check(_libc().mount(raw[0], raw[1], raw[2], ctypes.c_ulong(flags), raw[3]), f"mount on {target}")
+
+
+def _check(result: int, what: str) -> None:
+    if result:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+_DAC_READ_SEARCH = 1 << 2
+_PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
+_VERSION = 0x20080522
+"""Version of the structure that sets capabilities: two halves of 32."""
+
+
+def bound_privileges() -> None:
+    """Keep programs that this process or its children execute from gaining privileges; held ones stay."""
+    if not sys.platform.startswith("linux"):
+        return
+    libc = ctypes.CDLL(None)
+    number = 0
+    while libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) == 0:  # a plain user cannot, and has none
+        number += 1
+    libc.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
+    """Become the user `uid`, None to stay the same one, and give up every capability.
+
+    Args:
+        uid: the user.
+        reads_all: whether to keep one capability, to read files of other users; executed programs lose it.
+
+    Raises:
+        OSError: if the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if reads_all and libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "keep capabilities")
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    if not sys.platform.startswith("linux"):
+        return
+    capabilities = _DAC_READ_SEARCH if reads_all else 0
+    # Effective, permitted, inheritable: the low half of each, then the high ones.
+    if libc.capset((ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)):
+        raise OSError(ctypes.get_errno(), "capset")

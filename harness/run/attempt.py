@@ -1,0 +1,300 @@
+"""`Attempt`: one attempt at one run, which completes, scores and stores the missing samples and records its faults."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Sample
+from ctxbench.harness.cells import StrategyFault
+from ctxbench.harness.generators.base import Sampling, TooLong
+from ctxbench.harness.results import Load
+from ctxbench.harness.run.controls import Controls
+from ctxbench.harness.run.judging import Executor, judge_stored, judged
+from ctxbench.harness.run.machinery import Machinery
+from ctxbench.harness.run.portions import Portion, UnderWay, WorkPace
+from ctxbench.harness.run.sample import AnsweredSample, Asker
+from ctxbench.harness.run.scoring import SampleScorer
+from ctxbench.harness.run.spec import RunSpec, unfinished_samples
+from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.claims import attempt_key
+from ctxbench.harness.store.notes import add_remarks
+from ctxbench.harness.store.runs import status_counts
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import UnjudgedCompletion
+from ctxbench.harness.store.work import failed_on
+from ctxbench.harness.store.write import StoredFault
+from ctxbench.strategies.registration import CONTROLS
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
+"""Label and total -> a context that yields a function of steps."""
+Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
+"""Strategy, sample, decoding, completions -> the answered sample."""
+GIVE_UP_AFTER = 5
+"""Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
+_LOG = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
+    """Show no progress."""
+    yield lambda _: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """Counts and faults of a run after an attempt at it."""
+
+    run: str
+    strategy: str
+    scored: int
+    model_failed: int
+    missing: int
+    new: int
+    """Samples that this attempt finished."""
+    faults: tuple[StoredFault, ...]
+    """Why samples are missing, in the order in which the faults happened."""
+    too_long: int = 0
+    """How many of them were prompts too long for the model."""
+    judges: bool = False
+    """Whether functions were to get verdicts."""
+    unjudged: int = 0
+    """Stored completions of functions that have none yet."""
+    passes: tuple[int, ...] = ()
+    """How many completions passed, of each sample whose functions all have verdicts."""
+    all_equal: bool = False
+    """Whether every sample has several completions, none of which differs from its others."""
+    gave_up: bool = False
+    """Whether samples were left undone because the strategy failed in the same way again and again."""
+    remark: str = ""
+    """Requests to the model beside the samples, by this call of `run` so far."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts and faults of one attempt so far."""
+
+    new: int = 0
+    elsewhere: int = 0
+    """Samples that another process finished meanwhile."""
+    faults: list[StoredFault] = field(default_factory=list)
+    too_long: int = 0
+    gave_up: bool = False
+    _last: str = ""
+    _alike: int = 0
+
+    def failed(self, fault: StrategyFault) -> None:
+        """Count a failure of the strategy."""
+        self._alike = self._alike + 1 if fault.what == self._last else 1
+        self._last = fault.what
+        if self._alike == GIVE_UP_AFTER:
+            self.gave_up = True
+            _LOG.info("no more samples are begun: %d in a row failed alike: %s", GIVE_UP_AFTER, fault)
+
+    def succeeded(self) -> None:
+        """Count a sample that the strategy did not fail on."""
+        self._alike = 0
+
+
+class Attempt:
+    """One attempt at one run."""
+
+    def __init__(
+        self,
+        store: Store,
+        sample_set: SampleSet,
+        snapshots: Callable[[], Mapping[str, Snapshot]],
+        machinery: Machinery,
+        spec: RunSpec,
+        planned: Sequence[Sample],
+        *,
+        scorer: SampleScorer,
+        executes: bool = False,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            store: where results go.
+            sample_set: what is completed.
+            snapshots: reads the repositories; called only if something is missing.
+            machinery: cells, model and threads of the run.
+            spec: the run, which is stored already.
+            planned: its samples.
+            scorer: scores completions.
+            executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.
+        """
+        self._store, self._snapshots, self._machinery = store, snapshots, machinery
+        self._spec, self._planned, self._set = spec, planned, sample_set
+        self._functions = any(sample.tested for sample in planned)
+        self._scorer, self._pace = scorer, WorkPace(2 * machinery.workers)
+        self._executes = executes
+        # A digest: computed once, not for every sample.
+        self._run = spec.id
+        self._attempt = 0
+
+    def go(self, progress: Progress) -> RunSummary:
+        """Complete what is missing, and record the end of the attempt even if it is interrupted."""
+        missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
+        lacking = self._lacking() if self._machinery.judges else []
+        tally = _Tally()
+        if missing or lacking:
+            self._try(missing, lacking, tally, progress)
+        stored = status_counts(self._store, self._run)
+        return RunSummary(
+            run=self._run,
+            strategy=self._spec.strategy,
+            scored=stored.scored,
+            model_failed=stored.model_failed,
+            missing=len(self._planned) - stored.scored - stored.model_failed,
+            new=tally.new,
+            faults=tuple(tally.faults),
+            too_long=tally.too_long,
+            judges=self._machinery.judges,
+            unjudged=len(self._lacking()),
+            passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
+            all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
+            gave_up=tally.gave_up,
+            remark=self._machinery.summaries.spent.remark,
+        )
+
+    def _lacking(self) -> list[UnjudgedCompletion]:
+        """Return the stored completions of functions that have no verdict."""
+        return verdicts.unjudged(self._store, self._run) if self._functions else []
+
+    def _try(
+        self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], tally: _Tally, progress: Progress
+    ) -> None:
+        machinery = self._machinery
+        executor = machinery.executor() if self._functions else None
+        asker = Asker(
+            machinery.cells,
+            machinery.batcher,
+            self._snapshots() if missing else {},
+            machinery.workers,
+            store=self._store,
+            retrieval=machinery.retrieval,
+            execute=machinery.tools() if self._executes and missing else None,
+            ahead=self._scorer.ahead,
+        )
+        isolation = machinery.cells.describe()["isolation"]
+        isolation += f", tests in {executor.sandbox}" if executor is not None else ""
+        load = Load(workers=machinery.workers, requests=machinery.batcher.requests, cores=os.cpu_count() or 1)
+        self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
+        for language in sorted({sample.language for sample in missing}):
+            # It starts while the model writes the first answers, which would otherwise wait for it.
+            machinery.pricer.wake(language)
+        reason = "failed"
+        try:
+            with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
+                if executor is not None:
+                    self._judge(executor, lacking, tally, tick)
+                self._work(functools.partial(self._complete, self._maker(asker), executor), missing, tally, tick)
+            reason = "faults" if tally.faults else "done"
+        except KeyboardInterrupt:
+            reason = "interrupted"
+            raise
+        finally:
+            # A fault in recording the end must not hide the fault that ended the attempt, such as a full disk.
+            with contextlib.suppress(InputFault, MachineFault):
+                add_remarks(self._store, self._run, [f"Answered by {service}." for service in machinery.batcher.served])
+                self._store.add_construction(self._attempt, machinery.construction.take())
+                still_missing = len(missing) - tally.new - tally.elsewhere
+                self._store.end_attempt(self._attempt, reason=reason, finished=tally.new, missing=still_missing)
+                machinery.claims.release([attempt_key(self._attempt)])
+
+    def _judge(
+        self, executor: Executor, lacking: Sequence[UnjudgedCompletion], tally: _Tally, tick: Callable[[int], Any]
+    ) -> None:
+        """Judge what an earlier attempt stored without a verdict."""
+        for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):
+            if isinstance(verdict, MachineFault):
+                self._note(StoredFault(sample_id=completion.sample_id, kind="machine", message=str(verdict)), tally)
+            tick(1)
+
+    def _maker(self, asker: Asker) -> Make:
+        """Return what completes samples: the strategy in its cell, or the control of that name."""
+        if self._spec.strategy in CONTROLS:
+            return Controls(asker, self._store, self._set.references).make
+        return asker.make
+
+    def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
+        """Complete and judge one sample, in a thread of its own."""
+        return judged(make(self._spec.strategy, sample, self._spec.sampling, self._spec.n), executor)
+
+    def _work(
+        self,
+        make: Callable[[Sample], AnsweredSample],
+        missing: Sequence[Sample],
+        tally: _Tally,
+        tick: Callable[[int], Any],
+    ) -> None:
+        """Keep every thread busy; score and store together what has come back meanwhile."""
+
+        def elsewhere(count: int) -> None:
+            tally.elsewhere += count
+            tick(count)
+
+        machinery = self._machinery
+        portion = Portion(self._store, machinery.claims, self._run, missing, elsewhere=elsewhere)
+        under_way = UnderWay(machinery.threads, make)
+        while True:
+            stops = machinery.batcher.lost or tally.gave_up
+            if stops:
+                # Samples that have not begun are left for the next attempt.
+                portion.release(under_way.drop())
+            else:
+                # As many samples again wait for a thread, so that none idles while this one scores and stores.
+                for sample in portion.take(2 * machinery.width - len(under_way)):
+                    under_way.begin(sample)
+            if under_way:
+                returned = under_way.take()
+                answered = [self._outcome(future, sample, tally) for sample, future in returned]
+                self._store_all([answer for answer in answered if answer is not None], tally)
+                portion.release([sample for sample, _ in returned])
+                tick(len(returned))
+            elif stops or not portion.wait():
+                return
+
+    def _outcome(self, future: Future[AnsweredSample], sample: Sample, tally: _Tally) -> AnsweredSample | None:
+        try:
+            answered = future.result()
+        except (StrategyFault, TooLong) as fault:
+            if isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong):
+                # The model would refuse the same prompt again; it may accept a shorter one.
+                tally.too_long += 1
+            else:
+                tally.failed(fault)
+            detail = fault.traceback if isinstance(fault, StrategyFault) else ""
+            self._note(StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=detail), tally)
+        except MachineFault as fault:
+            self._note(StoredFault(sample_id=sample.id, kind="machine", message=str(fault)), tally)
+        else:
+            tally.succeeded()
+            return answered
+        return None
+
+    def _store_all(self, answered: Sequence[AnsweredSample], tally: _Tally) -> None:
+        # A model that measures its own contexts does so between its batches: as many as there are by then.
+        parts = [answered] if self._machinery.pricer.aside is None else self._pace.parts(answered)
+        for part in parts:
+            try:
+                finished = self._scorer.finish(part)
+            except MachineFault as fault:
+                for unscored in part:
+                    self._note(StoredFault(sample_id=unscored.sample.id, kind="machine", message=str(fault)), tally)
+                continue
+            tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
+
+    def _note(self, fault: StoredFault, tally: _Tally) -> None:
+        self._store.add_fault(self._attempt, fault)
+        tally.faults.append(fault)

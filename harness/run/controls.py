@@ -1,0 +1,142 @@
+"""Controls: completions made with the answer, to check the measure itself. They never pass as strategies do.
+
+``gold`` completes with the reference and ``blank`` with nothing, without asking the model; both show the in-file
+prompt. ``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),
+``oracle-stored`` with the context that the benchmark's authors retrieved with it (see `stored_prompt`).
+Beside `harness.run.scoring` this is the only reader of references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ctxbench.bench.apis.units import units
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.types import Kind, Query, Reference, Sample, Use
+from ctxbench.harness.cells import Cells, StrategyCard
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.metrics import identifiers
+from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
+from ctxbench.harness.run.scoring import behind_cursor
+from ctxbench.harness.store.store import Store
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.infercom import Apis, api_blocks
+from ctxbench.strategies.layout import WHOLE, as_found, draft_query, infile_prompt, similar_prompt
+from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.stored import crosscodeeval_prompt
+
+GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
+WINDOW = 20
+"""Lines of a window, as `lc.repocoder` retrieves them."""
+RETRIEVED = 20
+MOST_APIS = 8
+
+
+def card_of(spec: str, cells: Cells) -> StrategyCard:
+    """Return the card of a strategy or a control.
+
+    Raises:
+        InputFault: if the spec is wrong.
+    """
+    name, bracket, _ = spec.strip().partition("(")
+    if name not in CONTROLS:
+        return cells.card(spec)
+    if bracket:
+        raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
+    return StrategyCard(
+        spec=name,
+        kinds=frozenset(Kind),
+        drafts=False,
+        executes=False,
+        version=sha256(Path(__file__).read_bytes())[:12],
+        summary=CONTROLS[name],
+    )
+
+
+class Controls:
+    """Completes samples for controls; safe to use from many threads."""
+
+    def __init__(self, asker: Asker, store: Store, references: Mapping[str, Reference]) -> None:
+        """Use the model and the answers of one sample set."""
+        self._asker, self._store, self._references = asker, store, references
+
+    def make(self, name: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
+        """Return prompt and completions of one sample.
+
+        Raises:
+            MachineFault: if the model was lost.
+        """
+        query, reference = sample.query(seed=sampling.seed), self._references[sample.id]
+        if name == ORACLE:
+            prompt = oracle_prompt(query, self._asker.view(sample, query), sample, reference)
+            return self._asker.complete(sample, prompt, sampling, n)
+        if name == STORED:
+            return self._asker.complete(sample, stored_prompt(query, sample), sampling, n)
+        prompt = infile_prompt(query, WHOLE)
+        answer = unasked_answer(self._store, name, prompt, reference.target if name == GOLD else "")
+        return AnsweredSample(
+            sample=sample,
+            prompt=prompt,
+            calls=((FINAL, answer),),
+            completions=(completion(sample, answer),) * n,
+            strategy_seconds=0.0,
+        )
+
+
+def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Reference) -> Prompt:
+    """Return a prompt with the context that someone who knows the answer would have retrieved.
+
+    Windows like the code that the reference makes, as `lc.repocoder` finds them with a perfect draft; the
+    signatures of the project's functions and classes that the reference uses; the in-file text. The view is a
+    strategy's: the reference itself is not in it.
+
+    Args:
+        query: the sample's query.
+        repo: its view.
+        sample: the sample, for the names that its target uses.
+        reference: the answer.
+    """
+    target = behind_cursor(sample, reference)
+    hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)
+    prompt = similar_prompt(query, as_found(hits))
+    named = frozenset(identifiers.extract(str(sample.language), target))
+    signatures = tuple(dict.fromkeys(hit for use in sample.uses for hit in _apis(use, named, repo)))[:MOST_APIS]
+    if not signatures:
+        return prompt
+    *blocks, infile = prompt.blocks
+    return replace(prompt, blocks=(*blocks, *api_blocks(repo.name, Apis(usage=signatures)), infile))
+
+
+def stored_prompt(query: Query, sample: Sample) -> Prompt:
+    """Return the prompt of `lc.crosscodeeval` with the first stored context that was retrieved with the answer.
+
+    Where a sample stores none, the prompt shows the file alone and bears the flag `NOTHING_STORED`.
+    """
+    return crosscodeeval_prompt(query, next((context for context in sample.stored if context.oracle), None))
+
+
+def _apis(use: Use, named: frozenset[str], repo: Repository) -> Iterator[Hit]:
+    """Yield the signatures of a use: the function, or a class's constructor and those of its methods that are named."""
+    last = use.name.rpartition(".")[2]
+    for path in repo.language.defining_files(use.module, repo.files()):
+        for unit in units(path, repo.read(path), repo.language, by="usage", constructors=True):
+            owner, _, name = unit.name.rpartition(".")
+            if _is_used(owner.rpartition(".")[2], name, use, last, named):
+                yield _hit(unit)
+
+
+def _is_used(owner: str, name: str, use: Use, last: str, named: frozenset[str]) -> bool:
+    if use.kind == "class":
+        return owner == last and (name in ("__init__", last) or name in named)
+    if use.kind == "module":
+        return not owner and name in named
+    return name == last
+
+
+def _hit(unit: Unit) -> Hit:
+    return Hit(place=unit.place, text=unit.text, score=1.0, name=unit.name)

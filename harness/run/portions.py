@@ -1,0 +1,151 @@
+"""`Portion`: the part of a run's missing samples that this process completes, while others may do the same run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from ctxbench.bench.types import Sample
+from ctxbench.harness.store.claims import Claims
+from ctxbench.harness.store.store import Store
+
+_LOG = logging.getLogger(__name__)
+_AGAIN = 0.25
+"""Seconds between two looks at samples that another process has claimed."""
+
+
+class Portion:
+    """The missing samples of one run, claimed some at a time; each is handed out at most once."""
+
+    def __init__(
+        self, store: Store, claims: Claims, run: str, missing: Sequence[Sample], *, elsewhere: Callable[[int], Any]
+    ) -> None:
+        """Claim nothing yet.
+
+        Args:
+            store: where results go.
+            claims: of this process.
+            run: the run's id.
+            missing: its samples that had no result a moment ago, in their order.
+            elsewhere: called with the number of samples that another process has finished since.
+        """
+        self._store, self._claims, self._run, self._elsewhere = store, claims, run, elsewhere
+        self._left = deque(missing)
+        self._others: list[Sample] = []
+        self._remarked = False
+
+    def take(self, count: int) -> list[Sample]:
+        """Return up to `count` samples that no other process has claimed and that have no result."""
+        claimed: list[Sample] = []
+        while self._left and len(claimed) < count:
+            claimed += self._claimed([self._left.popleft() for _ in range(min(len(self._left), count - len(claimed)))])
+        return claimed
+
+    def _claimed(self, samples: Sequence[Sample]) -> list[Sample]:
+        mine = self._claims.take([self._key(sample) for sample in samples])
+        finished = self._store.finished(self._run, [sample.id for sample in samples])
+        self.release([sample for sample in samples if sample.id in finished and self._key(sample) in mine])
+        if finished:
+            self._elsewhere(len(finished))
+        unfinished = [sample for sample in samples if sample.id not in finished]
+        self._others += [sample for sample in unfinished if self._key(sample) not in mine]
+        return [sample for sample in unfinished if self._key(sample) in mine]
+
+    def release(self, samples: Sequence[Sample]) -> None:
+        """Release samples: they have results now, or another process may try."""
+        self._claims.release([self._key(sample) for sample in samples])
+
+    def wait(self) -> bool:
+        """Wait a moment for samples that other processes have claimed; return False if there are none."""
+        if not self._others:
+            return False
+        if not self._remarked:
+            _LOG.info("waiting for %d samples that another process has begun", len(self._others))
+            self._remarked = True
+        time.sleep(_AGAIN)
+        self._left.extend(self._others)
+        self._others.clear()
+        return True
+
+    def _key(self, sample: Sample) -> str:
+        return f"{self._run} {sample.id}"
+
+
+K = TypeVar("K")
+R = TypeVar("R")
+_MOMENT = 0.05
+"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
+
+
+class UnderWay(Generic[K, R]):
+    """Work whose results are not taken yet; used by a single thread."""
+
+    def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
+        """Do this work in these threads."""
+        self._threads, self._work = threads, work
+        self._begun: dict[Future[R], K] = {}
+        self._back: SimpleQueue[Future[R]] = SimpleQueue()
+
+    def __len__(self) -> int:
+        """Return the number of pieces whose results are not taken yet."""
+        return len(self._begun)
+
+    def begin(self, piece: K) -> None:
+        """Submit a piece, which begins as soon as a thread is free."""
+        future = self._threads.submit(self._work, piece)
+        self._begun[future] = piece
+        future.add_done_callback(self._back.put)
+
+    def drop(self) -> list[K]:
+        """Drop and return the pieces that no thread has begun."""
+        dropped = [future for future in self._begun if future.cancel()]
+        return [self._begun.pop(future) for future in dropped]
+
+    def take(self) -> list[tuple[K, Future[R]]]:
+        """Wait for a finished piece, and a moment for more; return them in the order in which they were submitted."""
+        finished = {self._next(None)}
+        until = time.monotonic() + _MOMENT
+        with contextlib.suppress(Empty):
+            while len(finished) < len(self._begun):
+                finished.add(self._next(max(0.0, until - time.monotonic())))
+        return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
+
+    def _next(self, seconds: float | None) -> Future[R]:
+        while True:
+            future = self._back.get(timeout=seconds)
+            if future in self._begun:
+                return future
+
+
+T = TypeVar("T")
+_SECONDS = 0.5
+"""The time that a part should take."""
+
+
+class WorkPace:
+    """Parts of work: the first is small, the next ones as large as the time of the last suggests, at most doubled."""
+
+    def __init__(self, first: int) -> None:
+        """Begin with parts of `first` pieces."""
+        self.size = max(1, first)
+
+    def parts(self, pieces: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Yield the pieces, part after part; each part is timed until the next is taken."""
+        at = 0
+        while at < len(pieces):
+            part = pieces[at : at + self.size]
+            began = time.monotonic()
+            yield part
+            self.took(len(part), time.monotonic() - began)
+            at += len(part)
+
+    def took(self, pieces: int, seconds: float) -> None:
+        """Note how long a part took; a short last part does not make the next ones smaller."""
+        fits = int(pieces * _SECONDS / max(seconds, 1e-6))
+        self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))

@@ -1,0 +1,246 @@
+"""`run`: run strategies over a sample set with a generator, storing one finished sample at a time.
+
+A stored sample is never done again; a sample that a fault left missing is done by the next run of the same command.
+Strategies get queries and views; references are read here, after the strategy has ended.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind, Sample
+from ctxbench.harness import prices
+from ctxbench.harness.cells import StrategyBounds, StrategyCard, copies, open_cells
+from ctxbench.harness.diagnostics import Diagnostics
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
+from ctxbench.harness.run.controls import card_of
+from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
+from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
+from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.scoring import Bits, SampleScorer
+from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
+from ctxbench.harness.store.notes import add_remarks
+from ctxbench.harness.store.store import Store
+
+LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
+"""The papers' limits of a completion."""
+SEVERAL = (0.8, 0.95)
+"""Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
+NO_SANDBOX = "none"
+"""Instead of a back end's name: store completions of functions without verdicts."""
+_AGAIN = "run the same command again"
+_FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
+_TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
+"""Faults of samples that a second try does not mend: the reason, and the words after the cure of the first fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """A user's decisions beside samples, strategy and generator."""
+
+    limit: int | None = None
+    n: int = 1
+    seed: int = 0
+    workers: int | None = None
+    temperature: float | None = None
+    """None: `SEVERAL` for several completions of a function, else 0."""
+    top_p: float | None = None
+    sandbox: str | None = None
+    """Back end that judges functions; None for what this machine offers, `NO_SANDBOX` for no verdicts."""
+    strategy_seconds: float = StrategyBounds.work
+    """Processor time that a strategy may take for one sample; waiting for the model does not count."""
+    fim: bool = False
+    """Whether the model is shown what follows the cursor; strategies never are."""
+
+
+def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    *,
+    strategies: Sequence[str],
+    generator: str,
+    choices: RunOptions | None = None,
+    progress: Progress = silent,
+    report: Callable[[RunSummary], None] = lambda _: None,
+    judges: OpenJudge = open_judge,
+    **machines: Any,
+) -> list[RunSummary]:
+    """Run strategies over a sample set, one after the other.
+
+    Args:
+        home: where the repositories are.
+        store: where results go.
+        sample_set: what to complete.
+        strategies: their specs; names of controls are taken too.
+        generator: its spec.
+        choices: limit, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
+        progress: shows how far each strategy is.
+        report: called with each strategy's summary as soon as it ends.
+        judges: how to open judges of functions; for tests.
+        machines: fields of `MachineryOptions` to replace; for tests.
+
+    Returns:
+        A summary for each strategy; `fault_of` says whether they are whole.
+
+    Raises:
+        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the run
+            fills in the middle and the model cannot.
+        MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
+    """
+    choices = choices or RunOptions()
+    planned = _planned(sample_set, choices)
+    options = replace(_options(home, store, sample_set, planned, choices, judges), **machines)
+    with open_machinery(store, generator, options) as machinery:
+        cards = [card_of(spec, machinery.cells) for spec in strategies]
+        _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
+        if choices.fim:
+            # Refused before a run is stored that could never be done.
+            fim.template_of(machinery.batcher.generator)
+        snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
+        bits = Bits(store, sample_set.references, machinery.pricer)
+        scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
+        remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
+        summaries = []
+        for card in cards:
+            spec = _spec(card, sample_set, machinery, choices)
+            add_remarks(store, store.add_run(spec, planned), remarks)
+            attempt = Attempt(
+                store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
+            )
+            summaries.append(attempt.go(progress))
+            report(summaries[-1])
+    return summaries
+
+
+def _planned(sample_set: SampleSet, choices: RunOptions) -> tuple[Sample, ...]:
+    """Return the samples of a run; raise `InputFault` if the choices do not fit them."""
+    if choices.n < 1:
+        raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
+    planned = planned_samples(sample_set.samples, choices.limit)
+    for sample in planned if choices.fim else ():
+        fim.after(sample)
+    return planned
+
+
+def _options(
+    home: Home, store: Store, sample_set: SampleSet, planned: Sequence[Sample], choices: RunOptions, judges: OpenJudge
+) -> MachineryOptions:
+    executor = tools = None
+    if choices.sandbox != NO_SANDBOX:
+        tools = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+        if any(sample.tested for sample in planned):
+            executor = functools.partial(
+                open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
+            )
+    return MachineryOptions(
+        hidden=kept_from_strategies(home, store.where, sample_set),
+        cache=home.cache,
+        workers=choices.workers,
+        executor=executor,
+        tools=tools,
+        prices=prices.of_home(home),
+        cells=functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
+    )
+
+
+def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
+    """Return the one-line fault for samples that are missing; None if there are none."""
+    missing = sum(summary.missing for summary in summaries)
+    unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
+    if not missing and not unjudged:
+        return None
+    faults = [fault for summary in summaries for fault in summary.faults]
+    samples = "1 sample is" if missing == 1 else f"{missing} samples are"
+    if not missing:
+        samples = "1 verdict is" if unjudged == 1 else f"{unjudged} verdicts are"
+    ours = [fault for fault in faults if fault.kind == "strategy"]
+    if ours and any(summary.gave_up for summary in summaries):
+        return InputFault(
+            f"{samples} missing: the run stopped after {GIVE_UP_AFTER} equal failures of the strategy in a row; "
+            f"the first fault: {ours[0].message}",
+            cure=_FAILED[1],
+        )
+    if ours:
+        too_long = sum(summary.too_long for summary in summaries) == len(ours)
+        why, cure = _TOO_LONG if too_long else _FAILED
+        return InputFault(f"{samples} missing, {len(ours)} because {why}; the first: {ours[0].message}", cure=cure)
+    cure = f"{_AGAIN}; it does only what is missing"
+    if not faults:
+        return MachineFault(f"{samples} missing", cure=cure)
+    # A fault's message ends with its own cure, which comes first.
+    cure = "it does only what is missing" if _AGAIN in faults[0].message else f"then {cure}"
+    return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)
+
+
+def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
+    """Return the paths that no strategy may read: the home, the database, and other copies of the targets' files."""
+    paths = [home.root.absolute(), Path(database).absolute()]
+    paths += copies(sample.path for sample in sample_set.samples)
+    sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
+    paths += [Path(source.removeprefix("local:")) for source in sources if source.startswith("local:")]
+    return [path for path in paths if path.is_absolute() and path.exists()]
+
+
+def _check(
+    cards: Sequence[StrategyCard], planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool
+) -> None:
+    """Raise `InputFault` if a strategy does not take such samples, or needs a sandbox and has none."""
+    for card in cards:
+        if card.executes and not has_sandbox:
+            raise InputFault(
+                f"{card.spec} runs what the model wrote, which needs a sandbox",
+                where=f"--sandbox {NO_SANDBOX}",
+                cure="leave the option out, or name a back end (see `ctxbench doctor`)",
+            )
+        odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
+        if odd:
+            raise InputFault(
+                f"{card.spec} takes {' and '.join(sorted(card.kinds))} samples, "
+                f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
+                cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
+            )
+
+
+def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
+    """Return how completions of these samples are decoded: as chosen, else greedily, or `SEVERAL` functions."""
+    functions = any(sample.kind is Kind.FUNCTION for sample in samples)
+    temperature, top_p = SEVERAL if functions and choices.n > 1 else GREEDY
+    return Sampling(
+        max_tokens=FUNCTION_TOKENS if functions else LINE_TOKENS,
+        temperature=temperature if choices.temperature is None else choices.temperature,
+        top_p=top_p if choices.top_p is None else choices.top_p,
+        seed=choices.seed,
+        fim=choices.fim,
+    )
+
+
+def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
+    limited = choices.limit is not None and choices.limit < len(sample_set.samples)
+    return RunSpec(
+        samples=sample_set.name,
+        samples_digest=sample_set.digest,
+        limit=choices.limit if limited else None,
+        strategy=card.spec,
+        strategy_version=card.version,
+        generator=machinery.batcher.spec,
+        generator_version=machinery.batcher.generator.version,
+        coder=machinery.pricer.name,
+        sampling=decoding(choices, sample_set.samples),
+        n=choices.n,
+        seed=choices.seed,
+        tokenizer=TOKENIZER,
+        code=version("ctxbench"),
+    )

@@ -1,0 +1,267 @@
+"""`Asker`: take a sample from its query to its completions, through the strategy in its cell and the model."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from ctxbench.bench.files import sha256
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.repository import Repository, View, view
+from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
+from ctxbench.harness.cells import Cells, StrategyFault
+from ctxbench.harness.extract import extract
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.fitting import fitted
+from ctxbench.harness.run.batching import Answer, Batcher
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
+from ctxbench.strategies.api import Execute, Execution, Prompt
+
+OVERFLOW = "overflow_failed"
+"""Flag of a prompt that does not fit the model's window and was not to be cut."""
+FINAL = "final"
+"""Role of the call whose answer is the completion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One final answer, and the completion extracted from it."""
+
+    answer: Answer
+    text: str
+    """The answer; for a function sample, the whole function that the answer stands for."""
+    flags: tuple[str, ...] = ()
+    verdict: StoredVerdict | None = None
+    """The verdict of its tests, once they were run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredSample:
+    """A sample with its prompt, its model calls and its completions, before anything is scored."""
+
+    sample: Sample
+    prompt: Prompt
+    calls: tuple[tuple[str, Answer], ...]
+    """(role, answer) in order, the final ones last."""
+    completions: tuple[Completion, ...]
+    strategy_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The model, as one sample's strategy may ask it."""
+
+    instructs: bool
+    ask: Callable[[Prompt, str, int], str]
+
+    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        return self.ask(prompt, role, max_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """The sandbox, as one sample's strategy may use it."""
+
+    execute: Execute
+    elsewhere: Callable[[], AbstractContextManager[None]]
+
+    def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
+        with self.elsewhere():
+            return self.execute(program, seconds=seconds)
+
+
+class Asker:
+    """Completes samples, from many threads; knows no answers."""
+
+    def __init__(
+        self,
+        cells: Cells,
+        batcher: Batcher,
+        snapshots: Mapping[str, Snapshot],
+        workers: int,
+        *,
+        store: Store,
+        retrieval: Retrieval | None = None,
+        execute: Execute | None = None,
+        ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
+    ) -> None:
+        """Prepare to ask; nothing runs yet.
+
+        Args:
+            cells: where strategies run.
+            batcher: the model.
+            snapshots: the repositories, by name.
+            workers: how many strategies work at once; those that wait for the model do not count.
+            store: where an answer is noted that the model is not asked for.
+            retrieval: what strategies' searches share; None if they need no cache of an encoder.
+            execute: what runs strategies' programs; None if no strategy runs any.
+            ahead: called with each final prompt before the model is asked; must not wait.
+        """
+        self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
+        self._store, self._retrieval, self._execute = store, retrieval, execute
+        self._ahead = ahead
+        self._slots = threading.BoundedSemaphore(max(1, workers))
+
+    def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
+        """Return the prompt and the completions of one sample.
+
+        Raises:
+            StrategyFault: if the strategy failed on it, or made a prompt that is too long for the model.
+            MachineFault: if a cell or the model was lost.
+            InputFault: if the run fills in the middle and the model cannot.
+        """
+        with self._batcher.member():
+            return self._make(strategy, sample, sampling, n)
+
+    def _make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
+        query = sample.query(seed=sampling.seed)
+        calls: list[tuple[str, Answer]] = []
+        worked = since = 0.0
+
+        @contextlib.contextmanager
+        def elsewhere() -> Iterator[None]:
+            """Let another strategy work while this one waits; its clock stands still."""
+            nonlocal worked, since
+            worked += time.perf_counter() - since
+            self._slots.release()
+            try:
+                yield
+            finally:
+                self._slots.acquire()
+                since = time.perf_counter()
+
+        def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
+            with elsewhere():
+                sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
+                [answer] = self._batcher.ask(
+                    [fitted(self._batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
+                )
+            calls.append((role, answer))
+            return answer.response.text
+
+        execute = None if self._execute is None else _Programs(self._execute, elsewhere)
+        repo = self.view(sample, query)
+        with self._slots:
+            since = time.perf_counter()
+            prompt = self._cells.run(
+                strategy, query, repo, _Model(self._batcher.generator.instructs, generate), execute
+            )
+            worked += time.perf_counter() - since
+        try:
+            return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)
+        except TooLong as fault:
+            # The model would refuse the same prompt again.
+            raise StrategyFault(
+                f"the strategy made a prompt that the model cannot read: {fault.what}",
+                where=f"{strategy} on {sample.id}",
+                cure=fault.cure,
+            ) from fault
+
+    def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
+        """Return the completions of one sample after a prompt that no strategy made.
+
+        Raises:
+            MachineFault: if the model was lost.
+        """
+        with self._batcher.member():
+            return self._complete(sample, prompt, sampling, n)
+
+    def _complete(
+        self,
+        sample: Sample,
+        prompt: Prompt,
+        sampling: Sampling,
+        n: int,
+        *,
+        calls: Sequence[tuple[str, Answer]] = (),
+        seconds: float = 0.0,
+    ) -> AnsweredSample:
+        request = _request(sample, prompt, sampling, final=True)
+        if OVERFLOW not in prompt.flags:
+            model = self._batcher.generator
+            request = fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
+            prompt = request.prompt
+        if OVERFLOW in prompt.flags:
+            # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
+            finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
+        else:
+            self._ahead(sample, prompt)
+            finals = self._batcher.ask([replace(request, index=index) for index in range(n)])
+        return AnsweredSample(
+            sample=sample,
+            prompt=prompt,
+            calls=(*calls, *((FINAL, answer) for answer in finals)),
+            completions=tuple(completion(sample, answer) for answer in finals),
+            strategy_seconds=seconds,
+        )
+
+    def view(self, sample: Sample, query: Query) -> Repository:
+        """Return what a strategy may see of a sample's repository."""
+        snapshot = self._snapshots.get(sample.repo)
+        if snapshot is not None:
+            return view(snapshot, query, sample.masked, sample.hidden, self._retrieval)
+        # A set imported without its repositories: the stored prefix is all there is.
+        return View(
+            name=sample.repo,
+            language=sample.language,
+            texts={},
+            digest="",
+            query=query,
+            masked=sample.masked,
+            retrieval=self._retrieval,
+        )
+
+
+def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool = False) -> Request:
+    return Request(
+        prompt=prompt,
+        language=sample.language,
+        kind=sample.kind,
+        sampling=sampling,
+        # Strategies read every line of a draft, as the papers' programs do.
+        one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
+    )
+
+
+def completion(sample: Sample, answer: Answer) -> Completion:
+    """Return the completion that an answer to a sample's prompt holds."""
+    if sample.kind is Kind.LINE:
+        return Completion(answer=answer, text=answer.response.text)
+    extracted = extract(sample, answer.response.text)
+    return Completion(answer=answer, text=extracted.text, flags=extracted.flags)
+
+
+def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
+    """Store a text as the answer to a prompt that no model was asked, under a name that no generator has.
+
+    Args:
+        store: where answers are kept.
+        name: stored in place of a generator: a control, or why no model was asked.
+        prompt: the prompt.
+        text: the answer.
+    """
+    id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
+    stored = StoredGeneration(
+        id=id_,
+        generator=name,
+        version="",
+        prompt_digest=prompt.digest,
+        prompt=prompt.text,
+        sampling="{}",
+        idx=0,
+        text=text,
+        finish="stop",
+        tokens_in=0,
+        tokens_out=0,
+        seconds=0.0,
+        price=0.0,
+    )
+    store.add_generations([stored])
+    return Answer(id_, Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))

@@ -1,0 +1,327 @@
+"""`SampleScorer`: score completed samples with every profile's metrics, context gain and diagnostics.
+
+Context gain is the difference between the costs in bits (`Bits`) of a reference after two prompts. A coder that is not
+the writing model measures a prompt as soon as it is made, while the other model writes.
+
+Beside `harness.run.controls` this is the only reader of references.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Kind, Reference, Sample
+from ctxbench.harness import extract, metrics
+from ctxbench.harness.diagnostics import Diagnostics
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Coder, Waking
+from ctxbench.harness.results import Status
+from ctxbench.harness.run.portions import WorkPace
+from ctxbench.harness.run.sample import AnsweredSample, Completion
+from ctxbench.harness.store.runs import CONTEXT
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
+from ctxbench.harness.store.write import Finished, StoredBits, StoredBlock, StoredCompletion
+from ctxbench.strategies.api import Block, Dropped, Prompt
+from ctxbench.strategies.layout import WHOLE, infile_prompt
+
+GAIN, BITS = "context_gain", "bits"
+EMPTY, LENGTH = "empty", "length"
+"""Flags of a completion: nothing but blanks; cut at the token limit."""
+Scores = dict[tuple[str, str], float | None]
+"""(profile, metric) -> value in the profile's own scale."""
+_CURSOR_CHARACTERS = 40
+"""Characters before the cursor that tell whether a prompt ends there."""
+_FIRST = 16
+"""Size of the first part of prompts that are measured ahead."""
+_Key = tuple[str, str, str]
+"""Language, prompt's digest, target's digest."""
+_Pairs = dict[_Key, tuple[Prompt, str]]
+"""Texts to measure, each after its prompt."""
+
+
+class SampleScorer:
+    """Turns answered samples into finished ones."""
+
+    def __init__(
+        self, references: Mapping[str, Reference], bits: Bits | None = None, diagnostics: Diagnostics | None = None
+    ) -> None:
+        """Use the answers of one sample set; without `bits` no context gain is measured."""
+        self._references, self._bits, self._diagnostics = references, bits, diagnostics
+
+    def ahead(self, sample: Sample, prompt: Prompt) -> None:
+        """Begin to measure what needs no answer of the model; does not wait."""
+        if self._bits is not None:
+            self._bits.ahead(sample, prompt)
+
+    def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
+        """Score some samples; their costs in bits are measured together.
+
+        Raises:
+            MachineFault: if the coder was lost.
+        """
+        bits = self._bits.of(answered) if self._bits is not None else [()] * len(answered)
+        return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
+
+    def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
+        reference = self._references[answered.sample.id]
+        context: Scores = {}
+        if bits:
+            baseline, final = bits[0], bits[-1]
+            context = {(CONTEXT, GAIN): baseline.bits - final.bits, (CONTEXT, BITS): final.bits}
+        if has_answer(reference) and self._diagnostics is not None:
+            target = behind_cursor(answered.sample, reference)
+            context |= _context(self._diagnostics.of_prompt(answered.sample, answered.prompt, target))
+        completions = [
+            _completion(
+                answered.sample, completion, {**context, **self._of_text(answered.sample, reference, completion.text)}
+            )
+            for completion in answered.completions
+        ]
+        failed = all(completion.status is Status.MODEL_FAILED for completion in completions)
+        blocks = _blocks(answered.prompt)
+        return Finished(
+            sample_id=answered.sample.id,
+            status=Status.MODEL_FAILED if failed else Status.SCORED,
+            prompt_digest=answered.prompt.digest,
+            prompt=answered.prompt.text,
+            context_tokens=sum(block.tokens for block in blocks if block.char_start is not None),
+            flags=answered.prompt.flags,
+            strategy_seconds=answered.strategy_seconds,
+            generator_seconds=sum(answer.response.seconds for _, answer in answered.calls),
+            calls=tuple((role, answer.id) for role, answer in answered.calls),
+            blocks=blocks,
+            completions=tuple(completions),
+            bits=bits,
+        )
+
+    def _of_text(self, sample: Sample, reference: Reference, text: str) -> Scores:
+        """Return the metrics and diagnostics of a text against the answer."""
+        if not has_answer(reference):
+            return {}
+        scores = text_scores(sample, reference, text, metrics.PROFILES)
+        if self._diagnostics is None:
+            return scores
+        target = behind_cursor(sample, reference)
+        return scores | _context(self._diagnostics.of_completion(sample, text, target))
+
+
+def _context(values: Mapping[str, float | None]) -> Scores:
+    return {(CONTEXT, metric): value for metric, value in values.items()}
+
+
+def _completion(
+    sample: Sample, completion: Completion, text_scores: Mapping[tuple[str, str], float | None]
+) -> StoredCompletion:
+    empty = not completion.text.strip()
+    scores = dict(text_scores)
+    if sample.tested and (empty or completion.verdict):
+        scores[PROFILE, PASS] = passed(completion.verdict) if completion.verdict else 0.0
+    cut = completion.answer.response.finish == LENGTH
+    flags = [*completion.flags, *(flag for flag, holds in ((EMPTY, empty), (LENGTH, cut)) if holds)]
+    return StoredCompletion(
+        generation_id=completion.answer.id,
+        status=Status.MODEL_FAILED if empty else Status.SCORED,
+        text=completion.text,
+        flags=tuple(flags),
+        scores=scores,
+        verdict=completion.verdict.key if completion.verdict else None,
+    )
+
+
+def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
+    """Return which of some profiles are defined for a sample: all for lines, one for functions."""
+    return tuple(name for name in profiles if sample.kind is Kind.LINE or name == metrics.FUNCTIONS)
+
+
+def text_scores(sample: Sample, reference: Reference, text: str, profiles: Sequence[str]) -> Scores:
+    """Return the scores of a text under those of some profiles that are defined for its sample."""
+    scores: Scores = {}
+    for profile in profiles_of(sample, profiles):
+        if sample.kind is Kind.LINE:
+            values = metrics.score(
+                profile, sample.language, prompt=sample.prefix, prediction=text, ground_truth=reference.target
+            )
+        else:
+            body, reference_body = extract.body(sample, text), extract.body(sample, reference.target)
+            values = metrics.score_body(sample.language, prediction=body, ground_truth=reference_body)
+        for metric, value in values.items():
+            # An empty answer gets the metric's worst value, even where the metric is undefined or would call it right:
+            # the answer `1)` has no identifiers either.
+            worst = metrics.info(profile, metric).worst
+            scores[profile, metric] = value if text.strip() or worst is None else worst
+    return scores
+
+
+def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
+    """Return the blocks of a prompt with their places in it, then those left out."""
+    rows, at = [], 0
+    for block in prompt.blocks:
+        end = at + len(block.text)
+        state = "cut" if block.cut else "kept"
+        rows.append(_block(block, tokens=count(block.text), state=state, reason="", char_start=at, char_end=end))
+        at = end
+    rows += [
+        _block(block, tokens=0, state="dropped", reason=block.reason, char_start=None, char_end=None)
+        for block in prompt.dropped
+    ]
+    return tuple(rows)
+
+
+def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
+    places = json.dumps([[place.path, place.start, place.end] for place in block.places])
+    return StoredBlock(kind=block.kind, places=places, score=block.score, **fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricer:
+    """A coder that measures the cost of a reference after a prompt."""
+
+    name: str
+    """Its spec and version, the key of its measurements."""
+    coder: Coder
+    aside: Executor | None = None
+    """Where it works while the model writes; None if it is the model."""
+
+    def wake(self, language: Language) -> None:
+        """Start a coder that starts slowly; a fault shows when it is asked."""
+        if self.aside is not None and isinstance(self.coder, Waking):
+            self.aside.submit(self.coder.wake, language)
+
+
+class Bits:
+    """Measures prompts of one sample set; safe to use from many threads."""
+
+    def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer) -> None:
+        """Use the answers of the set and the measurements in the store."""
+        self._store, self._references, self._pricer = store, references, pricer
+        self._lock, self._measuring = threading.Lock(), threading.Lock()
+        self._free = threading.Condition(self._lock)
+        self._askers = 0  # calls of `of`, which go before measuring ahead
+        self._pace = WorkPace(_FIRST)
+        self._begun: dict[str, tuple[Prompt, _Pairs]] = {}
+        self._wanted: _Pairs = {}
+        self._known: dict[_Key, float] = {}
+
+    def ahead(self, sample: Sample, prompt: Prompt) -> None:
+        """Begin to measure a prompt that will be asked for; does not wait."""
+        if self._pricer.aside is None:
+            return
+        pairs = self._pairs(sample, prompt)
+        with self._lock:
+            begun = bool(self._wanted)
+            self._wanted.update(pairs)
+            self._begun[sample.id] = prompt, pairs
+        if pairs and not begun:
+            self._go_on(self._pricer.aside)
+
+    def _go_on(self, aside: Executor) -> None:
+        # The executor refuses work at the end of an interrupted run.
+        with contextlib.suppress(RuntimeError):
+            aside.submit(self._measure_wanted, aside)
+
+    def of(self, answered: Sequence[AnsweredSample]) -> list[tuple[StoredBits, ...]]:
+        """Return, for each sample, the costs of its reference after the in-file and the final prompt.
+
+        For a function the body is measured; a prompt that does not end at the cursor has no costs.
+
+        Raises:
+            MachineFault: if the coder was lost.
+        """
+        pairs_by_sample = [self._pairs_of(sample) for sample in answered]
+        with self._asker(), self._measuring:
+            costs = self._measured({key: pair for pairs in pairs_by_sample for key, pair in pairs.items()})
+        return [tuple(_stored(key, pair[0], costs[key]) for key, pair in pairs.items()) for pairs in pairs_by_sample]
+
+    def _pairs_of(self, answered: AnsweredSample) -> _Pairs:
+        prompt, pairs = self._begun.pop(answered.sample.id, (None, {}))
+        return pairs if prompt is answered.prompt else self._pairs(answered.sample, answered.prompt)
+
+    def _pairs(self, sample: Sample, prompt: Prompt) -> _Pairs:
+        """Return the pairs to measure for a sample, the in-file prompt first; one pair if the prompts are equal."""
+        reference = self._references[sample.id]
+        if not (has_answer(reference) and goes_on(sample, prompt)):
+            return {}
+        target = behind_cursor(sample, reference)
+        # The gain is the worth of the retrieved context alone, so the text after the cursor is left out.
+        prompts = infile_prompt(sample.query(), WHOLE), fim.unmarked(prompt)
+        return {
+            (str(sample.language), shown_prompt.digest, sha256(target)): (shown_prompt, target)
+            for shown_prompt in prompts
+        }
+
+    @contextlib.contextmanager
+    def _asker(self) -> Iterator[None]:
+        with self._lock:
+            self._askers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._askers -= 1
+                self._free.notify_all()
+
+    def _measure_wanted(self, aside: Executor) -> None:
+        """Measure the next part of the pairs that wait, then go on with the rest."""
+        with self._lock:
+            self._free.wait_for(lambda: not self._askers)
+        with self._measuring:
+            with self._lock:
+                part = dict(itertools.islice(self._wanted.items(), self._pace.size))
+            began = time.monotonic()
+            # `of` measures them again and raises the fault.
+            with contextlib.suppress(MachineFault):
+                costs = self._measured(part)
+                with self._lock:
+                    self._known |= costs
+            self._pace.took(len(part), time.monotonic() - began)
+        if self._wanted:
+            self._go_on(aside)
+
+    def _measured(self, pairs: _Pairs) -> dict[_Key, float]:
+        """Return the costs of pairs. Called by one thread at a time."""
+        with self._lock:
+            # Each is needed once more at most: from then on the store keeps it.
+            cost_by_key = {key: self._known.pop(key) for key in pairs.keys() & self._known.keys()}
+            for key in pairs:
+                self._wanted.pop(key, None)
+        if unmeasured := pairs.keys() - cost_by_key.keys():
+            cost_by_key |= self._store.bits(self._pricer.name, unmeasured)
+        for language in sorted({key[0] for key in pairs.keys() - cost_by_key.keys()}):
+            keys = sorted(key for key in pairs.keys() - cost_by_key.keys() if key[0] == language)
+            prompts, texts = zip(*(pairs[key] for key in keys), strict=True)
+            costs = self._pricer.coder.bits(prompts, texts, Language(language))
+            cost_by_key |= dict(zip(keys, costs, strict=True))
+        return cost_by_key
+
+
+def has_answer(reference: Reference) -> bool:
+    """Return whether the answer is known; only tests can judge tasks that came without their files."""
+    return not reference.fields.get("no_reference")
+
+
+def goes_on(sample: Sample, prompt: Prompt) -> bool:
+    """Return whether the prompt ends where the reference begins; the prompt of a line always does."""
+    return sample.kind is Kind.LINE or prompt.text.endswith(sample.prefix[-_CURSOR_CHARACTERS:])
+
+
+def behind_cursor(sample: Sample, reference: Reference) -> str:
+    """Return the answer from the cursor on: for a function its body."""
+    return reference.target if sample.kind is Kind.LINE else extract.after_cursor(sample, reference.target)
+
+
+def _stored(key: _Key, prompt: Prompt, bits: float) -> StoredBits:
+    language, digest, target = key
+    return StoredBits(language=language, prompt_digest=digest, prompt=prompt.text, target_digest=target, bits=bits)

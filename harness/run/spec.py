@@ -1,0 +1,219 @@
+"""`RunSpec`: the choices that decide a run's numbers; the samples that it plans, and the command that repeats it. Pure.
+
+Options that change a run's speed and none of its numbers (workers, a generator's concurrency, the name of the variable
+with its key) are not stored, so no command can name them. Another version of ctxbench, of a strategy or of the sample
+set gives another id.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from typing import Any
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Sample
+from ctxbench.harness.generators.base import Sampling
+
+PROGRAM = "ctxbench"
+GREEDY = (0.0, 1.0)
+"""Temperature and top-p of decoding where none are chosen and one completion a sample is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """All choices of a run. Two runs with equal specs have equal ids and are one run, continued."""
+
+    samples: str
+    """Name of the sample set."""
+    samples_digest: str
+    limit: int | None = None
+    """How many samples were chosen of the set; None for all."""
+    strategy: str
+    """Canonical spec."""
+    strategy_version: str
+    """Digest of the files that define it."""
+    generator: str
+    """Canonical spec."""
+    generator_version: str
+    coder: str
+    """The coder that measured context gain: spec and version; empty if none did."""
+    sampling: Sampling
+    n: int = 1
+    """Completions a sample."""
+    seed: int = 0
+    tokenizer: str
+    """The tokenizer that budgets are counted with."""
+    code: str
+    """Version of ctxbench."""
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of a digest over every field."""
+        fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
+        return sha256(json.dumps(fields, sort_keys=True))[:12]
+
+
+def sampling_key(sampling: Sampling) -> str:
+    """Return the decoding parameters as text, equal for equal parameters."""
+    return json.dumps(_fields(sampling), sort_keys=True)
+
+
+def _fields(sampling: Sampling) -> dict[str, Any]:
+    """Return the parameters by name, without `fim` if it is off: keys from before it existed stay as they were."""
+    fields = dataclasses.asdict(sampling)
+    if not fields["fim"]:
+        del fields["fim"]
+    return fields
+
+
+def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
+    """Return the samples of a run, in the order in which they are done.
+
+    Under a limit they are taken from the repositories in turn, within a repository in an order that is as good as
+    random and always the same: a smaller limit's samples are part of a larger one's. They are done in the set's order,
+    one repository after the other, so that few indices are in memory at a time.
+
+    Raises:
+        InputFault: if the limit is less than 1.
+    """
+    if limit is not None and limit < 1:
+        raise InputFault(f"a limit of {limit} samples leaves none", cure="give --limit 1 or more")
+    if limit is None or limit >= len(samples):
+        return tuple(samples)
+    by_repo: dict[str, list[Sample]] = defaultdict(list)
+    for sample in sorted(samples, key=lambda sample: sha256(sample.id)):
+        by_repo[sample.repo].append(sample)
+    turns = chain.from_iterable(zip_longest(*(by_repo[repo] for repo in sorted(by_repo))))
+    ids = {sample.id for sample in islice((sample for sample in turns if sample is not None), limit)}
+    return tuple(sample for sample in samples if sample.id in ids)
+
+
+def unfinished_samples(
+    planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()
+) -> tuple[Sample, ...]:
+    """Return the samples that have no result yet, in the plan's order.
+
+    Args:
+        planned: all samples of the run.
+        finished: the ids of those that have a result.
+        failed: ids of samples that come last, as they are likely to fail again.
+    """
+    finished_ids, failed_ids = frozenset(finished), frozenset(failed)
+    unfinished = [sample for sample in planned if sample.id not in finished_ids]
+    return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChoices:
+    """The choices of a run, as the store keeps them."""
+
+    samples: str
+    """Name of the sample set."""
+    limit: int | None
+    """How many samples were chosen of the set; None for all."""
+    strategy: str
+    """Canonical spec; for an imported run its label."""
+    generator: str
+    n: int
+    """Completions a sample."""
+    seed: int
+    sampling: str
+    """How they were decoded, as JSON (`sampling_key`)."""
+    sandbox: str = ""
+    """Back end that judged its functions; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedFile:
+    """The file that a run was imported from."""
+
+    format: str
+    source: str
+    """The path as the user wrote it."""
+    has_sample_set: bool = True
+    """Whether its samples are those of a sample set; False if the file itself describes them."""
+    language: str = ""
+    """The language of its samples; empty if they are in several."""
+    labels: tuple[str, ...] = ("strategy", "generator")
+    """Labels to name: all, or, if one file holds several runs, those that all of them share."""
+
+
+def repeat_command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
+    """Return the command line that makes a run again, quoted for a POSIX shell.
+
+    Args:
+        run: its choices.
+        file: where it was imported from; None for a run that was made here.
+        options: more words before the rest's end, such as ``--home FOLDER``.
+    """
+    words = _import_words(run, file, options) if file is not None else _run_words(run, options)
+    return shlex.join([PROGRAM, *words])
+
+
+def place_options(home: Home, url: str, shown_url: str) -> list[str]:
+    """Return the options that say where things are kept.
+
+    Args:
+        home: the home folder.
+        url: SQLAlchemy URL of the results.
+        shown_url: the same without its password.
+    """
+    words = ["--home", str(home.root)]
+    if url != home.database:
+        # The URL of a SQLite file has no password, and only the URL is what --db takes.
+        words += ["--db", url if url.startswith("sqlite:") else shown_url]
+    return words
+
+
+def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
+    """Return the command line that judges the stored completions of a run that have no verdict yet.
+
+    Args:
+        run: its choices.
+        id_: the run's id.
+        options: more words.
+    """
+    return shlex.join([PROGRAM, "exec", "--samples", run.samples, "--run", id_, *options])
+
+
+def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
+    words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
+    if run.limit is not None:
+        words += ["--limit", str(run.limit)]
+    if run.n > 1:
+        words += ["--n", str(run.n)]
+    if run.seed:
+        words += ["--seed", str(run.seed)]
+    return [*words, *_decoding(run), *(["--sandbox", run.sandbox] if run.sandbox else []), *options]
+
+
+def _decoding(run: StoredChoices) -> list[str]:
+    """Return the options of decoding; none if they are the defaults."""
+    decoding: dict[str, Any] = json.loads(run.sampling)
+    temperature, top_p = float(decoding["temperature"]), float(decoding["top_p"])
+    words = ["--fim"] if decoding.get("fim") else []
+    # The defaults of several completions depend on their kind, so their options are always written.
+    if run.n > 1 or (temperature, top_p) != GREEDY:
+        words = ["--temperature", repr(temperature), "--top-p", repr(top_p), *words]
+    return words
+
+
+def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]) -> list[str]:
+    words = ["results", "import", "--format", file.format]
+    if file.has_sample_set:
+        words += ["--samples", run.samples]
+    for label in file.labels:
+        words += [f"--{label}", getattr(run, label)]
+    if file.language:
+        words += ["--language", file.language]
+    # A file's name may look like an option.
+    end = ["--"] if file.source.startswith("-") else []
+    return [*words, *options, *end, file.source]

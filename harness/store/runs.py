@@ -1,0 +1,380 @@
+"""Queries on the stored results. Reads only; a few statements however many samples there are."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Row, Table, func, select
+
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.secrets import redacted
+from ctxbench.harness.metrics.context import BLOCK_GAIN
+from ctxbench.harness.prices import Prices
+from ctxbench.harness.results import Load, Origin, RunInfo, RunTable, Status
+from ctxbench.harness.store import notes
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.engine import uncollected
+from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
+from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, pass_columns, verdict_counts
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT
+from ctxbench.harness.store.work import loads_of
+from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
+from ctxbench.strategies.registration import is_control
+
+CONTEXT = "context"
+"""The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run in a listing."""
+
+    id: str
+    samples: str
+    limit: int | None
+    strategy: str
+    generator: str
+    planned: int
+    finished: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCounts:
+    """How many samples of a run have which status."""
+
+    scored: int
+    model_failed: int
+
+
+def status_counts(store: Store, run: str) -> StatusCounts:
+    """Count the finished samples of one run."""
+    r = t.RESULT.c
+    with store.reading() as connection:
+        by_status: dict[str, int] = dict(
+            connection.execute(select(r.status, func.count()).where(r.run_id == run).group_by(r.status)).all()
+        )
+    return StatusCounts(by_status.get(Status.SCORED, 0), by_status.get(Status.MODEL_FAILED, 0))
+
+
+def stored_runs(store: Store) -> list[RunRow]:
+    """Return every run, in the order of set, strategy, generator and id."""
+    r = t.RUN.c
+    with store.reading() as connection:
+        planned_counts, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
+        rows = _sorted(connection.execute(select(r.id, r.samples, r.sample_limit, r.strategy, r.generator)))
+        return [
+            RunRow(
+                id=row.id,
+                samples=row.samples,
+                limit=row.sample_limit,
+                strategy=row.strategy,
+                generator=redacted(row.generator),
+                planned=planned_counts.get(row.id, 0),
+                finished=finished.get(row.id, 0),
+            )
+            for row in rows
+        ]
+
+
+def run_of(store: Store, run_id: str, sample_set: SampleSet) -> str:
+    """Return the id of the run with that id, or of the only one whose id begins so.
+
+    Raises:
+        InputFault: if the id is not whole enough, or the run is over other samples than those of the set.
+        UnknownName: if there is no such run.
+    """
+    run = find_run(store, run_id)
+    if run.samples_digest != sample_set.digest:
+        raise InputFault(
+            f"the run {run.id} is over other samples than those of the set {sample_set.name!r}",
+            cure="give --samples the set that it was run over, as it was then",
+        )
+    return str(run.id)
+
+
+def find_run(store: Store, run_id: str) -> Row[Any]:
+    """Return the row of the run with that id, or of the only one whose id begins so.
+
+    Raises:
+        InputFault: if the id is not whole enough.
+        UnknownName: if there is no such run.
+    """
+    with store.reading() as connection:
+        runs_by_id = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
+    matches = [id_ for id_ in runs_by_id if id_ == run_id] or [id_ for id_ in runs_by_id if id_.startswith(run_id)]
+    if not matches:
+        raise UnknownName("stored run", run_id, runs_by_id, command="ctxbench runs")
+    if len(matches) > 1:
+        raise InputFault(
+            f"{run_id!r} begins the ids of {len(matches)} runs", cure=f"write more of it: {', '.join(sorted(matches))}"
+        )
+    return runs_by_id[matches[0]]
+
+
+def _sorted(runs: Iterable[Any]) -> list[Any]:
+    """Order runs here: a server's ORDER BY follows its locale."""
+    return sorted(runs, key=lambda run: (run.samples, run.strategy, run.generator, run.id))
+
+
+def _begun(connection: Connection) -> dict[str, float]:
+    """Return run -> when work on it began last, in seconds; a run that nobody worked on is not among them."""
+    a = t.ATTEMPT.c
+    return dict(connection.execute(select(a.run_id, func.max(a.started)).group_by(a.run_id)).all())
+
+
+def _counts(connection: Connection, table: Table) -> dict[str, int]:
+    column = table.c.run_id
+    return dict(connection.execute(select(column, func.count()).group_by(column)).all())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs and samples a reader wants; what is None leaves all."""
+
+    samples: str | None = None
+    """As in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten."""
+    digest: str | None = None
+    language: str | None = None
+    generator: str | None = None
+    """As in `RunInfo.generator`."""
+
+    def has(self, run: Any) -> bool:
+        """Return whether a run's row is among them."""
+        names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest))
+        return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
+
+
+def run_tables(
+    store: Store,
+    *,
+    samples: str | None = None,
+    profile: str = "ctxbench",
+    ks: Collection[int] = (),
+    marked: Literal["exclude", "include"] = "exclude",
+    prices: Prices | None = None,
+    selection: RunFilter | None = None,
+) -> list[RunTable]:
+    """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
+
+    Args:
+        store: the database.
+        samples: name of a sample set, its limited runs included; None for all.
+        profile: whose metrics; those of `CONTEXT`, and pass@k, come with any. With several completions a
+            sample, a value is their mean.
+        ks: pass@k to add to those of `KS`, for runs with so many completions.
+        marked: whether samples that were marked as broken or vacuous are excluded; their values stay in the
+            columns either way.
+        prices: rates to price the stored tokens by; None for the prices that were stored.
+        selection: read only these; nothing of the others is read.
+
+    A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
+    time of imported runs are unknown.
+    """
+    run_filter = selection or RunFilter()
+    with uncollected(), store.reading() as connection:
+        query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
+        run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
+        begun = _begun(connection)
+        # An id is a digest: it cannot say which of two runs of a strategy is newer.
+        run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
+        ids = [run.id for run in run_rows]
+        counts = verdict_counts(connection, ids)
+        worth = mean_gains(connection, ids)
+        made_elsewhere = notes.imports(connection, ids)
+        remarks = notes.remarks(connection, ids)
+        spent = costs_of(connection, ((run.id, run.generator) for run in run_rows), prices)
+        loads = loads_of(connection, ids)
+        marks = notes.marked(connection, (run.samples_digest for run in run_rows))
+        plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
+        score_query = functools.cache(asked_scores)
+        tables: list[RunTable] = []
+        for run, plan in zip(run_rows, plans, strict=True):
+            verdicts = counts.get(run.id, {})
+            among = None if plan.only(run_filter.language) else (run.samples_digest, str(run_filter.language))
+            values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
+            values |= pass_columns(verdicts, run.n, ks)
+            values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
+            stored = RunColumns(
+                run=run,
+                profile=profile,
+                samples=plan,
+                values=values,
+                verdicts=verdicts,
+                marks=marks.get(run.samples_digest, {}),
+                exclude=marked == "exclude",
+                costs=spent[run.id],
+                imported=run.id in made_elsewhere,
+                loads=loads.get(run.id, ()),
+                remarks=remarks[run.id],
+            )
+            tables += stored.tables(run_filter.language)
+    return tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunColumns:
+    """All that is stored of one run and matters to a leaderboard."""
+
+    run: Any
+    """Its row."""
+    profile: str
+    samples: Planned
+    values: Mapping[str, Values]
+    """Metric -> sample -> value."""
+    verdicts: Counts
+    marks: Mapping[str, str]
+    """Sample -> its mark."""
+    exclude: bool
+    """Whether marked samples are left out."""
+    costs: Costs
+    imported: bool
+    loads: tuple[Load | None, ...]
+    remarks: tuple[str, ...]
+
+    def tables(self, language: str | None = None) -> list[RunTable]:
+        """Return a table a language, in the order of their names; or only that of one."""
+        languages = {facts.language for facts in self.samples.kinds}
+        return [self._table(name) for name in sorted(languages) if language in (None, name)]
+
+    def _table(self, language: str) -> RunTable:
+        samples = self.samples.among(language)
+        ids = samples.id
+        unknown = (None,) * len(ids)
+        columns = {metric: tuple(map(of_sample.get, ids)) for metric, of_sample in sorted(self.values.items())}
+        return RunTable(
+            run=self._info(samples, language),
+            sample=ids,
+            repo=tuple([facts.repo for facts in samples.facts]),
+            level=tuple([facts.level for facts in samples.facts]),
+            status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
+            metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},
+            context_tokens=unknown if self.imported else samples.context_tokens,
+            calls=unknown if self.imported else samples.calls,
+            seconds=unknown if self.imported else samples.seconds,
+            mark=tuple([self.marks.get(id_, "") for id_ in ids]) if self.marks else (),
+            costs=self._costs(samples),
+        )
+
+    def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
+        """Return the columns of `harness.results.COSTS`."""
+        of_calls = {
+            "tokens_in": self.costs.tokens_in,
+            "tokens_out": self.costs.tokens_out,
+            "tokens_cached": self.costs.tokens_cached,
+            "price": self.costs.price,
+        }
+        unknown = (None,) * len(samples.id)
+        return {
+            **{
+                name: unknown if self.imported else tuple(map(column.get, samples.id))
+                for name, column in of_calls.items()
+            },
+            "strategy_seconds": unknown if self.imported else samples.strategy_seconds,
+            "generator_seconds": unknown if self.imported else samples.generator_seconds,
+            "test_seconds": unknown if self.imported else self._test_seconds(samples),
+        }
+
+    def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
+        """Return what their tests took: nothing where there was nothing but blanks to test."""
+        return tuple(
+            self.costs.test_seconds.get(id_, 0.0 if facts.tested and stored else None)
+            for id_, facts, stored in zip(samples.id, samples.facts, samples.stored, strict=True)
+        )
+
+    def _info(self, samples: Planned, language: str) -> RunInfo:
+        run = self.run
+        control = is_control(run.strategy)
+        return RunInfo(
+            id=run.id,
+            samples=shown_samples(run),
+            samples_digest=run.samples_digest,
+            language=language,
+            strategy=run.strategy,
+            generator=shown_generator(run),
+            origin=Origin.IMPORTED if self.imported else Origin.RUN,
+            profile=self.profile,
+            ranked=not control,
+            control=control,
+            functions=any(facts.tested for facts in self.samples.kinds),
+            completions=run.n,
+            # How imported completions were decoded their file does not say.
+            sampling="" if self.imported else run.sampling,
+            benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
+            versions=versions(run),
+            loads=() if self.imported else self.loads,
+            remarks=self.remarks,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """One stored completion."""
+
+    text: str
+    verdict: str | None
+    """None for lines, for an empty completion, and for what nobody judged yet."""
+    reason: str
+    flags: tuple[str, ...] = ()
+    """Of its verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """One run and what it completed."""
+
+    run: str
+    samples: str
+    samples_digest: str
+    strategy: str
+    generator: str
+    n: int
+    kinds: Mapping[str, str]
+    """Every planned sample, in order -> its kind."""
+    texts: Mapping[str, tuple[Text, ...]]
+    """Sample -> its completions by index; samples that are missing are absent."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The planned samples that have no completions."""
+        return tuple(sample for sample in self.kinds if sample not in self.texts)
+
+
+def completed(store: Store, run_id: str) -> Completed:
+    """Return the run with that id, or the only one whose id begins so.
+
+    Raises:
+        InputFault: if the id is not whole enough.
+        UnknownName: if there is no such run.
+    """
+    run = find_run(store, run_id)
+    p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, COUNTING_VERDICT.c, t.VERDICT.c
+    planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
+    judged = (
+        t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id))
+        .outerjoin(COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        .outerjoin(t.VERDICT, j.verdict_key == v.key)
+    )
+    texts: dict[str, list[Text]] = {}
+    with store.reading() as connection:
+        kinds = select(p.sample_id, s.kind).select_from(planned).where(p.run_id == run.id).order_by(p.ordinal)
+        ordered: dict[str, str] = dict(connection.execute(kinds).all())
+        query = select(c.sample_id, c.text, v.verdict, v.reason, v.flags).select_from(judged).where(c.run_id == run.id)
+        for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
+            texts.setdefault(sample, []).append(
+                Text(text=text, verdict=verdict, reason=reason or "", flags=read_flags(flags))
+            )
+    return Completed(
+        run=run.id,
+        samples=run.samples,
+        samples_digest=run.samples_digest,
+        strategy=run.strategy,
+        generator=redacted(run.generator),
+        n=run.n,
+        kinds=ordered,
+        texts={sample: tuple(sample_texts) for sample, sample_texts in texts.items()},
+    )

@@ -1,0 +1,315 @@
+"""Search the samples of a run: by words, place, status, score, verdict and flag, a page at a time.
+
+A sample counts as it does on the leaderboard (`harness.store.queries`); here the database computes it, so that no more
+than a page of samples is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, and_, case, exists, func, or_, select
+
+from ctxbench.bench.types import UNTESTED, Kind
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.details import kinds_of
+from ctxbench.harness.store.notes import judged_again
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
+
+Order = Literal["plan", "lowest", "highest"]
+Differs = Literal["", "any", "first", "second"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A metric in which samples are searched and compared."""
+
+    profile: str
+    metric: str
+    worst: float | None = None
+    """What a model-failed sample counts as, in the profile's own scale; None: as its own value."""
+    lower_is_better: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFilter:
+    """Which samples are looked for; what is empty or None does not matter."""
+
+    run: str
+    measure: Measure
+    words: str = ""
+    """Part of the id, the path or the repository, in small letters or large."""
+    language: str = ""
+    repo: str = ""
+    level: str = ""
+    status: Status | None = None
+    verdict: str = ""
+    """Of any of its completions, as is the flag; or the prompt's flag."""
+    flag: str = ""
+    low: float | None = None
+    """Bounds of the value, both inclusive, in the profile's own scale."""
+    high: float | None = None
+    other: str = ""
+    """A run to compare with, sample by sample."""
+    differs: Differs = ""
+    """Only samples that count in both runs and differ; or only those where this run, or the other, is better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSample:
+    """A sample in a listing."""
+
+    ordinal: int
+    """Its place in the run's plan."""
+    id: str
+    repo: str
+    path: str
+    line: int
+    """Of the cursor, 0-based."""
+    level: str
+    status: Status
+    value: float | None
+    """Mean over its completions, in the profile's own scale; None where it does not count."""
+    other: float | None = None
+    """That of the run it is compared with."""
+
+
+def search(
+    store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
+) -> tuple[int, list[FoundSample]]:
+    """Return how many samples fit, and a page of them in the order of the plan or of their values."""
+    matching = _fitting(sample_filter).cte("found")
+    value = {"plan": None, "lowest": matching.c.value, "highest": matching.c.value.desc()}[order]
+    # Databases differ in where NULL stands.
+    by = [] if value is None else [matching.c.value.is_(None), value]
+    total = select(func.count()).select_from(matching).scalar_subquery()
+    query = select(matching, total.label("total")).order_by(*by, matching.c.ordinal).limit(limit).offset(offset)
+    with store.reading() as connection:
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    if not rows and offset:
+        return search(store, sample_filter, order=order, limit=1)[0], []
+    counts = [row.pop("total") for row in rows]
+    return next(iter(counts), 0), [FoundSample(**{**row, "status": Status(row["status"])}) for row in rows]
+
+
+def neighbours(store: Store, sample_filter: SampleFilter, ordinal: int) -> tuple[str | None, str | None]:
+    """Return the samples that fit before and after a place in the run's plan; None at either end."""
+    # Which samples fit depends on the other run only where the two are to differ.
+    matching = _fitting(sample_filter if sample_filter.differs else replace(sample_filter, other="")).cte("found")
+    id_query = select(matching.c.id).limit(1)
+    before = id_query.where(matching.c.ordinal < ordinal).order_by(matching.c.ordinal.desc()).scalar_subquery()
+    after = id_query.where(matching.c.ordinal > ordinal).order_by(matching.c.ordinal).scalar_subquery()
+    with store.reading() as connection:
+        row = connection.execute(select(before, after)).one()
+    return row[0], row[1]
+
+
+def place_in_plan(store: Store, run: str, sample: str) -> int | None:
+    """Return where a sample stands in a run's plan; None if it is not in it."""
+    p = t.PLANNED.c
+    with store.reading() as connection:
+        return connection.scalar(select(p.ordinal).where(p.run_id == run, p.sample_id == sample))
+
+
+def _fitting(sample_filter: SampleFilter) -> Select[Any]:
+    """Return the samples of the run that fit, with the columns of `FoundSample`.
+
+    To be asked as a common table that is used twice: a database then finds them once, and all of them. Asked for a
+    few, PostgreSQL prefers plans that find the first one soon and take minutes for the rest.
+    """
+    samples = _counted(sample_filter.run, sample_filter.measure).subquery()
+    conditions = _conditions(samples, sample_filter)
+    columns = [samples.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
+    if not sample_filter.other:
+        return select(*columns).where(*conditions)
+    other = _counted(sample_filter.other, sample_filter.measure).subquery()
+    value, other_value = samples.c.value, other.c.value
+    better, worse = (other_value, value) if sample_filter.measure.lower_is_better else (value, other_value)
+    differs = {"": [], "any": [value != other_value], "first": [better > worse], "second": [better < worse]}[
+        sample_filter.differs
+    ]
+    joined = samples.outerjoin(other, samples.c.id == other.c.id)
+    return select(*columns, other.c.value.label("other")).select_from(joined).where(*conditions, *differs)
+
+
+def _counted(run: str, measure: Measure) -> Select[Any]:
+    """Return the samples of a run with status and value, as the leaderboard counts them."""
+    p, m, r, n = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c, t.RUN.c
+    values, passes = _means(run, measure.profile, measure.metric), _means(run, PROFILE, PASS)
+    joined = (
+        t.PLANNED.join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
+        .join(t.RUN, p.run_id == n.id)
+        .outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
+        .outerjoin(values, p.sample_id == values.c.sample_id)
+        .outerjoin(passes, p.sample_id == passes.c.sample_id)
+    )
+    marked = exists().where(t.MARK.c.set_digest == p.set_digest, t.MARK.c.sample_id == p.sample_id)
+    tested = and_(m.kind == Kind.FUNCTION, m.subkind != UNTESTED)
+    status = case(
+        (marked, str(Status.EXCLUDED)),
+        (r.status.is_(None), str(Status.INFRA_FAILED)),
+        (and_(tested, func.coalesce(passes.c.made, 0) != n.n), str(Status.INFRA_FAILED)),
+        else_=r.status,
+    )
+    failed = values.c.value if measure.worst is None else measure.worst
+    value = case((status == Status.SCORED, values.c.value), (status == Status.MODEL_FAILED, failed))
+    return (
+        select(
+            p.ordinal,
+            p.sample_id.label("id"),
+            m.language,
+            m.repo,
+            m.path,
+            m.line,
+            m.subkind.label("level"),
+            status.label("status"),
+            value.label("value"),
+        )
+        .select_from(joined)
+        .where(p.run_id == run)
+    )
+
+
+def _means(run: str, profile: str, metric: str) -> Subquery:
+    """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
+    s = COUNTING_SCORE.c
+    return (
+        select(s.sample_id, func.avg(s.value).label("value"), func.count().label("made"))
+        .where(s.run_id == run, s.profile == profile, s.metric == metric)
+        .group_by(s.sample_id)
+        .subquery()
+    )
+
+
+def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[ColumnElement[bool]]:
+    f = samples.c
+    exact = {
+        "language": sample_filter.language,
+        "repo": sample_filter.repo,
+        "level": sample_filter.level,
+        "status": sample_filter.status,
+    }
+    conditions: list[ColumnElement[bool]] = [f[name] == value for name, value in exact.items() if value]
+    if sample_filter.words:
+        # Escaped: an underscore is part of many names.
+        conditions.append(
+            or_(*(f[name].icontains(sample_filter.words, autoescape=True) for name in ("id", "path", "repo")))
+        )
+    if sample_filter.low is not None:
+        conditions.append(f.value >= sample_filter.low)
+    if sample_filter.high is not None:
+        conditions.append(f.value <= sample_filter.high)
+    if sample_filter.verdict:
+        j, v = COUNTING_VERDICT.c, t.VERDICT.c
+        verdict_matches = (
+            j.run_id == sample_filter.run,
+            j.sample_id == f.id,
+            j.verdict_key == v.key,
+            v.verdict == sample_filter.verdict,
+        )
+        conditions.append(exists().where(*verdict_matches))
+    if sample_filter.flag:
+        j, v, flag = COUNTING_VERDICT.c, t.VERDICT.c, json.dumps(sample_filter.flag)
+        of_verdict = (j.run_id == sample_filter.run, j.sample_id == f.id, j.verdict_key == v.key)
+        conditions.append(
+            or_(
+                *(
+                    exists().where(
+                        columns.run_id == sample_filter.run,
+                        columns.sample_id == f.id,
+                        columns.flags.contains(flag, autoescape=True),
+                    )
+                    for columns in (t.COMPLETION.c, t.RESULT.c)
+                ),
+                exists().where(*of_verdict, v.flags.contains(flag, autoescape=True)),
+            )
+        )
+    return conditions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChoice:
+    """A run, as far as it takes to choose one."""
+
+    id: str
+    strategy: str
+    generator: str
+    n: int
+    """Completions a sample."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facets:
+    """What the samples of a run can be filtered by; each sorted."""
+
+    languages: tuple[str, ...]
+    repos: tuple[str, ...]
+    levels: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    flags: tuple[str, ...]
+    """Of prompts and of completions."""
+    measures: tuple[tuple[str, str], ...]
+    """(profile, metric) of the run's scores."""
+    judged_again: str = ""
+    """A sentence that counts the verdicts which were given once more; empty where none was."""
+
+
+def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
+    """Return the runs over a sample set, in the order of strategy, generator and id.
+
+    Args:
+        store: the database.
+        digest: of the set.
+        samples: the set's name, with ``[:N]`` behind it for the runs that were limited to its first N samples.
+    """
+    r = t.RUN.c
+    query = select(r.id, r.samples, r.sample_limit, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
+    with store.reading() as connection:
+        rows = connection.execute(query).all()
+    stored_runs = [
+        RunChoice(id=row.id, strategy=row.strategy, generator=row.generator, n=row.n)
+        for row in rows
+        if samples == (row.samples if row.sample_limit is None else f"{row.samples}[:{row.sample_limit}]")
+    ]
+    return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
+
+
+def facets(store: Store, run: str) -> Facets:
+    """Return what the samples of a run can be filtered by."""
+    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, COUNTING_VERDICT.c, t.VERDICT.c
+    planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
+    places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
+    judged = (
+        select(v.verdict).select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
+    )
+    scored = kinds_of(run)
+    measures = select(scored.c.profile, scored.c.metric).where(scored.c.metric.is_not(None))
+    with store.reading() as connection:
+        rows = connection.execute(places.distinct()).all()
+        return Facets(
+            languages=_sorted(row.language for row in rows),
+            repos=_sorted(row.repo for row in rows),
+            levels=_sorted(row.subkind for row in rows),
+            verdicts=_sorted(connection.scalars(judged.distinct())),
+            flags=_sorted(_flags(connection, run)),
+            measures=tuple(sorted((row.profile, row.metric) for row in connection.execute(measures))),
+            judged_again="".join(sentence for _, sentence in judged_again(connection, [run])),
+        )
+
+
+def _sorted(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(words)))
+
+
+def _flags(connection: Connection, run: str) -> Iterator[str]:
+    stored = [select(table.c.flags).where(table.c.run_id == run).distinct() for table in (t.COMPLETION, t.RESULT)]
+    judged = COUNTING_VERDICT.join(t.VERDICT, COUNTING_VERDICT.c.verdict_key == t.VERDICT.c.key)
+    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(COUNTING_VERDICT.c.run_id == run).distinct())
+    for query in stored:
+        for flags in connection.scalars(query).all():
+            yield from json.loads(flags)

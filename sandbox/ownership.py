@@ -1,0 +1,142 @@
+"""Ownership between processes: locks, folders that exist whole or not at all, and labels that name a process.
+
+What a dead process left is so not taken for something in use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+LOCKED, PART = ".ctxbench-", ".part"
+"""What the name of a folder being built starts and ends with; its builder holds a lock on it."""
+_SURELY_HELD = 60.0
+"""Seconds after which a living process has locked the folder that it made."""
+_FIRST = 0xEFFFFFFC
+"""The namespace that every process of a machine can be seen from; the kernel gives it this number."""
+
+
+@contextlib.contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock between processes (and threads) on `path`, a file made if missing.
+
+    The kernel frees it when its holder dies, so a crash leaves no lock behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def scratch(parent: Path) -> Iterator[Path]:
+    """Give an empty folder in `parent`, locked while this process lives, and remove it afterwards."""
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
+    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def abandoned(folder: Path) -> bool:
+    """Return whether nobody holds the lock on a folder that its maker locks, and it is old enough to say so."""
+    try:
+        if time.time() - folder.lstat().st_mtime < _SURELY_HELD:
+            return False
+        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """Return `folder`; where it is missing, `make` fills a folder aside that is then renamed to it.
+
+    A call that comes while another builds the same folder waits for it.
+    """
+    if folder.is_dir():
+        return folder
+    with exclusive_lock(folder.parent / f".{folder.name}.lock"):
+        if not folder.is_dir():
+            with scratch(folder.parent) as aside:
+                inner = aside / folder.name
+                inner.mkdir(mode=0o755)
+                make(inner)
+                inner.rename(folder)
+    return folder
+
+
+def owner(pid: int | None = None) -> str:
+    """Return ``<pid>:<start time>:<pid namespace>`` of a process, this one by default.
+
+    A number used again differs in the time, that of a process in a container in the namespace.
+    """
+    number = os.getpid() if pid is None else pid
+    return f"{number}:{started(number)}:{_namespace('self')}"
+
+
+def alive(label: str) -> bool:
+    """Return whether the process that `owner` named is still there; an unreadable label counts as alive."""
+    parts = label.split(":")
+    if len(parts) not in (2, 3) or not all(part.isdigit() for part in parts):
+        return True
+    pid, start = parts[:2]
+    if parts[2:] not in ([], [str(_namespace("self"))]):
+        return _inhabited(int(parts[2]))
+    if not Path("/proc/self/stat").exists():
+        return _signalled(int(pid))
+    return started(int(pid)) == int(start)
+
+
+def started(pid: int) -> int:
+    """Return when a process began, in clock ticks since boot; 0 if it is gone, or where there is no ``/proc``."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    # The second field is the program's name, which may hold blanks and brackets.
+    fields = stat.rpartition(")")[2].split()
+    return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+def _namespace(process: str) -> int:
+    try:
+        return Path(f"/proc/{process}/ns/pid").stat().st_ino
+    except OSError:
+        return 0
+
+
+def _inhabited(namespace: int) -> bool:
+    """Return whether a pid namespace has a process, or may have one that cannot be seen from here."""
+    if os.geteuid() != 0 or _namespace("self") != _FIRST:
+        return True
+    return any(_namespace(entry.name) == namespace for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def _signalled(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,323 @@
+"""The parts of prompts that strategies share: the in-file text, similar code, and the section that asks for a function.
+
+The built-in generator recognises by `TITLE` that the function after it needs a body. That function is not copied from
+the file: it stands at the margin, however deep it is indented there.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Place, Query
+from ctxbench.bench.windows import WindowHit, split_lines
+from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
+
+WHOLE = 4096
+"""Budget of a prompt that holds nothing else, in tokens."""
+HALF = 2048
+"""Budget beside other context."""
+RULE = "# " + "-" * 50
+SIMILAR_HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
+HEADER_TOKENS = 20
+"""What the header counts for, whatever the tokenizer says."""
+BUDGET = 2000
+"""Tokens for header and blocks."""
+BLOCKS = 10
+TITLE = "### Function docstring:\n"
+_STEP = "    "
+
+
+def build_infile(text: str, limit: int) -> str:
+    """Return the last lines of `text` whose tokens, newlines not counted, stay within `limit`.
+
+    The walk stops at the first line that goes over. If that leaves no code at all, the last `limit`
+    tokens of that line are kept, where the papers' release returns an empty prompt.
+    """
+    lines = text.split("\n")
+    start, used = len(lines), 0
+    while start:
+        used += count(lines[start - 1])
+        if used > limit:
+            break
+        start -= 1
+    tail = lines[start:]
+    if start and not any(tail):
+        last = pieces(lines[start - 1])[-limit:] if limit > 0 else []
+        tail = ["".join(last), *tail]
+    return "\n".join(tail)
+
+
+def infile_block(query: Query, limit: int) -> Block:
+    """Return the in-file text of a query as the last block of a prompt."""
+    text = build_infile(query.prefix, limit)
+    end = query.cursor.line + 1
+    start = max(0, end - text.count("\n") - 1)
+    return Block(
+        kind=BlockKind.INFILE,
+        text=text,
+        places=(Place(path=query.path, start=start, end=end),),
+        cut=len(text) < len(query.prefix),
+    )
+
+
+def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
+    """Return the remarks that the in-file text gives reason for."""
+    flags = ["empty_current_file"] if not query.prefix.strip() else []
+    if block.cut and not query.prefix.endswith("\n" + block.text):
+        flags.append(TRIMMED)
+    return tuple(flags)
+
+
+def infile_prompt(query: Query, limit: int) -> Prompt:
+    """Return the prompt that shows the target file up to the cursor, at most `limit` tokens, and nothing else."""
+    block = infile_block(query, limit)
+    return Prompt(blocks=(block,), flags=infile_flags(query, block))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """A fragment that may be shown."""
+
+    paths: tuple[str, ...]
+    """The files that the prompt names as its source, one line each."""
+    text: str
+    places: tuple[Place, ...]
+    """Where this very text stands."""
+    score: float
+
+    @property
+    def block(self) -> str:
+        """The fragment as it is shown; every code line is a comment, for Java too."""
+        named = "".join(f"# {path}\n" for path in self.paths)
+        code = "".join(f"# {line}\n" for line in self.text.split("\n"))
+        return f"# the below code fragment can be found in:\n{named}{RULE}\n{code}{RULE}\n"
+
+
+def lines_before(query: Query, most: int) -> list[str]:
+    """Return the up to `most` lines before the cursor line that the stored prompt shows."""
+    before = query.prefix.split("\n")[:-1]
+    # The prefix of an imported sample may begin in the middle of the file.
+    first = query.cursor.line - len(before)
+    start = max(query.context_start, query.cursor.line - most)
+    return before[max(0, start - first) :]
+
+
+def unfinished_query(query: Query, size: int) -> str:
+    """Return the first query: the `size` lines before the cursor line, the partial line left out."""
+    return "\n".join(lines_before(query, size))
+
+
+def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first_only: bool = False) -> str:
+    """Return the second query: half a window of lines before the cursor line, then the drafted ones.
+
+    Args:
+        query: the sample's query.
+        draft: the model's raw answer.
+        size: the most lines in all; blank ones are left out and not counted.
+        join: write the partial line and the first drafted line as one line; else the partial line is left out.
+        first_only: use only the draft's first line that is not blank.
+    """
+    drafted = draft.split("\n")
+    if first_only:
+        drafted = [line for line in drafted if line.strip()][:1]
+    if join and any(line.strip() for line in drafted):
+        drafted[0] = query.prefix.rpartition("\n")[2] + drafted[0]
+    lines = [line for line in [*lines_before(query, size // 2), *drafted] if line.strip()]
+    return "\n".join(lines[:size])
+
+
+def as_found(hits: Iterable[WindowHit]) -> list[Fragment]:
+    """Return the windows as they are."""
+    return [
+        Fragment(paths=tuple(p.path for p in hit.places), text=hit.text, places=hit.places, score=hit.score)
+        for hit in hits
+    ]
+
+
+def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int) -> list[Fragment]:
+    """Return the windows moved forward by one stride, to show what follows the code that is like the query.
+
+    As in the released code, the text is that of the first place; the others stay named.
+    """
+    fragments = []
+    for hit in hits:
+        place = hit.places[0]
+        lines = split_lines(repo.read(place.path))
+        end = min(place.end + stride, len(lines))
+        start = max(0, end - size)
+        moved = Place(path=place.path, start=start, end=end)
+        paths = tuple(p.path for p in hit.places)
+        fragments.append(Fragment(paths=paths, text="\n".join(lines[start:end]), places=(moved,), score=hit.score))
+    return fragments
+
+
+def choose(blocks: Iterable[Block], *, budget: int, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
+    """Choose from the best block down; return the chosen, best last, and what was left out.
+
+    A block is taken while header and blocks stay below `budget`; one that does not fit is passed over
+    and the next is tried, until `most` are taken.
+    """
+    packed: list[Block] = []
+    dropped: list[Dropped] = []
+    used = HEADER_TOKENS
+    for block in blocks:
+        tokens = count(block.text) if len(packed) < most else 0
+        reason = "limit" if len(packed) >= most else "budget" if used + tokens >= budget else ""
+        if reason:
+            dropped.append(Dropped.of(block, reason))
+            continue
+        used += tokens
+        packed.append(block)
+    return packed[::-1], dropped
+
+
+def pack(
+    candidates: Iterable[Fragment], *, budget: int = BUDGET, most: int = BLOCKS
+) -> tuple[list[Block], list[Dropped]]:
+    """Choose among fragments, best first, as `choose` does."""
+    blocks = (Block(kind=BlockKind.SIMILAR, text=c.block, places=c.places, score=c.score) for c in candidates)
+    return choose(blocks, budget=budget, most=most)
+
+
+def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
+    """Return similar code as it is shown: under its header, and an empty line after it; nothing for no block.
+
+    Args:
+        blocks: what was packed.
+        empty_header: print the header even if there is no block, as the InferCom release does.
+    """
+    header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
+    return [header, *blocks, gap] if blocks or empty_header else []
+
+
+def similar_prompt(
+    query: Query,
+    candidates: Sequence[Fragment],
+    *,
+    budget: int = BUDGET,
+    most: int = BLOCKS,
+    infile: int = HALF,
+    empty_header: bool = False,
+) -> Prompt:
+    """Return the line prompt: similar code, an empty line, the in-file text.
+
+    Args:
+        query: the sample's query.
+        candidates: fragments, best first.
+        budget: tokens for the similar code.
+        most: blocks at most.
+        infile: tokens for the in-file text.
+        empty_header: print the header even if no block is shown, as the InferCom release does.
+    """
+    file_block = infile_block(query, infile)
+    blocks, dropped = pack(candidates, budget=budget, most=most)
+    prompt_blocks = [*framed(blocks, empty_header=empty_header), file_block]
+    flags = infile_flags(query, file_block)
+    if not candidates:
+        flags = (*flags, "no_candidates")
+    return Prompt(blocks=tuple(prompt_blocks), dropped=tuple(dropped), flags=flags)
+
+
+def render(query: Query, context: Context) -> Prompt:
+    """Return the prompt for a strategy that returned ranked snippets: the similar-code layout."""
+    return similar_prompt(
+        query,
+        [
+            Fragment(
+                paths=(snippet.path,),
+                text=snippet.text.removesuffix("\n"),
+                places=(Place(path=snippet.path, start=snippet.start, end=snippet.end),) if snippet.end else (),
+                score=snippet.score,
+            )
+            for snippet in context.snippets
+        ],
+    )
+
+
+def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
+    """Return the title and the target as the two last blocks of a prompt (ICL-strategies paper, Listing of RAG).
+
+    Args:
+        query: the sample's query.
+        style: Python: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
+    """
+    return (
+        text_block(TITLE),
+        Block(kind=BlockKind.INFILE, text=target(query, style)),
+    )
+
+
+def target(query: Query, style: str = "paper") -> str:
+    """Return signature and docstring; no newline at the end.
+
+    The lines of a Python docstring are indented by four spaces. Java, which the paper does not have: the Javadoc, then
+    the signature without its brace, in either style.
+    """
+    signature, doc = query.signature or "", query.docstring or ""
+    if query.language == JAVA:
+        return _javadoc(doc) + signature.rstrip().removesuffix("{").rstrip()
+    body = f"{textwrap.indent(doc, _STEP)}\n" if doc else ""
+    quotes = f'{_STEP}"""'
+    if style == "paper":
+        return f'{signature} """\n{quotes}\n{body}{quotes}'
+    return f"{signature}\n{quotes}\n{body}{quotes}" if doc else signature
+
+
+def _javadoc(doc: str) -> str:
+    if not doc.strip():
+        return ""
+    if doc.lstrip().startswith("/*"):
+        return f"{doc.strip()}\n"
+    # Samples that ctxbench mines store its text alone.
+    lines = "".join(f" * {line}".rstrip() + "\n" for line in doc.split("\n"))
+    return f"/**\n{lines} */\n"
+
+
+def stretches(path: str, lines: Iterable[int]) -> tuple[Place, ...]:
+    """Return the runs of consecutive lines among rising line numbers of a file."""
+    runs: list[Place] = []
+    for line in lines:
+        start = runs.pop().start if runs and runs[-1].end == line else line
+        runs.append(Place(path=path, start=start, end=line + 1))
+    return tuple(runs)
+
+
+def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
+    """Return the stretches of a place that hold no blank line."""
+    lines = split_lines(repo.read(place.path))
+    filled = (at for at in range(place.start, min(place.end, len(lines))) if lines[at].strip())
+    return stretches(place.path, filled)
+
+
+def last_tokens(text: str, most: int) -> str:
+    """Return the last `most` tokens of a text; a cut may fall inside a line."""
+    return "".join(pieces(text)[-most:]) if most > 0 else ""
+
+
+def left_block(query: Query, most: int, written: str = "") -> Block:
+    """Return the left context as the last block of a prompt.
+
+    Args:
+        query: the sample's query.
+        most: tokens at most.
+        written: what a model has written after the cursor so far.
+    """
+    whole = query.prefix + written
+    text = last_tokens(whole, most)
+    shown_prefix = text.removesuffix(written)
+    # A blank line at the cursor is where the body will stand, and no line of the file.
+    end = query.cursor.line + bool(query.prefix.rpartition("\n")[2].strip())
+    start = query.cursor.line - shown_prefix.count("\n")
+    places = (Place(path=query.path, start=max(0, start), end=end),) if start < end else ()
+    return Block(kind=BlockKind.INFILE, text=text, places=places, cut=text != whole)
+
+
+def left_flags(query: Query, block: Block) -> tuple[str, ...]:
+    """Return the remarks that the left context gives reason for."""
+    flags = [] if query.prefix.strip() else ["empty_current_file"]
+    return tuple([*flags, TRIMMED] if block.cut else flags)
