@@ -13,6 +13,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _ROOMS = frozenset(("bench", "harness", "strategies"))
+_MOVED = {"ctxbench.strategies.parameters": "ctxbench.bench.parameters"}
+"""Modules that plug-ins imported -> where their content is now."""
 
 
 class _OldNames(MetaPathFinder, Loader):
@@ -24,6 +26,8 @@ class _OldNames(MetaPathFinder, Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if name in _MOVED:
+            return ModuleSpec(name, self)
         room, dot, _ = name.partition(".")
         if room not in _ROOMS:
             return None
@@ -38,8 +42,9 @@ class _OldNames(MetaPathFinder, Loader):
         """Have an empty module made: `exec_module` puts ours in its place, as the import system allows."""
 
     def exec_module(self, module: ModuleType) -> None:
-        sys.modules[module.__name__] = importlib.import_module(f"ctxbench.{module.__name__}")
-        self.imported.add(module.__name__.partition(".")[0])
+        old = module.__name__.removeprefix("ctxbench.")
+        sys.modules[module.__name__] = importlib.import_module(_MOVED.get(f"ctxbench.{old}", f"ctxbench.{old}"))
+        self.imported.add(old.partition(".")[0])
 
 
 _FINDER = _OldNames()

@@ -7,14 +7,18 @@ import is named in listings and fatal only when its own name is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ctxbench.bench import old_names
 from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.parameters import Parameter, bind, check_keyword_only, parameters_of
+from ctxbench.bench.spec import Shorthand, Spec, Value, parse
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registry(Generic[T]):
@@ -121,6 +125,99 @@ class Registry(Generic[T]):
                 self._clashes[point.name] = (other.value, point.value)
         self._declared = points
         return points
+
+
+class Factories(Registry[Callable[..., T]]):
+    """A table of factories, which make a thing of the keyword-only parameters that a spec gives."""
+
+    def __init__(self, kind: str, *, group: str, command: str = "") -> None:
+        """Make an empty table; the arguments are those of `Registry`."""
+        super().__init__(kind, group=group, command=command)
+        self._shorthands: dict[str, Shorthand] = {}
+        self._speed: dict[str, frozenset[str]] = {}
+
+    def register(self, name: str, factory: F, *, machine: Sequence[str] = (), shorthand: Shorthand | None = None) -> F:
+        """Register a factory.
+
+        Args:
+            name: how specs call it.
+            factory: what makes the thing.
+            machine: the parameters that do not affect what comes out, only how fast: no part of `canonical`.
+            shorthand: a short spelling, ``name:TEXT``.
+
+        Raises:
+            InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one
+                of `machine` or of the short spelling's.
+        """
+        where = f"{self.kind} {name}"
+        check_keyword_only(factory, where)
+        names = {parameter.name for parameter in parameters_of(factory, where)}
+        for source, needed in (("machine", set(machine)), ("shorthand", shorthand.parameters if shorthand else set())):
+            for parameter in sorted(needed - names):
+                raise InputFault(f"the factory has no parameter {parameter!r}", where=where, cure=f"mend {source}=")
+        self.add(name, factory, origin=origin_of(factory))
+        self._speed[name] = frozenset(machine)
+        if shorthand is not None:
+            self._shorthands[name] = shorthand
+        return factory
+
+    def read(self, text: str) -> Spec:
+        """Read a spec, with the short spellings of what is registered; ``hf:MODEL`` is ``hf(model=MODEL)``.
+
+        Raises:
+            InputFault: if the text is no spec, or gives a parameter twice.
+        """
+        spec = parse(text)
+        name, colon, behind = spec.name.partition(":")
+        if not colon or name not in self.names():
+            return spec
+        self.get(name)
+        shorthand = self._shorthands.get(name)
+        if shorthand is None:
+            return spec
+        arguments = shorthand.read(behind, name)
+        for key in arguments.keys() & spec.arguments.keys():
+            raise InputFault(f"{name} is given {key!r} twice", cure="keep one of them")
+        return Spec(name, {**arguments, **spec.arguments})
+
+    def parameters(self, name: str) -> tuple[Parameter, ...]:
+        """Return what the factory called `name` takes.
+
+        Raises:
+            InputFault: as `get`.
+        """
+        return parameters_of(self.get(name), f"{self.kind} {name}")
+
+    def summary(self, name: str) -> str:
+        """Return the first line of a factory's docstring.
+
+        Raises:
+            InputFault: as `get`.
+        """
+        return (inspect.getdoc(self.get(name)) or "").partition("\n")[0]
+
+    def canonical(self, text: str) -> str:
+        """Return the spelling under which results are kept: keys sorted; defaults and what is only speed left out.
+
+        Raises:
+            InputFault: as `make`.
+        """
+        name, arguments = self._bound(text)
+        return str(Spec(name, {key: value for key, value in arguments.items() if key not in self._speed[name]}))
+
+    def make(self, text: str) -> T:
+        """Make the thing that a spec spells.
+
+        Raises:
+            InputFault: if the spec cannot be read, the name is unknown, or a parameter is unknown, missing or does
+                not fit.
+        """
+        name, arguments = self._bound(text)
+        return self.get(name)(**arguments)
+
+    def _bound(self, text: str) -> tuple[str, dict[str, Value]]:
+        spec = self.read(text)
+        return spec.name, bind(self.parameters(spec.name), spec, command=self.command)
 
 
 def _within(module: str, package: str) -> bool:

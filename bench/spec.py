@@ -1,8 +1,8 @@
 """One printable, parseable spelling for everything configured: ``name(key=value, …)``.
 
-The first argument may come without its key (``aim(lc.infile)``); what that key is only the thing named knows.
-``openai:MODEL@URL`` is short for ``openai(model=MODEL, url=URL)``, ``hf:MODEL`` for ``hf(model=MODEL)`` and
-``vllm:MODEL`` for ``vllm(model=MODEL)``; all may have arguments behind them.
+The first argument may come without its key (``aim(lc.infile)``): it is the thing's first parameter.
+A registered thing may have a short spelling too, such as ``openai:MODEL@URL`` (`Shorthand`).
+Braces stand for several specs: ``lc.infile(limit={256,512})`` is two (`expand`).
 Values are Python literals (numbers, strings, booleans, None, tuples and lists of these); a bare
 word such as ``auto`` is a string, and a value that is itself a spec (``aim(inner=lc.infile)``,
 ``aim(inner=lc.repocoder(iterations=1))``) stays its text.
@@ -26,13 +26,6 @@ POSITIONAL = ""
 """The key of a first argument that came without one."""
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
-_SHORT = {
-    # A model, and where it is served; a model's own name may hold an @.
-    "openai": ("openai:MODEL@URL", re.compile(r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")),
-    # A name on the hub, or a path.
-    "hf": ("hf:MODEL", re.compile(r"(?P<model>.+)")),
-    "vllm": ("vllm:MODEL", re.compile(r"(?P<model>.+)")),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +39,38 @@ class Spec:
         """Return the canonical spelling; `parse` reads it back to an equal `Spec`."""
         if not self.arguments:
             return self.name
-        inner = ", ".join(f"{key}{'=' if key else ''}{_show(value)}" for key, value in sorted(self.arguments.items()))
+        inner = ", ".join(f"{key}{'=' if key else ''}{spelled(value)}" for key, value in sorted(self.arguments.items()))
         return f"{self.name}({inner})"
 
     def __hash__(self) -> int:
         """Hash by the canonical spelling."""
         return hash(str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Shorthand:
+    """A short spelling, ``NAME:TEXT`` for ``NAME(key=value)``: ``Shorthand("MODEL", r"(?P<model>.+)")``."""
+
+    form: str
+    """What stands behind the colon, for messages: ``MODEL@URL``."""
+    pattern: str
+    """A regular expression for all of it, whose named groups are parameters; a group without a match is left out."""
+
+    @property
+    def parameters(self) -> set[str]:
+        """The parameters that it gives."""
+        return set(re.compile(self.pattern).groupindex)
+
+    def read(self, text: str, where: str) -> dict[str, Value]:
+        """Return the arguments that the text behind the colon stands for.
+
+        Raises:
+            InputFault: if the text is not of this form.
+        """
+        match = re.fullmatch(self.pattern, text)
+        if not match:
+            raise InputFault(f"{redacted(f'{where}:{text}')!r} is not a spec", cure=f"write it as {where}:{self.form}")
+        return {key: value for key, value in match.groupdict().items() if value}
 
 
 def parse(text: str) -> Spec:
@@ -65,16 +84,11 @@ def parse(text: str) -> Spec:
     if not match:
         raise InputFault(f"{redacted(text)!r} is not a spec", cure=_CURE)
     name, remainder = match.group(), text[match.end() :].strip()
-    arguments: dict[str, Value] = {}
-    before, colon, behind = name.partition(":")
-    if colon and before in _SHORT:
-        form, shape = _SHORT[before]
-        short = shape.fullmatch(behind)
-        if not short:
-            raise InputFault(f"{redacted(text)!r} is not a spec", cure=f"write it as {form}")
-        name, arguments = before, {key: value for key, value in short.groupdict().items() if value}
     if not remainder:
-        return Spec(name, arguments)
+        return Spec(name)
+    if _variants(text) != (text,):
+        raise InputFault(f"the braces in {redacted(text)!r} stand for several specs", cure="give a single one here")
+    arguments: dict[str, Value] = {}
     if not (remainder.startswith("(") and remainder.endswith(")")):
         raise InputFault(f"{redacted(text)!r} is not a spec", cure=_CURE)
     for number, part in enumerate(_split(remainder[1:-1], text)):
@@ -87,6 +101,40 @@ def parse(text: str) -> Spec:
             raise InputFault(f"{key!r} is given twice in {redacted(text)!r}", cure="keep one of them")
         arguments[key] = _read(value, text)
     return Spec(name, arguments)
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """Return the specs that a text with braces stands for, as a shell does: the first braces change slowest.
+
+    ``x(a={1,2}, b={3,4})`` gives four. What stands in quotes is left alone; a text without braces is the only spec.
+
+    Raises:
+        InputFault: if a brace is not closed or not opened.
+    """
+    variants = _variants(text)
+    if any(piece in ("{", "}") for variant in variants for piece in _PIECE.findall(variant)):
+        raise InputFault(f"the braces in {redacted(text)!r} do not match", cure="write them as {first,second}")
+    return variants
+
+
+def _variants(text: str) -> tuple[str, ...]:
+    pieces: list[str] = _PIECE.findall(text)
+    if "{" not in pieces:
+        return (text,)
+    start = pieces.index("{")
+    depth, alternatives = 0, [""]
+    for end, piece in enumerate(pieces[start:], start):
+        depth += {"{": 1, "}": -1, **_DEPTH}.get(piece, 0)
+        if depth == 0 and piece == "}":
+            break
+        if piece == "," and depth == 1:
+            alternatives.append("")
+        elif end > start:
+            alternatives[-1] += piece
+    else:
+        return (text,)
+    before, behind = "".join(pieces[:start]), "".join(pieces[end + 1 :])
+    return tuple(variant for alternative in alternatives for variant in _variants(f"{before}{alternative}{behind}"))
 
 
 _PIECE = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.S)
@@ -136,7 +184,8 @@ def _freeze(value: object) -> Value:
     raise ValueError(value)
 
 
-def _show(value: Value) -> str:
+def spelled(value: Value) -> str:
+    """Return a value as a spec spells it."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, str):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from ctxbench.bench.code_tokens import count
+from ctxbench.bench.parameters import AtLeast, Inner
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt, text_block
@@ -22,7 +23,6 @@ from ctxbench.strategies.layout import (
     framed,
     infile_block,
 )
-from ctxbench.strategies.parameters import AtLeast, Inner
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
 

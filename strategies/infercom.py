@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.apis import plain, prompts
 from ctxbench.bench.code_tokens import count
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.spec import Spec
@@ -28,7 +29,6 @@ from ctxbench.strategies.layout import (
     pack,
     similar_prompt,
 )
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import LINE_DRAFT, WindowSearch
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 

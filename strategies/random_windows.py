@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import Annotated
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import spans, split_lines
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.layout import BLOCKS, BUDGET, HALF, Fragment, similar_prompt
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 _FILES = 5

@@ -9,9 +9,9 @@ from typing import Generic, Protocol, TypeVar
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
+from ctxbench.bench.parameters import Parameter, bind
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.bench.types import Kind
-from ctxbench.strategies.parameters import StrategyParameter, bind
 
 CONTROLS: Mapping[str, str] = {
     "gold": "The completion is the reference: what a perfect model would score.",
@@ -50,7 +50,7 @@ class Registered(Protocol):
         ...
 
     @property
-    def parameters(self) -> tuple[StrategyParameter, ...]:
+    def parameters(self) -> tuple[Parameter, ...]:
         """What it takes, in the order written."""
         ...
 
@@ -77,7 +77,7 @@ class Registration:
     kinds: frozenset[Kind]
     drafts: bool
     executes: bool
-    parameters: tuple[StrategyParameter, ...]
+    parameters: tuple[Parameter, ...]
     text: str
     """Its docstring, dedented; empty if it has none."""
     source: str
@@ -105,7 +105,7 @@ class Bound(Generic[R]):
             InputFault: if a parameter does not fit, or it wraps what cannot be wrapped.
         """
         self.strategy = strategy
-        arguments = bind(strategy.parameters, spec)
+        arguments = bind(strategy.parameters, spec, command=f"ctxbench strategy show {spec.name}")
         wraps = {p.name: str(arguments.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
         inner = {name: _inner(spec.name, text, lookup) for name, text in wraps.items()}
         self.inner: tuple[Bound[R], ...] = tuple(inner.values())

@@ -18,19 +18,20 @@ from typing import TypeVar
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import sha256
+from ctxbench.bench.parameters import Parameter, parameters_of
 from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Asking, Context, Execute, Misshapen, Model, Prompt, check_context, check_prompt
 from ctxbench.strategies.from_file import being_loaded, load
-from ctxbench.strategies.parameters import StrategyParameter, read_signature
 from ctxbench.strategies.registration import CONTROLS, Bound, Registration, listed
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
 DISTRIBUTION = "ctxbench"
 """The package that brings our own strategies."""
+_SERVICES = ["generate", "execute"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Strategy:
     """Whether it asks the model on the way."""
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
-    parameters: tuple[StrategyParameter, ...]
+    parameters: tuple[Parameter, ...]
 
     @property
     def summary(self) -> str:
@@ -142,14 +143,14 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
         if name in CONTROLS:
             raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
-        drafts, executes, parameters = read_signature(function, name)
+        services = _services(function, name)
         registered = Strategy(
             name=name,
             function=function,
             kinds=frozenset(kinds),
-            drafts=drafts,
-            executes=executes,
-            parameters=parameters,
+            drafts=len(services) > 0,
+            executes=len(services) > 1,
+            parameters=parameters_of(function, f"strategy {name}", strict=True),
         )
         module, loading = being_loaded()
         if function.__module__ != module:
@@ -161,6 +162,21 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
         return function
 
     return register
+
+
+def _services(function: Callable[..., object], name: str) -> list[str]:
+    """Return which of the model and the sandbox a strategy asks, by the names of its arguments."""
+    arguments = inspect.signature(function).parameters.values()
+    fixed = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    is_variadic = any(a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD) for a in arguments)
+    services = fixed[2:]
+    if is_variadic or len(fixed) < 2 or services != _SERVICES[: len(services)]:
+        raise InputFault(
+            f"it takes ({', '.join(map(str, arguments))})",
+            where=f"strategy {name}",
+            cure="write it as (query, repo, *, …) or (query, repo, generate, *, …), parameters after the star",
+        )
+    return services
 
 
 def _parsed(name: str) -> Spec | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.bench.windows import WindowHit
@@ -21,7 +22,6 @@ from ctxbench.strategies.layout import (
     similar_prompt,
     unfinished_query,
 )
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
@@ -48,7 +48,7 @@ class WindowSearch:
         text = draft_query(self.query, draft, self.size, join=partial == "join", first_only=lines == "first")
         return as_found(self._hits(text))
 
-    def _hits(self, text: str) -> list[WindowHit]:
+    def _hits(self, text: str) -> tuple[WindowHit, ...]:
         return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride)
 
 

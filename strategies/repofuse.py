@@ -9,12 +9,12 @@ from typing import Annotated
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
 from ctxbench.strategies.layout import HALF, filled_stretches, infile_block, infile_flags
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 MARK = {PYTHON: "#", JAVA: "//"}

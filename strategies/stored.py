@@ -16,11 +16,11 @@ from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
 from ctxbench.strategies.layout import infile_flags, last_tokens
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"

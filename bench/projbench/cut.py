@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.projbench.candidates import LineCandidate
-from ctxbench.bench.projbench.leaks import VerbatimIndex
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
 _LEAST_TOKENS = 2

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.languages.base import FileFacts, Span
 from ctxbench.bench.projbench.candidates import LineCandidate, candidates
 from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
-from ctxbench.bench.projbench.leaks import VerbatimIndex
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 

@@ -13,31 +13,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Annotated, Literal, cast
 
 from ctxbench.bench import spec as specs
-from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.parameters import AtLeast, AtMost, bind, parameters_of
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.spec import Spec, Value
+from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Place
 from ctxbench.bench.windows import split_lines
 
 MOST_LINES = 5000
 """A file gives mini-blocks for so many lines at most, as in RLCoder's release."""
 _MOST = 100_000
-_SWITCH: Mapping[Value, bool] = {"on": True, "off": False}
-_OF_APIS = {"quirks": False, "constructors": False, "blank_decorator_line": True}
-_DEFAULTS: Mapping[str, Mapping[str, int | bool]] = {
-    "function": {},
-    "chunk": {"lines": 10},
-    "mini-block": {"lines": 15},
-    "words": {"count": 300},
-    "usage": _OF_APIS,
-    "summary": _OF_APIS,
-}
+Size = Annotated[int, AtLeast(1), AtMost(_MOST)]
 _WORD = re.compile(r"\S+")
 
 
@@ -56,18 +49,11 @@ class Cutter:
     @property
     def of_text(self) -> bool:
         """Whether its units are pieces of text, which may end anywhere, rather than functions."""
-        return self.name in _TEXT
+        return self.name in _OF_TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:
         """Return the units of one file, in the order of lines."""
-        if self.name == "function":
-            return tuple(_functions(path, text, language))
-        if self.name in _TEXT:
-            return tuple(_TEXT[self.name](path, text, *self.arguments.values()))
-        from ctxbench.bench.apis.units import units as apis  # noqa: PLC0415 - only these units need it
-
-        by: Literal["usage", "summary"] = "usage" if self.name == "usage" else "summary"
-        return apis(path, text, language, by=by, **{key: bool(value) for key, value in self.arguments.items()})
+        return tuple(_CUTTERS[self.name](path, text, language, **self.arguments))
 
 
 def cutter(spec: str) -> Cutter:
@@ -77,17 +63,12 @@ def cutter(spec: str) -> Cutter:
         InputFault: if there is no such unit or parameter, or its value is out of range.
     """
     parsed = specs.parse(spec)
-    defaults = _DEFAULTS.get(parsed.name)
-    if defaults is None:
-        raise UnknownName("unit", parsed.name, _DEFAULTS, command="ctxbench strategy show --help")
-    for key in parsed.arguments:
-        if key not in defaults:
-            cure = f"it has {', '.join(defaults)}" if defaults else "it has none"
-            raise InputFault(f"the unit {parsed.name} has no parameter {key!r}", where=spec, cure=cure)
-    parameters = {
-        key: _read(key, parsed.arguments.get(key, default), default, spec) for key, default in defaults.items()
-    }
-    return Cutter(parsed.name, parameters)
+    if parsed.name not in _CUTTERS:
+        raise UnknownName("unit", parsed.name, _CUTTERS, command="ctxbench strategy show --help")
+    parameters = parameters_of(_CUTTERS[parsed.name], f"unit {parsed.name}")
+    arguments = bind(parameters, parsed)
+    values = {p.name: arguments.get(p.name, p.default) for p in parameters}
+    return Cutter(parsed.name, cast("dict[str, int | bool]", values))
 
 
 def units(path: str, text: str, language: Language, spec: str) -> tuple[Unit, ...]:
@@ -99,17 +80,6 @@ def units(path: str, text: str, language: Language, spec: str) -> tuple[Unit, ..
     return cutter(spec)(path, text, language)
 
 
-def _read(key: str, value: Value, default: int | bool, where: str) -> int | bool:
-    if isinstance(default, bool):
-        value = _SWITCH.get(value, value)
-        if isinstance(value, bool):
-            return value
-        raise InputFault(f"{key}={value!r} is not on or off", where=where, cure="give on or off")
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise InputFault(f"{key}={value!r} is out of range", where=where, cure=f"give a whole number from 1 to {_MOST}")
-    return value
-
-
 def _functions(path: str, text: str, language: Language) -> Iterator[Unit]:
     lines = text.split("\n")
     for function in language.outline(text).functions:
@@ -119,16 +89,16 @@ def _functions(path: str, text: str, language: Language) -> Iterator[Unit]:
             yield Unit(place=place, text="\n".join(lines[start:end]), name=function.qualified)
 
 
-def _chunks(path: str, text: str, size: int) -> Iterator[Unit]:
+def _chunks(path: str, text: str, _: Language, *, lines: Size = 10) -> Iterator[Unit]:
     rows = _filled(text)
-    for start in range(0, len(rows), size):
-        yield _unit(path, rows[start : start + size])
+    for start in range(0, len(rows), lines):
+        yield _unit(path, rows[start : start + lines])
 
 
-def _mini_blocks(path: str, text: str, size: int) -> Iterator[Unit]:
+def _mini_blocks(path: str, text: str, _: Language, *, lines: Size = 15) -> Iterator[Unit]:
     block: list[tuple[int, str]] = []
-    for piece in _pieces(text, size):
-        if block and len(block) + len(piece) > size:
+    for piece in _pieces(text, lines):
+        if block and len(block) + len(piece) > lines:
             yield _unit(path, block)
             block = []
         block += piece
@@ -157,7 +127,7 @@ def _unit(path: str, rows: list[tuple[int, str]]) -> Unit:
     return Unit(place=place, text="\n".join(line for _, line in rows))
 
 
-def _stretches(path: str, text: str, count: int) -> Iterator[Unit]:
+def _stretches(path: str, text: str, _: Language, *, count: Size = 300) -> Iterator[Unit]:
     matches = list(_WORD.finditer(text))
     line = at = 0
     for first in range(0, len(matches), count):
@@ -169,8 +139,35 @@ def _stretches(path: str, text: str, count: int) -> Iterator[Unit]:
         yield Unit(place=Place(path=path, start=line, end=line + text.count("\n", start, end) + 1), text=stretch)
 
 
-_TEXT: Mapping[str, Callable[..., Iterator[Unit]]] = {
+def _apis(
+    by: Literal["usage", "summary"],
+    path: str,
+    text: str,
+    language: Language,
+    *,
+    quirks: bool = False,
+    constructors: bool = False,
+    blank_decorator_line: bool = True,
+) -> tuple[Unit, ...]:
+    from ctxbench.bench.apis.units import units as apis  # noqa: PLC0415 - only these units need it
+
+    return apis(
+        path,
+        text,
+        language,
+        by=by,
+        quirks=quirks,
+        constructors=constructors,
+        blank_decorator_line=blank_decorator_line,
+    )
+
+
+_CUTTERS: Mapping[str, Callable[..., Iterable[Unit]]] = {
+    "function": _functions,
     "chunk": _chunks,
     "mini-block": _mini_blocks,
     "words": _stretches,
+    "usage": partial(_apis, "usage"),
+    "summary": partial(_apis, "summary"),
 }
+_OF_TEXT = ("chunk", "mini-block", "words")

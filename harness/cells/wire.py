@@ -11,13 +11,13 @@ from typing import Any
 
 from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.parameters import Parameter
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import contract
 from ctxbench.harness.cells.transport import Garbage
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.parameters import StrategyParameter
 from ctxbench.strategies.registration import Registration
 
 _TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
@@ -130,7 +130,8 @@ def _load_score(score: object) -> float | None:
 def dump_registration(registration: Registration) -> dict[str, Any]:
     """Return a strategy's registration as JSON data."""
     parameters = [
-        [p.name, p.kind.__name__, p.default, list(p.choices), p.least, p.wraps] for p in registration.parameters
+        [p.name, p.kind.__name__, p.default, list(p.choices), p.least, p.most, p.optional, p.wraps]
+        for p in registration.parameters
     ]
     plain = ("name", "drafts", "executes", "text", "source", "version")
     return {
@@ -174,21 +175,34 @@ def load_registration(data: object, name: str) -> Registration:
 
 
 def _load_parameter(
-    name: object, kind: object, default: object, choices: object, least: object, wraps: object
-) -> StrategyParameter:
+    name: object,
+    kind: object,
+    default: object,
+    choices: object,
+    least: object,
+    most: object,
+    optional: object,
+    wraps: object,
+) -> Parameter:
     if not _IDENTIFIER.fullmatch(word(name)):
         raise Garbage(f"{name!r:.60} is no parameter's name")
-    parameter = StrategyParameter(
+    parameter = Parameter(
         name=word(name),
         kind=_TYPES[word(kind)] if kind in _TYPES else _no_type(kind),
-        default=None,
         choices=tuple(word(choice) for choice in items(choices, contract.FLAGS, "choices")),
-        least=None if least is None else number(least, -math.inf, math.inf),
+        least=_load_bound(least),
+        most=_load_bound(most),
+        optional=checked(optional, bool),
         wraps=checked(wraps, bool),
     )
     if isinstance(default, str):
         text(default, contract.PATH)
-    return dataclasses.replace(parameter, default=parameter.read(checked(default, *_TYPES.values()), "its default"))
+    stated = checked(default, *_TYPES.values(), type(None))
+    return dataclasses.replace(parameter, default=parameter.read(stated, "its default"))
+
+
+def _load_bound(bound: object) -> float | None:
+    return None if bound is None else number(bound, -math.inf, math.inf)
 
 
 def _no_type(kind: object) -> type:

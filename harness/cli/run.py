@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     required=True,
     multiple=True,
     metavar="SPEC",
-    help="A strategy, name(key=value, …), a preset or a control; give the option again for more "
-    "(see `ctxbench strategy list`).",
+    help="A strategy, name(key=value, …), a preset or a control; for more, give the option again or "
+    "braces, name(key={1,2}) (see `ctxbench strategy list`).",
 )
 @click.option(
     "--generator",
@@ -108,6 +108,7 @@ def run(
     missing; it ends with exit code 1 as long as something is.
     """
     from ctxbench.bench import samples as sets
+    from ctxbench.bench.spec import expand
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import RunOptions, decoding
@@ -120,7 +121,7 @@ def run(
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
     options = RunOptions(n=n, **choices)
-    strategies = tuple(spec_of(strategy) for strategy in strategies)
+    strategies = tuple(spec_of(spec) for text in strategies for spec in expand(text))
     if n > 1:
         _say_decoding(decoding(options, sample_set.samples), n)
     with open_store(db or home.database) as store:

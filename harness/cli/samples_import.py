@@ -104,7 +104,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
             force=arguments["force"],
             report=say,
         )
-    from ctxbench.bench.formats.left_out import listed
+    from ctxbench.bench.formats.importing import listed
 
     about = sample_set.manifest
     prompts = f", {about['prompts']} prompts" if "prompts" in about else ""

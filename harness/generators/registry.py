@@ -9,24 +9,18 @@ goes on with fewer workers is the same run.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ctxbench.bench import spec as specs
-from ctxbench.bench.errors import InputFault
-from ctxbench.bench.factories import arguments, check_signature, spelled
-from ctxbench.bench.registry import Registry, origin_of
-from ctxbench.bench.spec import Spec
+from ctxbench.bench.registry import Factories
+from ctxbench.bench.spec import Shorthand, spelled
 from ctxbench.harness.generators.base import Generator
 
 Factory = Callable[..., Generator]
 F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench generator list"
-_REGISTRY: Registry[Factory] = Registry("generator", group="ctxbench.generators", command=COMMAND)
-_MACHINE: dict[str, frozenset[str]] = {}
-"""Generator -> the parameters that do not affect answers."""
+_REGISTRY: Factories[Generator] = Factories("generator", group="ctxbench.generators", command=COMMAND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,33 +34,31 @@ class GeneratorCard:
     """Name and default as a spec spells it; an empty default means that the parameter must be given."""
 
 
-def generator(name: str, *, machine: Sequence[str] = ()) -> Callable[[F], F]:
+def generator(name: str, *, machine: Sequence[str] = (), shorthand: Shorthand | None = None) -> Callable[[F], F]:
     """Register a factory function as the generator `name`.
 
     Args:
         name: how specs call it.
         machine: the parameters that do not affect the content of answers.
+        shorthand: a short spelling, such as ``name:MODEL``.
 
     Raises:
         InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one of
-            `machine`.
+            `machine` or of the short spelling's.
     """
-
-    def register(factory: F) -> F:
-        where = f"generator {name}"
-        check_signature(factory, where)
-        for parameter in set(machine) - set(inspect.signature(factory).parameters):
-            raise InputFault(f"the factory has no parameter {parameter!r}", where=where, cure="mend machine=")
-        _REGISTRY.add(name, factory, origin=origin_of(factory))
-        _MACHINE[name] = frozenset(machine)
-        return factory
-
-    return register
+    return lambda factory: _REGISTRY.register(name, factory, machine=machine, shorthand=shorthand)
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all installed generators, sorted; imports none."""
-    return _REGISTRY.names()
+names = _REGISTRY.names
+"""The names of all installed generators, sorted; imports none."""
+read = _REGISTRY.read
+"""Read a generator's spec, short spellings too."""
+canonical = _REGISTRY.canonical
+"""The spelling under which a generator's results are kept.
+
+Parameters that do not affect answers are left out, so `resolve` takes the user's own spelling."""
+resolve = _REGISTRY.make
+"""Make the generator that a spec spells."""
 
 
 def card(name: str) -> GeneratorCard:
@@ -75,36 +67,9 @@ def card(name: str) -> GeneratorCard:
     Raises:
         InputFault: if there is none of that name, or its plugin cannot be imported.
     """
-    factory = _REGISTRY.get(name)
-    parameters = inspect.signature(factory).parameters.values()
+    parameters = _REGISTRY.parameters(name)
     return GeneratorCard(
         name=name,
-        summary=(inspect.getdoc(factory) or "").partition("\n")[0],
-        parameters=tuple((p.name, "" if p.default is p.empty else spelled(p.default)) for p in parameters),
+        summary=_REGISTRY.summary(name),
+        parameters=tuple((p.name, "" if p.required else spelled(p.default)) for p in parameters),
     )
-
-
-def canonical(spec: str) -> str:
-    """Return the spelling under which a generator's results are kept: keys sorted, defaults left out.
-
-    Parameters that do not affect answers are left out, too, so `resolve` takes the user's own spelling.
-
-    Raises:
-        InputFault: as `resolve`.
-    """
-    parsed = specs.parse(spec)
-    parameters = arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)
-    machine = _MACHINE.get(parsed.name, frozenset())
-    return str(Spec(parsed.name, {key: value for key, value in parameters.items() if key not in machine}))
-
-
-def resolve(spec: str) -> Generator:
-    """Make the generator that a spec spells.
-
-    Raises:
-        InputFault: if the spec cannot be read, the name is unknown, or a parameter is unknown, missing
-            or of the wrong type.
-    """
-    parsed = specs.parse(spec)
-    factory = _REGISTRY.get(parsed.name)
-    return factory(**arguments(factory, parsed, command=COMMAND))

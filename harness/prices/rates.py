@@ -8,7 +8,6 @@ from datetime import date
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault
 
 _MILLION = 1_000_000
@@ -83,10 +82,11 @@ def _model(generator: str) -> tuple[str, str]:
     whole spec can fit it.
     """
     # Not at the top: `Prices` is read where no generator is made.
+    from ctxbench.harness.generators import registry  # noqa: PLC0415
     from ctxbench.harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
 
     try:
-        parsed = specs.parse(generator)
+        parsed = registry.read(generator)
     except InputFault:
         # Labels of imported runs need not be specs.
         return "", ""

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt, text_block
@@ -18,7 +19,6 @@ from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFaul
 from ctxbench.strategies.baselines.rlcoder import WHOLE
 from ctxbench.strategies.drafts import END, DraftedFile, bare_name, placed
 from ctxbench.strategies.layout import left_block, left_flags
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024

@@ -1,7 +1,7 @@
 """Check a drafted function statically in its file and its project (CoCoGen's compiler feedback).
 
 The release runs pylint on a file beside the original. Here pyflakes reads the text, and members of the project's
-modules and classes are looked up by `bench.languages.base.ProjectNames`: no file is written and nothing is imported. The
+modules and classes are looked up by a language's `ProjectNames`: no file is written and nothing is imported. The
 reference is never looked at. `Symbols` finds what a wrong name may mean.
 """
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.retrieval.units import units
@@ -13,7 +14,6 @@ from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.frame import FileSection, render
 from ctxbench.strategies.layout import left_block, left_flags
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 UNIT = "words(count=300)"

@@ -12,12 +12,12 @@ from typing import Annotated, Literal
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
 from ctxbench.strategies.layout import filled_stretches, last_tokens, left_block, left_flags
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import repocoder
 

@@ -10,13 +10,13 @@ import re
 from typing import Annotated
 
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Execute, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
 from ctxbench.strategies.icl import steps
 from ctxbench.strategies.layout import closing, target
-from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
 ROLE = 512

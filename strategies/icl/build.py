@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Query
@@ -15,7 +16,6 @@ from ctxbench.strategies.icl import steps
 from ctxbench.strategies.icl.frame import FileSection, render
 from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder, fit_to_window
 from ctxbench.strategies.icl.source import FileLines, SourceFile
-from ctxbench.strategies.parameters import AtLeast
 
 MEANING = {
     "encoder": "What compares queries with functions: ``bm25``, ``jaccard``, or an encoder's spec.",

@@ -38,6 +38,8 @@ def test_the_old_names_are_the_same_objects_and_change_ours_in_nothing() -> None
         "old_names.accept()\n"
         "import bench.types, strategies.api\n"
         "assert bench.types is types and strategies.api is api and (types.__spec__, types.__name__) == before\n"
+        "from strategies.parameters import Inner; from ctxbench.strategies.parameters import Inner as moved\n"
+        "import ctxbench; assert Inner is moved is ctxbench.Inner\n"
         "import strategies.infile, sys; assert strategies.infile is sys.modules['ctxbench.strategies.infile']\n"
         "try: import bench.nothing\n"
         "except ModuleNotFoundError as error: print(error)\n"

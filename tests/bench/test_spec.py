@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.spec import Spec, parse
+from ctxbench.bench.spec import Spec, expand, parse
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,6 @@ from ctxbench.bench.spec import Spec, parse
         ("aim( lc.repocoder(iterations=1) , k=4)", "aim(lc.repocoder(iterations=1), k=4)"),
         ("x(4096)", "x(4096)"),
         ("x('a=b')", "x('a=b')"),
-        ("openai:org/m-7B@http://h:8000/v1", "openai(model=org/m-7B, url=http://h:8000/v1)"),
-        ("openai:m@https://h(endpoint=chat)", "openai(endpoint=chat, model=m, url=https://h)"),
-        ("openai:gpt-4o-mini", "openai(model=gpt-4o-mini)"),
-        ("openai:m@rev@http://h", "openai(model=m@rev, url=http://h)"),
-        ("hf:org/m-7B", "hf(model=org/m-7B)"),
-        ("hf:./m@rev(dtype=bfloat16)", "hf(dtype=bfloat16, model=./m@rev)"),
-        ("hf:C:\\x", "hf(model=C:\\x)"),
         ("hfx:m", "hfx:m"),
     ],
 )
@@ -58,12 +51,8 @@ def test_canonical_spelling(text: str, canonical: str) -> None:
         "x(1=2)",
         "x(a='b)",
         "x(a=;)",
-        "openai:",
-        "openai:@http://h",
-        "openai:m@http://",
-        "openai:m(model=x)",
-        "hf:",
-        "hf:m(model=x)",
+        "x(a={1,2})",
+        "x{,(a=1)}",
     ],
 )
 def test_fault_names_the_cure(text: str) -> None:
@@ -85,3 +74,44 @@ VALUES = st.recursive(
 def test_every_value_reads_back(arguments: dict[str, object]) -> None:
     spec = Spec("name", arguments)  # type: ignore[arg-type]
     assert parse(str(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        ("x(k={1,2})", ["x(k=1)", "x(k=2)"]),
+        ("x(a={1,2}, b={on,off})", ["x(a=1, b=on)", "x(a=1, b=off)", "x(a=2, b=on)", "x(a=2, b=off)"]),
+        ("aim(a.{b,c(d={1,2})})", ["aim(a.b)", "aim(a.c(d=1))", "aim(a.c(d=2))"]),
+        ("x(k={[1,2],[3]})", ["x(k=[1,2])", "x(k=[3])"]),
+        ("x(k={f(a=1,b=2),g})", ["x(k=f(a=1,b=2))", "x(k=g)"]),
+        ("x(k={'a,b}',c})", ["x(k='a,b}')", "x(k=c)"]),
+        ("x{,(k=1)}", ["x", "x(k=1)"]),
+        ("x(k={1})", ["x(k=1)"]),
+        ("""x(extra='{"a": 1, "b": 2}')""", ["""x(extra='{"a": 1, "b": 2}')"""]),
+    ],
+)
+def test_braces_stand_for_several_specs(text: str, specs: list[str]) -> None:
+    assert list(expand(text)) == specs
+    for spec in specs:
+        assert expand(spec) == (spec,)
+        parse(spec)
+
+
+@pytest.mark.parametrize("text", ["x(k={1,2)", "x(k=1,2})", "x(k={{1,2})", "x(k={1,2}})"])
+def test_braces_that_do_not_match_are_refused(text: str) -> None:
+    with pytest.raises(InputFault, match="braces .* do not match; write them as"):
+        expand(text)
+
+
+def test_one_spec_takes_no_braces() -> None:
+    with pytest.raises(InputFault, match="stand for several specs; give a single one here"):
+        parse("x(k={1,2})")
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.lists(VALUES, min_size=1, max_size=3), st.lists(VALUES, min_size=1, max_size=3))
+def test_braces_give_every_combination(firsts: list[object], seconds: list[object]) -> None:
+    spellings = [[str(Spec("x", {"k": value}))[4:-1] for value in values] for values in (firsts, seconds)]  # type: ignore[dict-item]
+    first, second = (",".join(values) for values in spellings)
+    specs = [parse(text) for text in expand(f"name(a={{{first}}}, b={{{second}}})")]
+    assert specs == [Spec("name", {"a": a, "b": b}) for a in firsts for b in seconds]  # type: ignore[dict-item]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, inspect
 
-from ctxbench.harness.store import migrate
+from ctxbench.harness.store import schema, store
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def migrated_once() -> Iterator[None]:
 
     Whatever is no blank SQLite database to be brought to the newest schema is migrated as ever.
     """
-    upgrade = migrate.upgrade
+    upgrade = schema.upgrade
     statements: list[str] = []
 
     def copied(connection: Connection, *, where: str, to: str = "head") -> None:
@@ -33,5 +33,5 @@ def migrated_once() -> Iterator[None]:
             statements[:] = list(connection.connection.driver_connection.iterdump())[1:-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(migrate, "upgrade", copied)
+        patch.setattr(store, "upgrade", copied)
         yield

@@ -7,53 +7,49 @@ installed and that its weights are on this machine; it reads them when the first
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ctxbench.bench import spec as specs
-from ctxbench.bench.factories import arguments, check_signature
-from ctxbench.bench.registry import Registry, origin_of
+from ctxbench.bench.registry import Factories
 from ctxbench.bench.retrieval.types import Encoder
-from ctxbench.bench.spec import Spec
+from ctxbench.bench.spec import Shorthand, Spec
 
 Factory = Callable[..., Encoder]
 F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench doctor"
 
-_REGISTRY: Registry[Factory] = Registry("encoder", group="ctxbench.encoders", command=COMMAND)
+_REGISTRY: Factories[Encoder] = Factories("encoder", group="ctxbench.encoders", command=COMMAND)
 _ENCODERS: dict[str, Encoder] = {}
 _LOCK = threading.RLock()
+"""Imports of plug-ins come under it too: two threads must not register one twice."""
 
 
-def encoder(name: str) -> Callable[[F], F]:
+def encoder(name: str, *, shorthand: Shorthand | None = None) -> Callable[[F], F]:
     """Register a factory function as the encoder `name`.
+
+    Args:
+        name: how specs call it.
+        shorthand: a short spelling, ``name:TEXT``.
 
     Raises:
         InputFault: if the name is taken, or the factory has parameters that are not keyword-only.
     """
-
-    def register(factory: F) -> F:
-        check_signature(factory, f"encoder {name}")
-        _REGISTRY.add(name, factory, origin=origin_of(factory))
-        return factory
-
-    return register
+    return lambda factory: _REGISTRY.register(name, factory, shorthand=shorthand)
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all installed encoders, sorted; imports none."""
-    return _REGISTRY.names()
+names = _REGISTRY.names
+summary = _REGISTRY.summary
 
 
-def summary(name: str) -> str:
-    """Return the first line of what an encoder says of itself.
+def read(spec: str) -> Spec:
+    """Return an encoder's spec, a short spelling written out.
 
     Raises:
-        InputFault: if there is none of that name, or its plugin cannot be imported.
+        InputFault: if the spec cannot be read.
     """
-    return (inspect.getdoc(_REGISTRY.get(name)) or "").partition("\n")[0]
+    with _LOCK:
+        return _REGISTRY.read(spec)
 
 
 def canonical(spec: str) -> str:
@@ -62,9 +58,8 @@ def canonical(spec: str) -> str:
     Raises:
         InputFault: if the spec cannot be read, the name is unknown, or a parameter does not fit.
     """
-    parsed = specs.parse(spec)
     with _LOCK:
-        return str(Spec(parsed.name, arguments(_REGISTRY.get(parsed.name), parsed)))
+        return _REGISTRY.canonical(spec)
 
 
 def get(spec: str) -> Encoder:
@@ -74,12 +69,8 @@ def get(spec: str) -> Encoder:
         InputFault: if the spec cannot be read, the name is unknown, a parameter does not fit, or a package or
             the weights are missing. Nothing is downloaded unless the spec says so.
     """
-    # Imports of plugins come under the lock too: two threads must not register one twice.
     with _LOCK:
-        parsed = specs.parse(spec)
-        factory = _REGISTRY.get(parsed.name)
-        checked = arguments(factory, parsed)
-        key = str(Spec(parsed.name, checked))
+        key = _REGISTRY.canonical(spec)
         if key not in _ENCODERS:
-            _ENCODERS[key] = factory(**checked)
+            _ENCODERS[key] = _REGISTRY.make(key)
         return _ENCODERS[key]

@@ -6,6 +6,7 @@ import re
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.hf.generator import HF
 from ctxbench.harness.generators.hf.settings import AUTO, CURE, HFSettings, checked, is_chat
 from ctxbench.harness.generators.registry import generator
@@ -13,7 +14,7 @@ from ctxbench.harness.generators.registry import generator
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 
 
-@generator("hf", machine=("device",))
+@generator("hf", machine=("device",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
 def hf(
     *,
     model: str,

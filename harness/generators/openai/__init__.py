@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.fim import family
 from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.counting import Counter
 from ctxbench.harness.generators.openai.generator import OpenAI, PricingOpenAI
 from ctxbench.harness.generators.registry import generator
 
+# A model, and where it is served; a model's own name may hold an @.
+_SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
+_MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure")
 
-@generator("openai", machine=("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure"))
+
+@generator("openai", machine=_MACHINE, shorthand=_SHORT)
 def openai(  # noqa: PLR0913 - what a user may decide about a server
     *,
     model: str,

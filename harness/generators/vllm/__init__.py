@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.hf.settings import AUTO, checked, is_chat
 from ctxbench.harness.generators.registry import generator
 from ctxbench.harness.generators.vllm.answering import VLLM
 from ctxbench.harness.generators.vllm.settings import CURE, VLLMSettings
 
 
-@generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"))
+@generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
 def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     *,
     model: str,

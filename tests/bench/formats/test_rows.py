@@ -142,9 +142,9 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path, mo
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": "x" * 100_000, "b": number} for number in range(300)])
     assert path.stat().st_size < 50_000
-    monkeypatch.setattr("ctxbench.bench.formats.columns._BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr("ctxbench.bench.formats.rows._BATCH_BYTES", 1 << 20)
     assert [row["b"] for _, row in rows(path)] == list(range(300))
-    monkeypatch.setattr("ctxbench.bench.formats.columns.MAX_COLUMN", 50_000)
+    monkeypatch.setattr("ctxbench.bench.formats.rows.MAX_COLUMN", 50_000)
     with pytest.raises(InputFault, match=r"t\.parquet: holds .* of one column in one group of rows.*row_group_size"):
         rows(path)
 
@@ -194,7 +194,7 @@ def test_a_missing_library_names_its_install_line(ref: str, tmp_path: Path, monk
 
     path = tmp_path / "t.parquet"
     path.write_bytes(b"x")
-    monkeypatch.setattr("ctxbench.bench.formats.columns.importlib.import_module", absent)
+    monkeypatch.setattr("ctxbench.bench.formats.rows.importlib.import_module", absent)
     with pytest.raises(InputFault, match=r"not installed; pip install -e '\.\[datasets\]'"):
         [table] = open_tables([ref if ref.startswith("hub:") else str(path)], revision=COMMIT if "hub" in ref else None)
         list(table.rows)

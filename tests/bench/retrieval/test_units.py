@@ -159,8 +159,8 @@ def test_api_units_take_their_options() -> None:
         ("chunk(lines=0)", "whole number from 1"),
         ("chunk(lines=on)", "whole number from 1"),
         ("words(count=2.5)", "whole number from 1"),
-        ("usage(quirks=3)", "on or off"),
-        ("usage(quirks=maybe)", "on or off"),
+        ("usage(quirks=3)", "true or false"),
+        ("usage(quirks=maybe)", "true or false"),
         ("chunk(", "write it as"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
     lines = first.out.splitlines()
     assert [line.split()[1] for line in lines] == ["lc.infile", "lc.repocoder"]
     assert all("scored 4  model-failed 0  missing 0" in line for line in lines)
-    again = run_cli(*arguments(home), "--strategy", "lc.repocoder")
+    again = run_cli(*arguments(home, strategy="lc.{infile,repocoder}"))
     assert (again.code, again.out) == (0, first.out)
 
 

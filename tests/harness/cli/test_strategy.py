@@ -224,7 +224,7 @@ def test_check_fails_with_exit_code_1(file: Path) -> None:
     [
         ("lc.repocodr", ["did you mean lc.repocoder", "ctxbench strategy list"]),
         ("zzz", ["known:", "icl.direct", "more"]),
-        ("lc.infile(limit=ten)", ["limit='ten'", "whole number"]),
+        ("lc.infile(limit=ten)", ["limit=ten", "whole number"]),
         ("lc.infile(limits=10)", ["has no parameter 'limits'", "limit"]),
         ("lc.infile(limit=10", ["key=value"]),
         ("lc.infile limit=10", ["key=value"]),

@@ -143,15 +143,9 @@ def test_what_never_returns_runs_out_of_time(bench: Bench, forgery: Forgery) -> 
     assert bench.judge(forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
 
 
-<<<<<<< HEAD
-def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
-    outcome = pool.run(suite.cover(SUITE, seconds=60.0))
-    found = coverage.read_coverage(outcome.result)
-=======
 def test_the_whole_suite_under_coverage(bench: Bench) -> None:
     outcome = bench.pool.run(bench.suite.cover(SUITE, seconds=60.0))
-    found = coverage.read(outcome.result)
->>>>>>> speed
+    found = coverage.read_coverage(outcome.result)
     assert (found.exit, found.broken) == (0, ()), outcome.output
     assert {test.id: test.outcome for test in found.tests} == dict.fromkeys(
         (test for tests in shop.TESTS.values() for test in tests), "passed"

@@ -1,0 +1,225 @@
+"""Parameters that a spec may give: the keyword-only arguments of a function, read and checked before anything runs.
+
+One reader for strategies, generators, encoders and units: the function's annotations say what each parameter takes.
+They are bool, int, float, str, a ``Literal`` of words, one of these or None, with `AtLeast` and `AtMost` for numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from ctxbench.bench import secrets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.spec import POSITIONAL, Spec, Value, spelled
+
+_NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+_SWITCH = {"on": True, "off": False, "yes": True, "no": False}
+_NONE = type(None)
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A bound for a number: ``iterations: Annotated[int, AtLeast(0)] = 2``."""
+
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """The other bound: ``width: Annotated[int, AtLeast(16), AtMost(4096)] = 512``."""
+
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """Marks a parameter as the spec of another strategy; write `Inner`."""
+
+
+Inner = Annotated[str, Wrapped()]
+"""A strategy's spec: ``inner: Inner = "lc.infile"`` makes a strategy that wraps another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One keyword of a function that specs name."""
+
+    name: str
+    kind: type
+    """bool, int, float or str; object if its function reads the value itself."""
+    default: Value = None
+    required: bool = False
+    """Whether it has no default."""
+    choices: tuple[str, ...] = ()
+    """The words allowed, for a ``Literal``; empty if any."""
+    least: float | None = None
+    most: float | None = None
+    optional: bool = False
+    """Whether it may be none."""
+    wraps: bool = False
+    """Whether the value is the spec of a strategy."""
+
+    @property
+    def expects(self) -> str:
+        """The values that it takes, in words."""
+        if self.choices:
+            noun = " or ".join(self.choices)
+        else:
+            noun = "a strategy" if self.wraps else _NOUNS.get(self.kind, "another value")
+        if self.least is not None:
+            noun += f" from {self.least:g} to {self.most:g}" if self.most is not None else f", at least {self.least:g}"
+        elif self.most is not None:
+            noun += f", at most {self.most:g}"
+        return f"{noun}, or none" if self.optional else noun
+
+    def read(self, value: Value, where: str) -> Value:
+        """Return the value in the parameter's type.
+
+        Raises:
+            InputFault: if it is of another type, or out of range.
+        """
+        if self.kind is object or (value is None and self.optional):
+            return value
+        if self.kind is bool and isinstance(value, str):
+            value = _SWITCH.get(value.lower(), value)
+        elif self.kind is float and type(value) is int:
+            value = float(value)
+        elif self.kind is str and isinstance(value, bool | int | float) and not self.wraps:
+            # `revision=1234` is meant as the text it looks like.
+            value = spelled(value)
+        fits = type(value) is self.kind and (not self.choices or value in self.choices)
+        if fits and isinstance(value, int | float):
+            fits = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        if not fits:
+            raise InputFault(f"{self.name}={spelled(value)} does not fit", where=where, cure=f"give {self.expects}")
+        return value
+
+
+def parameters_of(function: Callable[..., object], where: str, *, strict: bool = False) -> tuple[Parameter, ...]:
+    """Return the keyword-only parameters of a function, in the order written.
+
+    Args:
+        function: what a spec calls.
+        where: the thing it is registered as, for messages.
+        strict: whether each parameter needs a default and a type that a spec can spell; otherwise one without a
+            default must be given, and values for other annotations are the function's to check.
+
+    Raises:
+        InputFault: if `strict` and a parameter has no default or another annotation, or its default does not fit.
+    """
+    arguments = inspect.signature(function).parameters.values()
+    named = [argument for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
+    return tuple(_parameter(function, argument, where, strict=strict) for argument in named)
+
+
+def check_keyword_only(factory: Callable[..., object], where: str) -> None:
+    """See that all parameters of a factory are keyword-only.
+
+    Raises:
+        InputFault: if one is not.
+    """
+    for parameter in inspect.signature(factory).parameters.values():
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            raise InputFault(
+                f"the parameter {parameter.name!r} is not keyword-only",
+                where=where,
+                cure="write the factory as (*, name=default, …)",
+            )
+
+
+def bind(parameters: Sequence[Parameter], spec: Spec, *, command: str = "") -> dict[str, Value]:
+    """Return the arguments of a spec that differ from the defaults, checked; one without a key is the first's.
+
+    Args:
+        parameters: what the spec's name takes.
+        spec: what the user wrote.
+        command: the command that lists them, shown as a cure.
+
+    Raises:
+        InputFault: if a parameter is unknown, missing or given twice, or a value does not fit or looks like a secret.
+    """
+    by_name = {parameter.name: parameter for parameter in parameters}
+    see = f" (see `{command}`)" if command else ""
+    arguments: dict[str, Value] = {}
+    for key, value in spec.arguments.items():
+        name = next(iter(by_name), "") if key == POSITIONAL else key
+        if name != key and name in spec.arguments:
+            raise InputFault(f"{spec.name} is given {name!r} twice", cure="keep one of them")
+        if name not in by_name:
+            what = f"has no parameter {name!r}" if name else "takes nothing"
+            raise InputFault(f"{spec.name} {what}", cure=f"it has {', '.join(by_name) or 'none'}{see}")
+        if secrets.shaped(spelled(value)):
+            cure = "put it into an environment variable: what a spec says is stored and shown"
+            raise InputFault(f"{name} holds what looks like a key or a password", where=spec.name, cure=cure)
+        arguments[name] = by_name[name].read(value, spec.name)
+    for name, parameter in by_name.items():
+        if parameter.required and name not in arguments:
+            raise InputFault(f"{spec.name} needs the parameter {name!r}", cure=f"write {spec.name}({name}=…)")
+    return {
+        name: value for name, value in arguments.items() if by_name[name].required or value != by_name[name].default
+    }
+
+
+def _parameter(function: Callable[..., object], argument: inspect.Parameter, where: str, *, strict: bool) -> Parameter:
+    required = argument.default is argument.empty
+    default = None if required else argument.default
+    try:
+        parameter = _typed(argument.name, _hint(function, argument))
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        if strict:
+            cure = "import the name at the top of the module, not under TYPE_CHECKING"
+            raise InputFault(f"its annotations cannot be read ({error})", where=where, cure=cure) from None
+        parameter = None
+    if not strict:
+        parameter = parameter or Parameter(name=argument.name, kind=object)
+        return replace(parameter, default=default, required=required)
+    if parameter is None:
+        raise InputFault(
+            f"the parameter {argument.name!r} is not annotated bool, int, float, str or Literal of words",
+            where=where,
+            cure=f"write for example {argument.name}: int = 10",
+        )
+    if required:
+        raise InputFault(f"the parameter {argument.name!r} has no default", where=where, cure="give it one")
+    return replace(parameter, default=parameter.read(default, where))
+
+
+def _hint(function: Callable[..., object], argument: inspect.Parameter) -> Any:
+    """Return an argument's annotation; those of others, which may not be readable, are left alone."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    holder = types.SimpleNamespace(__annotations__={argument.name: argument.annotation})
+    return typing.get_type_hints(holder, names, include_extras=True)[argument.name]
+
+
+def _typed(name: str, hint: Any) -> Parameter | None:
+    """Return a parameter without a default as its annotation has it; None if no spec can spell its values."""
+    notes: list[Any] = []
+    if typing.get_origin(hint) is Annotated:
+        hint, *notes = typing.get_args(hint)
+    optional = False
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        members = [member for member in typing.get_args(hint) if member is not _NONE]
+        optional = len(members) < len(typing.get_args(hint))
+        hint = members[0] if len(members) == 1 else None
+    choices: tuple[Any, ...] = ()
+    if typing.get_origin(hint) is Literal:
+        choices, hint = typing.get_args(hint), str
+    if hint not in _NOUNS or not all(isinstance(choice, str) for choice in choices):
+        return None
+    return Parameter(
+        name=name,
+        kind=hint,
+        choices=choices,
+        least=next((note.least for note in notes if isinstance(note, AtLeast)), None),
+        most=next((note.most for note in notes if isinstance(note, AtMost)), None),
+        optional=optional,
+        wraps=any(isinstance(note, Wrapped) for note in notes),
+    )

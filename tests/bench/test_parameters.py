@@ -1,0 +1,239 @@
+"""Parameters: what a spec may give, read by the signature of what it calls, the same way for everything registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxbench.bench import spec
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.parameters import AtLeast, AtMost, Parameter, bind, check_keyword_only, parameters_of
+from ctxbench.bench.registry import Factories
+from ctxbench.bench.retrieval import encoders, units
+from ctxbench.bench.spec import Shorthand, Spec
+from ctxbench.harness.generators import registry as generators
+from ctxbench.strategies import registry as strategies
+
+if TYPE_CHECKING:
+    from nowhere import Missing
+
+COMMAND = "ctxbench things"
+
+
+def factory(
+    *,
+    model: str,
+    top: int = 3,
+    weight: float = 1.0,
+    fold: bool = False,
+    mode: Literal["fast", "slow"] = "fast",
+    limit: int | None = None,
+    share: Annotated[float, AtLeast(0), AtMost(1)] = 0.5,
+    kind: object = None,
+    other: Missing = None,
+) -> None:
+    """Stand for anyone's factory."""
+
+
+def given_(text: str) -> dict[str, object]:
+    return dict(bind(parameters_of(factory, "thing x"), spec.parse(text), command=COMMAND))
+
+
+def test_defaults_are_left_out_and_values_take_the_parameters_type() -> None:
+    assert given_("x(model=a, top=3, weight=1, fold=off, mode=fast, limit=none, share=0.5)") == {"model": "a"}
+    arguments = given_("x(12, top=4, weight=2, fold=on, mode=slow, limit=7, share=1)")
+    assert arguments == {
+        "model": "12",
+        "top": 4,
+        "weight": 2.0,
+        "fold": True,
+        "mode": "slow",
+        "limit": 7,
+        "share": 1.0,
+    }
+    assert type(arguments["weight"]) is float and type(arguments["share"]) is float
+
+
+@pytest.mark.parametrize("word", ["on", "yes", "true", "True", "ON"])
+def test_a_switch_is_spelled_in_every_usual_way(word: str) -> None:
+    assert given_(f"x(a, fold={word})")["fold"] is True
+
+
+def test_other_annotations_are_the_factorys_business() -> None:
+    assert given_("x(model=a, kind=[1, 2], other=3)") == {"model": "a", "kind": (1, 2), "other": 3}
+
+
+def mistakes(name: str, *, see: str) -> list[tuple[str, str]]:
+    """Return texts with one mistake each, and the message for it, for what takes what `like_units` takes."""
+    return [
+        (f"{name}(size=1)", f"{name} has no parameter 'size'; it has lines, fold{see}"),
+        (f"{name}(lines=true)", f"{name}: lines=true does not fit; give a whole number from 1 to 100000"),
+        (f"{name}(lines=1.5)", f"{name}: lines=1.5 does not fit; give a whole number from 1 to 100000"),
+        (f"{name}(lines=0)", f"{name}: lines=0 does not fit; give a whole number from 1 to 100000"),
+        (f"{name}(lines=many)", f"{name}: lines=many does not fit; give a whole number from 1 to 100000"),
+        (f"{name}(fold=1)", f"{name}: fold=1 does not fit; give true or false"),
+        (f"{name}(fold=maybe)", f"{name}: fold=maybe does not fit; give true or false"),
+        (f"{name}(3, lines=4)", f"{name} is given 'lines' twice; keep one of them"),
+        (f"{name}(lines=3, lines=4)", f"'lines' is given twice in '{name}(lines=3, lines=4)'; keep one of them"),
+        (
+            f"{name}(lines={{1,2}})",
+            f"the braces in '{name}(lines={{1,2}})' stand for several specs; give a single one here",
+        ),
+        (
+            f"{name}(lines=sk-abcdefghijklmnop1234)",
+            f"{name}: lines holds what looks like a key or a password; put it into an environment variable: "
+            "what a spec says is stored and shown",
+        ),
+        (
+            f"{name}(",
+            f"'{name}(' is not a spec; write it as name(key=value, …), for example lc.repocoder(iterations=2)",
+        ),
+    ]
+
+
+def like_units(*, lines: Annotated[int, AtLeast(1), AtMost(100_000)] = 10, fold: bool = False) -> Any:
+    """Stand for a factory."""
+
+
+def like_a_strategy(query: object, repo: object, *, lines: units.Size = 10, fold: bool = False) -> Any:
+    """Stand for a strategy."""
+
+
+def cut_alike(path: str, text: str, language: object, *, lines: units.Size = 10, fold: bool = False) -> tuple[()]:
+    """Stand for a kind of unit."""
+    return ()
+
+
+def readers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[str], object], str]]:
+    """Return the reader of each registry, in which `alike` is registered, and what its messages add."""
+    generators.generator("alike")(like_units)
+    encoders.encoder("alike")(like_units)
+    if not strategies.is_ours("alike"):
+        strategies.strategy("alike")(like_a_strategy)
+    monkeypatch.setitem(units._CUTTERS, "alike", cut_alike)  # type: ignore[index]
+    return {
+        "generators": (generators.resolve, " (see `ctxbench generator list`)"),
+        "encoders": (encoders.get, " (see `ctxbench doctor`)"),
+        "strategies": (strategies.resolve, " (see `ctxbench strategy show alike`)"),
+        "units": (units.cutter, ""),
+    }
+
+
+@pytest.mark.parametrize("registry", ["generators", "encoders", "strategies", "units"])
+def test_every_registry_has_the_same_words_for_the_same_mistake(registry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, see = readers(monkeypatch)[registry]
+    for text, message in mistakes("alike", see=see):
+        with pytest.raises(InputFault) as caught:
+            read(text)
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("registry", ["generators", "encoders", "strategies", "units"])
+@pytest.mark.parametrize("text", ["alike", "alike(20, fold=yes)", "alike(lines=20, fold=on)", "alike( fold = True )"])
+def test_every_registry_reads_the_same_spellings(registry: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers(monkeypatch)[registry][0](text)
+
+
+def test_what_is_missing_or_of_another_type_is_said_in_one_line() -> None:
+    for text, message in (
+        ("x", "x needs the parameter 'model'; write x(model=…)"),
+        ("x(model=none)", "x: model=none does not fit; give text"),
+        ("x(a, weight=much)", "x: weight=much does not fit; give a number"),
+        ("x(a, mode=idle)", "x: mode=idle does not fit; give fast or slow"),
+        ("x(a, limit=much)", "x: limit=much does not fit; give a whole number, or none"),
+        ("x(a, share=1.5)", "x: share=1.5 does not fit; give a number from 0 to 1"),
+    ):
+        with pytest.raises(InputFault) as caught:
+            given_(text)
+        assert str(caught.value) == message
+    with pytest.raises(InputFault, match=r"^y takes nothing; it has none$"):
+        bind((), spec.parse("y(3)"))
+
+
+def test_a_factory_takes_keywords_only() -> None:
+    check_keyword_only(factory, "thing x")
+    with pytest.raises(InputFault, match="thing y: the parameter 'model' is not keyword-only"):
+        check_keyword_only(lambda model: None, "thing y")
+
+
+def test_a_part_of_a_function_has_what_is_left_to_give() -> None:
+    def cut(by: str, *, lines: Annotated[int, AtLeast(1)] = 3) -> None:
+        """Stand for a function of which a part is given."""
+
+    [lines] = parameters_of(partial(cut, "usage"), "thing x")
+    assert lines == Parameter(name="lines", kind=int, default=3, least=1)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
+@given(
+    model=st.text(max_size=8),
+    top=st.integers(),
+    weight=st.floats(allow_nan=False, allow_infinity=False),
+    fold=st.booleans(),
+    mode=st.sampled_from(["fast", "slow"]),
+    limit=st.none() | st.integers(),
+)
+def test_what_is_printed_is_read_back(**arguments: Any) -> None:
+    text = str(Spec("x", arguments))
+    bound = given_(text)
+    assert given_(str(Spec("x", bound))) == bound  # type: ignore[arg-type]
+    defaults = {parameter.name: parameter.default for parameter in parameters_of(factory, "thing x")}
+    assert {**{name: defaults[name] for name in arguments}, **bound} == arguments
+
+
+# Short spellings
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("openai:org/m-7B@http://h:8000/v1", "openai(model=org/m-7B, url=http://h:8000/v1)"),
+        ("openai:m@https://h(endpoint=chat)", "openai(endpoint=chat, model=m, url=https://h)"),
+        ("openai:gpt-4o-mini", "openai(model=gpt-4o-mini)"),
+        ("openai:m@rev@http://h", "openai(model=m@rev, url=http://h)"),
+        ("hf:org/m-7B", "hf(model=org/m-7B)"),
+        ("hf:./m@rev(dtype=bfloat16)", "hf(dtype=bfloat16, model=./m@rev)"),
+        ("hf:C:\\x", "hf(model=C:\\x)"),
+        ("vllm:org/m-7B", "vllm(model=org/m-7B)"),
+        ("hfx:m", "hfx:m"),
+        ("scripted:m", "scripted:m"),
+    ],
+)
+def test_a_short_spelling_is_written_out(text: str, canonical: str) -> None:
+    assert str(generators.read(text)) == canonical
+    assert generators.read(canonical) == generators.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("openai:", "write it as openai:MODEL@URL"),
+        ("openai:@http://h", "write it as openai:MODEL@URL"),
+        ("openai:m@http://", "write it as openai:MODEL@URL"),
+        ("openai:m(model=x)", "keep one of them"),
+        ("hf:", "write it as hf:MODEL"),
+        ("hf:m(model=x)", "keep one of them"),
+    ],
+)
+def test_a_short_spelling_that_does_not_fit_names_the_cure(text: str, cure: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        generators.read(text)
+    assert caught.value.cure == cure
+
+
+def test_a_plug_in_has_a_short_spelling_with_its_registration() -> None:
+    things: Factories[object] = Factories("thing", group="ctxbench.no_such_group", command=COMMAND)
+
+    def make(*, model: str, speed: int = 1) -> tuple[str, int]:
+        return model, speed
+
+    things.register("mine", make, machine=["speed"], shorthand=Shorthand("MODEL", "(?P<model>.+)"))
+    assert things.make("mine:m(speed=2)") == things.make("mine(model=m, speed=2)") == ("m", 2)
+    assert things.canonical("mine:m(speed=2)") == "mine(model=m)"
+    with pytest.raises(InputFault, match=r"thing other: the factory has no parameter 'size'; mend shorthand="):
+        things.register("other", make, shorthand=Shorthand("SIZE", "(?P<size>.+)"))
