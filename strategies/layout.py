@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.code_tokens import count, pieces
-from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
@@ -259,7 +258,7 @@ def target(query: Query, style: str = "paper") -> str:
     the signature without its brace, in either style.
     """
     signature, doc = query.signature or "", query.docstring or ""
-    if query.language == JAVA:
+    if not query.language.indented:
         return _javadoc(doc) + signature.rstrip().removesuffix("{").rstrip()
     body = f"{textwrap.indent(doc, _STEP)}\n" if doc else ""
     quotes = f'{_STEP}"""'

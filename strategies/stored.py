@@ -14,8 +14,6 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
@@ -35,7 +33,6 @@ GRAPHS = ("definition", "reference")
 """Names of RepoFuse's contexts; they are shown only if asked for."""
 CROPPED, IMPORTS = "cropped_code", "import_statement"
 """Names of the contexts in which RepoBench's own cut of the file is stored."""
-_MARK = {PYTHON: "#", JAVA: "//"}
 _HEADER = "Here are some relevant code fragments from other files of the repo:\n\n"
 _NAMED = re.compile(
     r"^(?:#|//) the below code fragment (?:can be found in:\n(?:#|//) [^\n]*|is found in [^\n]*)\n", re.M
@@ -87,7 +84,7 @@ def repobench(
         max_prompt: tokens for the prompt; pieces give way, whole lines from their end.
     """
     stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
-    mark = _MARK[query.language]
+    mark = query.language.comment
     blocks = [text_block(f"{mark} Repo Name: {query.repo}\n")]
     for snippet in stored_pieces.snippets if stored_pieces else ():
         blocks.append(text_block(f"{mark} Path: {snippet.path}\n"))
@@ -131,7 +128,7 @@ def crosscodeeval_prompt(
     if layout == TEXT and max_context >= max_prompt:
         what = f"max_context={max_context} leaves nothing of max_prompt={max_prompt} to the file"
         raise InputFault(what, where="lc.crosscodeeval", cure="give a larger max_prompt")
-    mark = _MARK[query.language]
+    mark = query.language.comment
     blocks: list[Block] = []
     dropped: list[Dropped] = []
     tokens_left = max_prompt

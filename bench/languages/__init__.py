@@ -6,13 +6,17 @@ group ``ctxbench.languages``. Nothing outside these folders needs to know which 
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.registry import Registry
 
+if TYPE_CHECKING:
+    from ctxbench.bench.languages.imports import Import
+
+__all__ = ["Import", "Language", "every", "get", "names", "register"]
 L = TypeVar("L", bound=Language)
-_LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages", command="ctxbench doctor")
+_LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages")
 
 
 def register(language: L) -> L:
@@ -43,3 +47,12 @@ def names() -> tuple[str, ...]:
 def every() -> tuple[Language, ...]:
     """Return all languages, sorted by name."""
     return tuple(get(name) for name in names())
+
+
+def __getattr__(name: str) -> object:
+    """Return `Import`, which needs the parser, when it is first asked for."""
+    if name == "Import":
+        from ctxbench.bench.languages.imports import Import  # noqa: PLC0415 - see above
+
+        return Import
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

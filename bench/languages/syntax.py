@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import tree_sitter
 from tree_sitter import Node
@@ -38,6 +38,15 @@ class Source:
     def text(self, node: Node) -> str:
         """Return the text of a node."""
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
+        """Yield the nodes of a type, of the whole text or below a node, in the order of the text."""
+        pending = [root or self.root]
+        while pending:
+            node = pending.pop()
+            if node.type == kind:
+                yield node
+            pending += reversed(node.named_children)
 
     def tokens(self, rows: Iterable[int]) -> dict[int, tuple[Span, ...]]:
         """Return the tokens of some lines; those that span several lines are left out."""

@@ -9,7 +9,7 @@ import click
 
 from ctxbench.bench import languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.options import db_option, home_option, language_option
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
@@ -43,11 +43,7 @@ def results() -> None:
     metavar="TEXT",
     help="What to call the model; default: the file's, else its name's first part.",
 )
-@click.option(
-    "--language",
-    type=click.Choice(["python", "java"]),
-    help="Only this language's samples are meant; others are refused.",
-)
+@language_option("Only this language's samples are meant; others are refused.")
 @home_option
 @db_option
 def import_files(

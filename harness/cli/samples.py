@@ -13,7 +13,7 @@ import click
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, sandbox_option
+from ctxbench.harness.cli.options import db_option, home_option, language_option, sandbox_option
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_import import export, import_files
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Reference, Sample
     from ctxbench.sandbox.types import Sandbox
 
-_LANGUAGES = click.Choice(["python", "java"])
 _SHOWN_LINES = 12
 _REASONS = {
     "encodings": "encodings",
@@ -78,7 +77,7 @@ def list_sets(home: Home) -> None:
     metavar="R",
     help="A built-in repository or a manifest's path; repeatable.",
 )
-@click.option("--language", type=_LANGUAGES, default=None, help="Use only the repositories in this language.")
+@language_option("Use only the repositories in this language.")
 @click.option(
     "--per-repo", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most samples a repository."
 )

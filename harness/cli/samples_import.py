@@ -12,7 +12,7 @@ import click
 
 from ctxbench.bench import formats, languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import home_option, sandbox_option
+from ctxbench.harness.cli.options import home_option, language_option, sandbox_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _WithShapes(click.Command):
     default=None,
     help="A folder that holds each repository in a folder of its name, or is the only one.",
 )
-@click.option("--language", type=click.Choice(["python", "java"]), default=None, help="Refuse files in another one.")
+@language_option("Refuse files in another one.")
 @click.option("--revision", metavar="COMMIT", default=None, help="The commit of a hub's data set, all 40 digits.")
 @click.option("--split", default=None, help="The split of a hub's data set.")
 @click.option(

@@ -67,7 +67,7 @@ class OutlinedFile:
             return CompletionExcerpt("\n".join([*head, completion]), len(head) + 1, 0)
         body = self._before(row, function, types)
         code = "\n".join([*head, *body, before + completion])
-        return CompletionExcerpt(closed(code) if self.language == PYTHON else code, len(head) + len(body), column)
+        return CompletionExcerpt(closed(code) if self.language.indented else code, len(head) + len(body), column)
 
     def _statements(self) -> list[tuple[int, int]]:
         """Return the lines of import statements, those over several lines whole."""
@@ -98,7 +98,7 @@ class OutlinedFile:
         return None, [around for around in self._types if around.lines[0] <= row < around.lines[1]]
 
     def _heads(self, types: Sequence[Type]) -> list[str]:
-        if self.language == JAVA:
+        if not self.language.indented:
             return " ".join(f"{type_.header} {{" for type_ in types).split("\n") if types else []
         heads = []
         for type_ in types:

@@ -41,7 +41,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
     Args:
         profile: one of `PROFILES`.
-        language: ``python`` or ``java``.
+        language: a registered one, such as ``python``.
         prompt: the file before the cursor (not what a strategy put in front of it).
         prediction: the generated text, as it continues the prompt.
         ground_truth: what stands there.
@@ -60,7 +60,7 @@ def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
     """Score the body of a function under the profile `FUNCTIONS`, all of it: no other is defined for more than lines.
 
     Args:
-        language: ``python`` or ``java``.
+        language: a registered one, such as ``python``.
         prediction: the body of the completion, without signature and documentation string.
         ground_truth: the body of the reference.
     """

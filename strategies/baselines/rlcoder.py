@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from ctxbench.bench.code_tokens import count, pieces
-from ctxbench.bench.languages.base import Language
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
@@ -179,7 +177,7 @@ def retrieve(repo: Repository, text: str, choices: BlockSearch) -> RetrievedBloc
     hits = repo.search(text, unit=choices.unit, ranker="bm25", top=choices.candidates)
     if not hits:
         return RetrievedBlocks((), (), ())
-    sign = _sign(repo.language)
+    sign = repo.language.comment
     block_texts = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
     compared = [*block_texts, f"{sign} {STOP}"] if choices.stop else block_texts
     scores = repo.similarity(last_tokens(text, QUERY_TOKENS), compared, ranker=choices.encoder)
@@ -226,7 +224,7 @@ def prompt(
 
 
 def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list[Block], list[Dropped], int]:
-    sign = _sign(query.language)
+    sign = query.language.comment
     blocks: list[Block] = []
     dropped: list[Dropped] = []
     used = 0
@@ -254,7 +252,3 @@ def _header(hit: Hit, sign: str) -> str:
 
 def _code(text: str, sign: str) -> str:
     return "\n".join(f"{sign} {line}" for line in text.split("\n") if line)
-
-
-def _sign(language: Language) -> str:
-    return "#" if language == PYTHON else "//"

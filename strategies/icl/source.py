@@ -7,15 +7,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ctxbench.bench.languages.base import Function, Language, Outline
-from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.drafts import bare_name
 from ctxbench.strategies.layout import stretches
-
-_MARKS = {PYTHON: ("#",), JAVA: ("//",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ def without_target(text: str, query: Query) -> SourceFile:
 def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
     """Give texts that may make a function of its head."""
     yield ""
-    if language == JAVA:
+    if not language.indented:
         yield "}\n"
         return
     line = split_lines(before)[_declaration(before, name)] if before else ""
@@ -179,7 +175,7 @@ def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = Tru
     dropped = {
         number
         for function in file.functions
-        if function.name not in names and not (file.language == JAVA and _holds_type(function))
+        if function.name not in names and not (not file.language.indented and _holds_type(function))
         for number in range(*function.lines)
     }
     if strip_license:
@@ -217,10 +213,10 @@ def _license_end(lines: tuple[str, ...], language: Language) -> int:
 
 def _comment(lines: tuple[str, ...], start: int, language: Language) -> int:
     """Return how many lines the comment that begins there has; 0 if none does."""
-    if language == JAVA and lines[start].lstrip().startswith("/*"):
+    if not language.indented and lines[start].lstrip().startswith("/*"):
         end = next((at for at in range(start, len(lines)) if "*/" in lines[at]), len(lines) - 1)
         return end - start + 1
     end = start
-    while end < len(lines) and lines[end].lstrip().startswith(_MARKS[language]):
+    while end < len(lines) and lines[end].lstrip().startswith(language.comment):
         end += 1
     return end - start

@@ -38,7 +38,10 @@ def weights_path(language: Language) -> Path:
 @functools.cache
 def model(language: Language) -> CopyModel:
     """Return a language's model, loaded once a process."""
-    return CopyModel.load(weights_path(language), language)
+    path = weights_path(language)
+    if not path.is_file():
+        raise InputFault(f"incontext has learnt no {language.label}", cure="choose another generator")
+    return CopyModel.load(path, language)
 
 
 @functools.cache

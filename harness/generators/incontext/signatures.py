@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, lex
 
 LONG = 60
@@ -16,14 +15,14 @@ _MAX_PARAMETERS = 30
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]:
     """Return the calls that the signatures among `tokens` allow, each as tokens of whole lines."""
-    forms = _python(tokens) if language == PYTHON else _java(tokens)
+    forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:
         head = f"{receiver}{name}"
         call = f"{head}({', '.join(arguments)})"
-        end = "\n" if language == PYTHON else ";\n"
+        end = "\n" if language.indented else ";\n"
         texts.append(call + end)
-        if language == PYTHON and arguments:
+        if language.indented and arguments:
             keywords = [f"{argument}={argument}" for argument in arguments]
             if len(call) > LONG:
                 texts.append(f"{head}(\n    " + ",\n    ".join(keywords) + ",\n)\n")

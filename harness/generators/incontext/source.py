@@ -9,8 +9,6 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex
 from ctxbench.harness.generators.incontext.signatures import call_forms
 from ctxbench.strategies.api import Block, BlockKind, Prompt
@@ -90,7 +88,7 @@ def infile_text(prompt: Prompt, language: Language) -> str:
     text = "".join(prompt.blocks[at].text for at in infile)
     if not infile or not infile[0] or not prompt.blocks[infile[0] - 1].text.endswith(TITLE):
         return text
-    if language == JAVA:
+    if not language.indented:
         signature = _JAVA_COMMENT.sub("", text).strip()
         return f"{_STEP}{signature} {{\n"
     declared = _HEAD.match(text)
@@ -134,11 +132,11 @@ def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
         language: its language.
         whole: whether its end is known to be code, as at a cursor; else both ends are uncertain.
     """
-    if language == JAVA:
+    if not language.indented:
         text = _without_java_comments(text)
     tokens, _ = lex(text, language, line_start=True)
     tokens = [token for token in tokens if token.kind is not TokenClass.COMMENT]
-    if language == PYTHON:
+    if language.indented:
         tokens = list(_without_documentation(tokens, whole=whole))
     return list(_without_blank_lines(tokens))
 

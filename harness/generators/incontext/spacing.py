@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from ctxbench.bench.elementary import log2
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.incontext.frame import Frame
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
 
@@ -40,10 +38,10 @@ def expected(
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
         return ""
     if before.kind in (TokenClass.INDENT, TokenClass.NEWLINE) or before.text in _TIGHT_AFTER:
-        return " " if language == JAVA and before.text == "{" else ""
+        return " " if not language.indented and before.text == "{" else ""
     if kind is TokenClass.COMMENT:
-        return "  " if language == PYTHON else " "
-    if language == JAVA:
+        return "  " if language.indented else " "
+    if not language.indented:
         return _java(before, earlier, text, kind)
     return _python(before, earlier, text, frame)
 
