@@ -65,7 +65,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 WRONG = [
     (HEAD.replace("demo", "other") + PYPI, "name", "make the two equal"),
     (HEAD.replace("demo", "De/mo") + PYPI, "name", "file's name"),
-    (HEAD.replace("python", "rust") + PYPI, "language", '"python" or "java"'),
+    (HEAD.replace("python", "rust") + PYPI, "language", '"java" or "python"'),
     (HEAD.replace("MIT", "see LICENSE") + PYPI, "license", "SPDX"),
     (HEAD.replace('"1.0"', "1.0") + PYPI, "version", "every source holds"),
     (HEAD.replace("1.0", "../1.0") + PYPI, "version", "every source holds"),
