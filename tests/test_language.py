@@ -101,9 +101,12 @@ def test_lines_are_built_masked_run_and_scored(site: Path, tmp_path: Path) -> No
     lines = {record["cursor"]["line"]: record for record in records}
     assert {record["language"] for record in records} == {"typescript"}
     # Line 5 uses both names first, line 10 one of them again: the import is hidden for the first only.
-    assert {(record["path"], line) for line, record in lines.items()} == {("src/checkout.ts", 5), ("src/checkout.ts", 10)}
+    assert {(record["path"], line) for line, record in lines.items()} == {
+        ("src/checkout.ts", 5),
+        ("src/checkout.ts", 10),
+    }
     assert [lines[5]["masked"], lines[10]["masked"]] == [[[0, 1]], []]
-    assert lines[5]["prefix"].startswith('\nimport { readFileSync }') and "./cart" in lines[10]["prefix"]
+    assert lines[5]["prefix"].startswith("\nimport { readFileSync }") and "./cart" in lines[10]["prefix"]
     assert lines[5]["uses"][0]["module"] == "src.cart"
 
     script = tmp_path / "script.jsonl"

@@ -249,6 +249,8 @@ class Language(str):
     """Whether indentation tells where a block ends; else braces do."""
     reserved: frozenset[str] = frozenset()
     """Reserved words and literals; those that may be names elsewhere (``match``, ``record``) are left out."""
+    import_line = re.compile(r"\s*import\s")
+    """The beginning of an import statement, and of what names the file's own package."""
     lexing = _BRACES
     """How its tokens are told apart; that of languages with braces unless it says otherwise."""
 

@@ -11,14 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.languages.base import Function, Language, Outline, Type
-from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind, Sample
 
-_IMPORT = {
-    PYTHON: re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)"),
-    JAVA: re.compile(r"\s*(?:package|import)\s"),
-}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _SKIPPED = re.compile(
     r'"""(?:\\.|.)*?"""|\'\'\'(?:\\.|.)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.S
@@ -73,7 +67,7 @@ class OutlinedFile:
         """Return the lines of import statements, those over several lines whole."""
         spans, end = [], 0
         for row, line in enumerate(self.lines):
-            if row >= end and _IMPORT[self.language].match(line):
+            if row >= end and self.language.import_line.match(line):
                 end = row + 1
                 while "(" in line and ")" not in "".join(self.lines[row:end]) and end < min(len(self.lines), row + 99):
                     end += 1

@@ -125,6 +125,15 @@ class Coder(Protocol):
 
 
 @runtime_checkable
+class Learnt(Protocol):
+    """A coder that has learnt some languages only; references in others have no costs."""
+
+    def knows(self, language: Language) -> bool:
+        """Say whether it has learnt a language."""
+        ...
+
+
+@runtime_checkable
 class Waking(Protocol):
     """A generator that takes a while to start, and can do so before it is needed."""
 

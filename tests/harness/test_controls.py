@@ -18,7 +18,7 @@ from ctxbench.harness.diagnostics.gains import diagnose, find
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
-from ctxbench.harness.run.controls import card_of, defining_files, oracle_prompt, stored_prompt
+from ctxbench.harness.run.controls import card_of, oracle_prompt, stored_prompt
 from ctxbench.harness.run.sample import OVERFLOW
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
@@ -119,7 +119,7 @@ def test_windows_and_signatures_that_the_answer_needs() -> None:
 )
 def test_where_a_name_is_defined(module: str, language: Language, found: list[str]) -> None:
     files = ("java/com/shop/Rules.java", "src/shop/__init__.py", "src/shop/tax.py", "src/shopping/tax2.py")
-    assert defining_files(module, tuple(f for f in files if f.endswith(language.suffix)), language) == found
+    assert language.defining_files(module, tuple(f for f in files if f.endswith(language.suffix))) == found
 
 
 def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(bench: Bench) -> None:

@@ -40,6 +40,7 @@ class Java(Language):
     suffix = ".java"
     qualified_types = True
     reserved = frozenset(_RESERVED.split())
+    import_line = re.compile(r"\s*(?:package|import)\s")
     lexing = Lexing.of("//", r"/\*", r"\"\"\"|\"|'", "", r"(?:[^\W\d]|\$)[\w$]*", r"[^\"'/]++")
 
     def grammar(self) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tokenize
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ class Python(Language):
     comment = "#"
     indented = True
     reserved = frozenset(_RESERVED.split())
+    import_line = re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)")
     lexing = Lexing.of("\\#", "", r"\"\"\"|'''|\"|'", _PREFIX, r"[^\W\d]\w*", r"(?:[^\"'#\w]++|\w++(?![\"']))++")
 
     def grammar(self) -> object:

@@ -148,6 +148,10 @@ class InContext:
         jobs = [_Price(prompt, text, language) for prompt, text in zip(prompts, texts, strict=True)]
         return self._map(_price, jobs, 4)
 
+    def knows(self, language: Language) -> bool:
+        """Say whether there are weights for a language."""
+        return weights_path(language).is_file()
+
     def wake(self, language: Language) -> None:
         """Start the workers and load a language's weights in each.
 
