@@ -44,12 +44,10 @@ def check(spec: str) -> None:
     from contextlib import closing
 
     from ctxbench.harness.cli.progress import remarks
-    from ctxbench.harness.generators import registry
-    from ctxbench.harness.generators.abilities import abilities, served, speed
-    from ctxbench.harness.generators.conformance import check as conformance
+    from ctxbench.harness.generators import conformance, registry
 
     with remarks(), closing(registry.resolve(spec)) as model:
-        findings = conformance(model)
+        findings = conformance.check(model)
         for finding in findings:
             click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:24}  {finding.detail}")
         failed = sum(not finding.passed for finding in findings)
@@ -58,7 +56,8 @@ def check(spec: str) -> None:
             # Who does not answer as it must says nothing that could be relied on.
             raise click.exceptions.Exit(1)
         click.echo()
-        lines = [*abilities(model), ("speed", str(speed(model))), ("answered by", served(model))]
+        able = [*conformance.abilities(model), ("speed", str(conformance.speed(model)))]
+        lines = [*able, ("answered by", ", ".join(model.served))]
     for name, words in lines:
         if words:
             click.echo(f"{name:13} {words}")

@@ -18,7 +18,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators import registry
-from ctxbench.harness.generators.base import Coder, Generator
+from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.run.scoring import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.store.scores import (
@@ -124,7 +124,7 @@ def diagnose(
     )
 
 
-def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
+def block_gains(coder: Generator, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
     """Return ordinal -> bits that the target costs more after the prompt without that block.
 
     Text after the cursor that a prompt shows is left out either way.
@@ -151,7 +151,7 @@ def _pricer(run: StoredRun, resolve: Callable[[str], Generator]) -> Iterator[Pri
         raise InputFault(f"nothing priced the run {run.id}", cure="choose a run with a context gain")
     model = resolve(spec)
     try:
-        if not isinstance(model, Coder):
+        if not model.capabilities.prices:
             raise InputFault(f"{spec} cannot price a text", cure="choose a run that another generator priced")
         yield Pricer(name=f"{spec} {model.version}", coder=model)
     finally:

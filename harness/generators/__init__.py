@@ -1,1 +1,6 @@
-"""Generators: models that complete prompts. A file or folder each; `registry` finds them by name."""
+"""Generators: models behind a spec. What the author of one imports stands here."""
+
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
+from ctxbench.harness.generators.registry import generator
+
+__all__ = ["Capabilities", "Generator", "Request", "Response", "TooLong", "generator"]

@@ -1,21 +1,39 @@
-"""Checks that every generator must pass, on a tiny prompt; for our own tests and for outside authors."""
+"""Checks that every generator must pass, on a tiny prompt, what it declares, and how fast it is.
+
+For our own tests, for outside authors, and for `ctxbench generator check`.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ctxbench.bench.errors import CtxbenchError, MachineFault
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators import reading
-from ctxbench.harness.generators.base import Coder, Generator, Request, Response, Sampling, accounted
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import CutShort, Generator, Request, Response, Sampling, TooLong, accounted
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 _CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
 _ANSWER = "area(width, height) * depth"
+_AFTER = Block(kind=BlockKind.AFTER, text="\n\n\nprint(volume(1, 2, 3))\n")
+_INSTRUCTION = "Answer with one word: what is Python, a language or a planet?\n"
+_PIECE = "def area(width, height):\n    return width * height\n\n\n"
+_FEW, _SOME, _MANY = 2, 40, 560
+"""Repetitions: some are under 1,000 tokens, which every server reads; many are some 8,000."""
+_LEEWAY = 0.02
+"""Share of a prompt whose tokens may differ where repetitions join."""
+_AROUND = 8
+"""Tokens that may surround a text to continue: a mark of its beginning, and those that its ends join with."""
 _MOST_THREADS = 64
+_MOST_TIMED = 16
+"""Requests of the timed batch, if as many go out at once."""
+_TIMED_TOKENS = 64
+"""Tokens of an answer of the timed batch at most."""
+_TIMED = "def area_{number}(width, height):\n    return width * height\n\n\n" * 16 + "def volume_{number}("
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +45,24 @@ class GeneratorFinding:
     detail: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratorSpeed:
+    """Tokens and seconds of one short batch."""
+
+    requests: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    """Wall time of all of them."""
+
+    def __str__(self) -> str:
+        """Return tokens a second, to two digits: one batch measures no more."""
+        into, out = (int(float(f"{tokens / self.seconds:.2g}")) for tokens in (self.tokens_in, self.tokens_out))
+        return f"{into:,} tokens in and {out:,} out a second ({self.requests} requests in {self.seconds:.2g} s)"
+
+
 def check(generator: Generator) -> list[GeneratorFinding]:
-    """Try a generator; a fault that it raises fails the check and ends the list."""
+    """Try a generator and all that it declares; a fault that it raises fails the check and ends the list."""
     findings: list[GeneratorFinding] = []
     try:
         for name, passed, detail in _checks(generator):
@@ -38,26 +72,73 @@ def check(generator: Generator) -> list[GeneratorFinding]:
     return findings
 
 
+def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
+    """Yield a generator's abilities as (name, words); the model is not asked.
+
+    Raises:
+        InputFault: if its files cannot be read.
+    """
+    able = generator.capabilities
+    yield "instructions", "follows them" if able.instructs else "goes on with text; is asked for no plans"
+    yield "context gain", "prices texts itself" if able.prices else "measured by the built-in copy model"
+    window = generator.window if able.counts else 0
+    yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
+    yield "--fim", _middle(generator)
+    yield "at once", f"{able.batch_size} requests{', each answered by itself' if able.concurrent else ' in a batch'}"
+
+
+def speed(generator: Generator) -> GeneratorSpeed:
+    """Time one batch of short answers; the generator has answered before, and is warm.
+
+    Raises:
+        MachineFault: if one of them failed.
+    """
+    most = min(generator.capabilities.batch_size, _MOST_TIMED)
+    requests = [_request(_TIMED.format(number=number), _TIMED_TOKENS) for number in range(most)]
+    begin = time.perf_counter()
+    if generator.capabilities.concurrent:
+        with ThreadPoolExecutor(most) as threads:
+            batches = list(threads.map(lambda request: _answers(generator, [request]), requests))
+        responses = [answer for batch in batches for answer in batch]
+    else:
+        responses = _answers(generator, requests)
+    return GeneratorSpeed(
+        requests=len(responses),
+        tokens_in=sum(answer.tokens_in for answer in responses),
+        tokens_out=sum(answer.tokens_out for answer in responses),
+        seconds=max(time.perf_counter() - begin, 1e-9),
+    )
+
+
 def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
+    able = generator.capabilities
     yield "has a version", bool(generator.version), generator.version or "empty: cached answers could be another's"
-    yield "has a batch size", generator.batch_size >= 1, str(generator.batch_size)
-    first = _answers(generator, [_request(_CODE), _request("x = 1\ny = ")])
+    yield "has a batch size", able.batch_size >= 1, str(able.batch_size)
+    requests = [_request(_CODE), _request("x = 1\ny = ")]
+    first = _answers(generator, requests)
     yield "answers every request", len(first) == 2, f"{len(first)} answers to 2 requests"
     yield "accounts for its answers", all(map(accounted, first)), "finish, tokens and seconds"
-    again = _answers(generator, [_request(_CODE), _request("x = 1\ny = ")])
+    again = _answers(generator, requests)
     equal = [answer.text for answer in first] == [answer.text for answer in again]
     yield "greedy answers are equal", equal, repr(first[0].text[:60]) if first else ""
     [short] = _answers(generator, [_request(_CODE, max_tokens=1)])
-    # A model that thinks is given room beside the answer's.
-    most = 1 + int(getattr(generator, "thinking", 0))
+    most = 1 + able.thinking
     yield "keeps to the token limit", short.tokens_out <= most, f"{short.tokens_out} tokens of at most {most}"
-    if hasattr(generator, "served"):
-        yield from reading.findings(generator)
+    if able.service:
+        yield from reading_checks(generator)
         yield "says who answers", True, ", ".join(generator.served) or "no more than the spec"
-    if getattr(generator, "concurrent", False):
+    if able.concurrent:
         yield _side_by_side(generator)
-    if isinstance(generator, Coder):
-        yield from _coding(generator.bits)
+    if able.instructs:
+        prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_INSTRUCTION),))
+        answers = _answers(generator, [replace(requests[0], prompt=prompt)])
+        yield "takes an instruction", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
+    if able.counts:
+        yield _counting(generator, requests, first)
+    if able.fills:
+        yield _filling(generator)
+    if able.prices:
+        yield from _pricing(generator.bits)
 
 
 def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response]:
@@ -71,14 +152,43 @@ def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response
 
 def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
     """Call from as many threads as it wants, each with a prompt of its own."""
-    width = min(generator.batch_size, _MOST_THREADS)
+    width = min(generator.capabilities.batch_size, _MOST_THREADS)
     requests = [_request(f"{_CODE}{number} * ") for number in range(width)]
     with ThreadPoolExecutor(width) as threads:
         answers = list(threads.map(lambda request: _answers(generator, [request]), requests))
     return "answers side by side", all(map(len, answers)), f"{width} calls at once"
 
 
-def _coding(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
+def _counting(generator: Generator, requests: Sequence[Request], answers: Sequence[Response]) -> tuple[str, bool, str]:
+    """See that no prompt has more tokens for the model than were counted; else it would not be cut where it must."""
+    counts, window = [generator.count(request) for request in requests], generator.window
+    sound = window >= 0 and all(count >= answer.tokens_in for count, answer in zip(counts, answers, strict=False))
+    read = ", ".join(str(answer.tokens_in) for answer in answers)
+    return "counts tokens", sound, f"{', '.join(map(str, counts))} counted, {read} read; window {window:,}"
+
+
+def _filling(generator: Generator) -> tuple[str, bool, str]:
+    """Ask for a middle, if this model has marks for one."""
+    words = _middle(generator)
+    try:
+        generator.infilling()
+    except InputFault:
+        return "fills in the middle", True, words
+    marked = fim.filled(generator, _request(_CODE, fim=True), _AFTER)
+    answered = [accounted(answer) for answer in _answers(generator, [marked])]
+    return "fills in the middle", answered == [True], words
+
+
+def _middle(generator: Generator) -> str:
+    if not generator.capabilities.fills:
+        return "cannot fill in the middle"
+    try:
+        return f"fills in the middle, marks of {generator.infilling().name}"
+    except InputFault as fault:
+        return f"no: {fault.what}"
+
+
+def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
     costs = bits([_prompt(_CODE)] * 2, [_ANSWER, "unlikely ** ~Ångström"], PYTHON)
     values = [float(cost) for cost in costs] if isinstance(costs, list | tuple) else []
     sound = len(values) == 2 and all(math.isfinite(value) and value > 0 for value in values)
@@ -86,9 +196,51 @@ def _coding(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
     yield "a likely text costs less", sound and values[0] < values[1], "an answer from the prompt, and noise"
 
 
+def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
+    """Return checks that a service reads prompts as they are sent, as (name, passed, words).
+
+    Some services cut a long prompt silently (Ollama does, at 4,096 tokens by default), some take a text to continue for
+    a message of a chat. Neither fails, and both change every score. The number of tokens that a service reports shows
+    both: it grows by the same amount with every repetition of a piece of code, and the remainder is what the service
+    added. Three requests, the longest of some 8,000 tokens; a service that refuses that one does read whole prompts.
+
+    Raises:
+        MachineFault: if a request failed for another reason than its length.
+    """
+    first, some = _repeated(generator, _FEW), _repeated(generator, _SOME)
+    try:
+        many, refused = _repeated(generator, _MANY).tokens_in, ""
+    except CutShort as fault:
+        return [("reads prompts whole", False, fault.what)]
+    except TooLong as fault:
+        many, refused = 0, fault.what
+    if not (first.counted and some.counted):
+        return [("reads prompts whole", True, "not known: the server counts no tokens")]
+    per_repetition = (some.tokens_in - first.tokens_in) / (_SOME - _FEW)
+    around = max(0, round(first.tokens_in - _FEW * per_repetition))
+    expected = round(first.tokens_in + (_MANY - _FEW) * per_repetition)
+    whole = not many or many >= expected * (1 - _LEEWAY)
+    words = refused or (f"{many:,} tokens" if whole else f"of {expected:,} tokens it read {many:,}, without a word")
+    checks = [("reads prompts whole", whole, words)]
+    if not generator.capabilities.instructs:
+        words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")
+        echoed = first.text.startswith(_PIECE)
+        words = "it repeats the prompt before its answer" if echoed else words
+        checks.append(("goes on with the text", around <= _AROUND and not echoed, words))
+    return checks
+
+
+def _repeated(generator: Generator, times: int) -> Response:
+    """Return the answer to so many repetitions, with the number of tokens that the service reports."""
+    # A block of plain text: this side puts nothing around it.
+    prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
+    [response] = _answers(generator, [replace(_request("", max_tokens=16), prompt=prompt)])
+    return response
+
+
 def _prompt(text: str) -> Prompt:
     return Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
 
 
-def _request(text: str, max_tokens: int = 32) -> Request:
-    return Request(prompt=_prompt(text), language=PYTHON, sampling=Sampling(max_tokens=max_tokens))
+def _request(text: str, max_tokens: int = 32, *, fim: bool = False) -> Request:
+    return Request(prompt=_prompt(text), language=PYTHON, sampling=Sampling(max_tokens=max_tokens, fim=fim))

@@ -17,7 +17,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.types import Kind, Place
@@ -33,23 +32,9 @@ _HEADING = ("#", "//")
 """The beginnings of a heading over retrieved code; an instruction begins with a word."""
 
 
-@runtime_checkable
-class Windowed(Protocol):
-    """A generator that knows its model's window."""
-
-    @property
-    def window(self) -> int:
-        """Tokens of prompt and answer; 0 if unknown."""
-        ...
-
-    def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for the model, with everything put around it."""
-        ...
-
-
 def fitted(generator: Generator, request: Request) -> Request:
     """Return a request with its prompt cut to the model's window, if the generator knows it; see `fit`."""
-    if not isinstance(generator, Windowed) or not generator.window:
+    if not generator.capabilities.counts or not generator.window:
         return request
 
     def count(shorter: Prompt) -> int:

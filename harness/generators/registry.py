@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.registry import Factories
 from ctxbench.bench.spec import Shorthand, spelled
 from ctxbench.harness.generators.base import Generator
@@ -57,8 +58,21 @@ canonical = _REGISTRY.canonical
 """The spelling under which a generator's results are kept.
 
 Parameters that do not affect answers are left out, so `resolve` takes the user's own spelling."""
-resolve = _REGISTRY.make
-"""Make the generator that a spec spells."""
+
+
+def resolve(spec: str) -> Generator:
+    """Make the generator that a spec spells.
+
+    Raises:
+        InputFault: if the spec cannot be read, the name is unknown, a parameter is unknown, missing or of the wrong
+            type, or the factory returns something else.
+    """
+    model: object = _REGISTRY.make(spec)
+    if not isinstance(model, Generator):
+        what = f"the factory returned {type(model).__name__}, which is no Generator"
+        cure = "write class …(Generator), imported from ctxbench.harness.generators"
+        raise InputFault(what, where=f"generator {read(spec).name}", cure=cure)
+    return model
 
 
 def card(name: str) -> GeneratorCard:

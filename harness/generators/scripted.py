@@ -5,44 +5,44 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_jsonl, sha256, sha256_file
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.registry import generator
 
 _CONDITIONS = ("prompt_digest", "contains", "index")
 _FORM = 'write {"contains": "…", "text": "…"}; the keys are text and, if wanted, prompt_digest, contains, index'
 
 
-class Scripted:
+class Scripted(Generator):
     """Answers from a function of the request; a planned call fails instead."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True)
 
     def __init__(
         self,
         answer: Callable[[Request], str],
         *,
         version: str = "",
-        batch_size: int = 16,
-        instructs: bool = True,
         delay: float = 0.0,
         faults: Collection[int] = (),
+        **capabilities: Any,
     ) -> None:
         """Prepare.
 
         Args:
             answer: request -> text.
             version: what besides the spec decides the answers.
-            batch_size: the most requests a call takes.
-            instructs: whether to be taken for a model that follows instructions.
             delay: seconds each call of `generate` takes.
             faults: numbers of the calls of `generate`, from 1, that raise `MachineFault`.
+            **capabilities: those that differ from the class's.
         """
-        self.version, self.batch_size, self.instructs = version, batch_size, instructs
+        self.version, self.capabilities = version, replace(self.capabilities, **capabilities)
         self._answer, self._delay, self._faults = answer, delay, frozenset(faults)
         self._lock = threading.Lock()
         self.batches: list[int] = []

@@ -81,8 +81,9 @@ class Batcher:
         self.generator, self.spec, self._store = generator, spec, store
         self._claims, self._claimed = claims or Unshared(), set[str]()
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
-        self.requests = max(1, generator.batch_size)  # at most as many are sent at once
-        self._lanes, size = (self.requests, 1) if getattr(generator, "concurrent", False) else (1, self.requests)
+        able = generator.capabilities
+        self.requests = max(1, able.batch_size)  # at most as many are sent at once
+        self._lanes, size = (self.requests, 1) if able.concurrent else (1, self.requests)
         self._in_flight = InFlight(size, self._lanes)
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -95,7 +96,7 @@ class Batcher:
     @property
     def served(self) -> tuple[str, ...]:
         """The services that answered so far, by their own names; empty for generators that are no service."""
-        return tuple(getattr(self.generator, "served", ()))
+        return self.generator.served
 
     def member(self) -> AbstractContextManager[None]:
         """Count the calling thread among those that may still ask."""

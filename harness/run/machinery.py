@@ -21,7 +21,7 @@ from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.harness.cells import Cells, open_cells
 from ctxbench.harness.generators import registry
-from ctxbench.harness.generators.base import Coder, Generator, Request, Sampling
+from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.run.batching import Answer, Batcher, price
 from ctxbench.harness.run.judging import Executor
@@ -135,7 +135,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         model = options.resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies work on while a full batch is answered.
-        width = min(_MOST_THREADS, max(workers, 2 * model.batch_size))
+        width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
         # Entered early to end late: its threads end only when cells and batcher let go of them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store, options.prices, claims)
@@ -183,12 +183,10 @@ def _pricer(
     resolve: Callable[[str], Generator],
     stack: contextlib.ExitStack,
 ) -> Pricer:
-    if isinstance(model, Coder):
+    if model.capabilities.prices:
         return Pricer(name=f"{spec} {model.version}", coder=model)
     coder = resolve(CODER)
     stack.callback(coder.close)
-    if not isinstance(coder, Coder):
-        raise TypeError(f"{CODER} is no coder")
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
     # Before the coder is closed, which would start again for what is left.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)
@@ -230,7 +228,7 @@ class Summaries:
     @property
     def plain(self) -> bool:
         """Whether the generator follows no instructions, so that summaries are `bench.apis.plain`'s."""
-        return not self._batcher.generator.instructs
+        return not self._batcher.generator.capabilities.instructs
 
     @property
     def spent(self) -> Spent:

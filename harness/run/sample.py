@@ -151,7 +151,7 @@ class Asker:
         with self._slots:
             since = time.perf_counter()
             prompt = self._cells.run(
-                strategy, query, repo, _Model(self._batcher.generator.instructs, generate), execute
+                strategy, query, repo, _Model(self._batcher.generator.capabilities.instructs, generate), execute
             )
             worked += time.perf_counter() - since
         try:

@@ -26,7 +26,7 @@ from ctxbench.bench.types import Kind, Reference, Sample
 from ctxbench.harness import extract, metrics
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Coder, Learnt, Waking
+from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.portions import WorkPace
 from ctxbench.harness.run.sample import AnsweredSample, Completion
@@ -191,17 +191,13 @@ class Pricer:
 
     name: str
     """Its spec and version, the key of its measurements."""
-    coder: Coder
+    coder: Generator
     aside: Executor | None = None
     """Where it works while the model writes; None if it is the model."""
 
-    def knows(self, language: Language) -> bool:
-        """Say whether it can measure a language."""
-        return not isinstance(self.coder, Learnt) or self.coder.knows(language)
-
     def wake(self, language: Language) -> None:
         """Start a coder that starts slowly; a fault shows when it is asked."""
-        if self.aside is not None and isinstance(self.coder, Waking) and self.knows(language):
+        if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
 
@@ -257,7 +253,7 @@ class Bits:
     def _pairs(self, sample: Sample, prompt: Prompt) -> _Pairs:
         """Return the pairs to measure for a sample, the in-file prompt first; one pair if the prompts are equal."""
         reference = self._references[sample.id]
-        if not (has_answer(reference) and goes_on(sample, prompt) and self._pricer.knows(sample.language)):
+        if not (has_answer(reference) and goes_on(sample, prompt) and self._pricer.coder.knows(sample.language)):
             return {}
         target = behind_cursor(sample, reference)
         # The gain is the worth of the retrieved context alone, so the text after the cursor is left out.

@@ -15,7 +15,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.cells import Cells, InlineCells
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
@@ -37,6 +37,8 @@ HARMFUL = "scripted of **harm**"
 
 class _Coder(Scripted):
     """A text costs a bit a character."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]

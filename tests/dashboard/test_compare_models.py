@@ -9,6 +9,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Capabilities
 from ctxbench.harness.generators.fim import Template, family
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import RunOptions
@@ -27,6 +28,8 @@ OTHER = registry.canonical("openai:other@http://127.0.0.1:1/v1")
 
 class _Middle(Scripted):
     """A model with marks for what follows the cursor."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, fills=True)
 
     def infilling(self) -> Template:
         return family("qwen", where="test")

@@ -14,7 +14,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import Capabilities, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Answer, Batcher, Stopped
 from ctxbench.harness.run.inflight import FIRST, GIVE_UP
@@ -236,7 +236,7 @@ def test_no_requests_no_wait() -> None:
 class SideBySide(Scripted):
     """Called by as many threads at once as its batch has requests."""
 
-    concurrent = True
+    capabilities = Capabilities(batch_size=16, instructs=True, concurrent=True)
 
 
 class Partly(Scripted):
@@ -402,10 +402,17 @@ def test_nothing_starts_before_the_first_request() -> None:
 
 
 def test_who_answered_is_passed_on() -> None:
-    generator = Scripted(upper)
+    class Named(Scripted):
+        names: tuple[str, ...] = ()
+
+        @property
+        def served(self) -> tuple[str, ...]:
+            return self.names
+
+    generator = Named(upper)
     with batching(generator) as batcher:
         assert batcher.served == ()
-        generator.served = ("m (fp_1)",)  # type: ignore[attr-defined]
+        generator.names = ("m (fp_1)",)
         assert batcher.served == ("m (fp_1)",)
 
 

@@ -11,6 +11,7 @@ import pytest
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Reference
+from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scoring import Bits, Pricer
 from ctxbench.harness.store import Store, open_store
@@ -22,10 +23,11 @@ PROMPT = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x = "),))
 MADE = AnsweredSample(sample=SAMPLE, prompt=PROMPT, calls=(), completions=(), strategy_seconds=0.0)
 
 
-class Coder:
+class Coder(Scripted):
     """A bit a character; the calls before `faults` fail."""
 
     def __init__(self, faults: int = 0) -> None:
+        super().__init__(lambda _: "", prices=True)
         self.calls: list[list[str]] = []
         self.faults = faults
 

@@ -13,7 +13,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import RunOptions
@@ -29,6 +29,8 @@ FIM = RunOptions(fim=True)
 
 class Middle(Scripted):
     """A model with marks, that keeps what it is asked."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, fills=True)
 
     def __init__(self) -> None:
         super().__init__(lambda _: "apply_tax(cart_0, rate)", version="1")

@@ -17,7 +17,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness.cells import Cells, InlineCells
-from ctxbench.harness.generators.base import Generator, Request
+from ctxbench.harness.generators.base import Capabilities, Generator, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
@@ -34,6 +34,8 @@ from tests.helpers.sets import make_set
 
 class Coder(Scripted):
     """A text costs a bit a character."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         self.priced = [*getattr(self, "priced", []), *texts]

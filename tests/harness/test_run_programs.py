@@ -17,7 +17,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
-from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.programs import open_tools
@@ -43,6 +43,8 @@ def runs(query, repo, generate, execute):
 
 class Coder(Scripted):
     """A text costs a bit a character."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]

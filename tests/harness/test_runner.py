@@ -23,7 +23,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Query
 from ctxbench.harness.cells import Cells, InlineCells, StrategyFault, open_cells
-from ctxbench.harness.generators.base import Generator, Request, Response, TooLong
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
@@ -38,6 +38,8 @@ from tests.helpers.sets import make_set
 
 class Coder(Scripted):
     """A text costs a bit a character, half of that if the prompt holds it."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
 
     def __init__(self) -> None:
         super().__init__(lambda _: "", version="c1")
@@ -269,6 +271,8 @@ def test_only_final_answers_of_lines_may_end_after_one(tmp_path: Path, subkind: 
 
 class Narrow(Scripted):
     """A model with a window, whose tokens are words."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, counts=True)
 
     def __init__(self, window: int, around: int = 0) -> None:
         super().__init__(right, version="1")

@@ -18,7 +18,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
-from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.papers.presets import presets, with_encoder
 from ctxbench.harness.run.attempt import RunSummary
@@ -37,6 +37,8 @@ FUNCTIONS = ("functions", "functions-again")
 
 class Counting(Scripted):
     """Answers as the prompt says, prices a text at a bit a character, and counts what it was asked."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
 
     def __init__(self) -> None:
         super().__init__(self._say, version="1", batch_size=4)

@@ -5,15 +5,24 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.harness.generators.hf.choosing import Choose
-from ctxbench.harness.generators.hf.settings import AUTO, CURE, HFSettings
-from ctxbench.harness.generators.hf.tokens import transformers_module, unreadable
+from ctxbench.bench.retrieval.encoders.recipes import CURE
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.local import AUTO, LocalModel
+from ctxbench.harness.generators.tokens import transformers_module, unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFSettings(LocalModel):
+    """One model, and how it is run."""
+
+    device: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -206,3 +215,39 @@ class TorchNetwork:
     def _full(self) -> MachineFault:
         cure = "give dtype=bfloat16, a smaller window, or a device with more memory"
         return MachineFault(f"{self._device} has too little memory", where=self._settings.where, cure=cure)
+
+
+Choose = Callable[[Any], int]
+"""A row's logits (a tensor of shape (vocabulary,)) -> the token chosen."""
+
+
+def chooser(request: Request) -> Choose | None:
+    """Return the function that draws a request's tokens; None for the likeliest each time.
+
+    The random numbers follow from the request alone (seed, index, prompt), never from other rows of its batch.
+    """
+    how = request.sampling
+    if how.temperature <= 0:
+        return None
+    numbers = random.Random(f"{how.seed} {request.index} {request.prompt.digest}")  # noqa: S311 - no secret
+
+    def choose(logits: Any) -> int:
+        return draw(logits, how.temperature, how.top_p, numbers.random())
+
+    return choose
+
+
+def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
+    """Return the token at `number` of the distribution's mass, likeliest tokens first.
+
+    Args:
+        logits: shape (vocabulary,).
+        temperature: above 0; below 1 sharpens.
+        top_p: only the likeliest tokens that together have this much of the mass; at least one.
+        number: from [0, 1).
+    """
+    likely, tokens = (logits.double() / temperature).softmax(0).sort(descending=True, stable=True)
+    mass = likely.cumsum(0)
+    candidates = max(1, int((mass - likely < top_p).sum()))
+    at = int((mass[:candidates] <= number * mass[candidates - 1]).sum())
+    return int(tokens[min(at, candidates - 1)])

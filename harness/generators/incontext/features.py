@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ctxbench.harness.generators.incontext.context import Bools, Ints, TokenContext, TokenPoint
-from ctxbench.harness.generators.incontext.frame import LINE_KINDS, OPENERS
-from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
+from ctxbench.harness.generators.incontext.context import LINE_KINDS, OPENERS, Bools, Ints, TokenContext, TokenPoint
+from ctxbench.harness.generators.incontext.lexer import Token, TokenClass
 
 Cases: TypeAlias = Any
 """A case number per source position; numpy's stubs lose the type in integer arithmetic."""
@@ -228,6 +227,3 @@ def _before(p: TokenPoint, back: int) -> Token:
 
 def _id(c: TokenContext, p: TokenPoint, back: int) -> int:
     return c.number(_before(p, back).entry) if len(p.recent) > back else 0
-
-
-__all__ = ["GROUPS", "IDENTIFIERS", "SIZE", "gates", "impossible", "indices"]

@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.processes import uninterrupted
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.incontext.body import complete_body
 from ctxbench.harness.generators.incontext.decode import complete
 from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.strategies.api import Prompt
 
 _FOLDER = Path(__file__).parent
+VERSION = "1-5dd647a939dc"
+"""Part of the key of every stored answer and price: changed if one of them would come out otherwise, and only then."""
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -42,17 +43,6 @@ def model(language: Language) -> CopyModel:
     if not path.is_file():
         raise InputFault(f"incontext has learnt no {language.label}", cure="choose another generator")
     return CopyModel.load(path, language)
-
-
-@functools.cache
-def version() -> str:
-    """Return ``1-`` and a digest of the weights and of the code that reads them."""
-    files = sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("*.npz")])
-    digests = []
-    for path in files:
-        with explained(path):
-            digests.append(f"{path.name} {sha256(path.read_bytes())}\n")
-    return f"1-{sha256(''.join(digests))[:12]}"
 
 
 def _begin() -> None:
@@ -102,14 +92,14 @@ def _load(language: Language) -> None:
     model(language)
 
 
-class InContext:
+class InContext(Generator):
     """The in-context copy model as a generator and coder.
 
     Decoding is greedy in the sense of the beam: temperature, seed and index change nothing.
     """
 
-    batch_size = 64
-    instructs = False
+    version = VERSION
+    capabilities = Capabilities(batch_size=64, prices=True)
 
     def __init__(self, *, workers: int = 0) -> None:
         """Prepare; processes start with the first call.
@@ -125,11 +115,6 @@ class InContext:
         self._workers = workers or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
-
-    @property
-    def version(self) -> str:
-        """The digest of weights and code."""
-        return version()
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         """Complete the line, or for functions the body, at each prompt's cursor, in order.

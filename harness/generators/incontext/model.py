@@ -18,8 +18,15 @@ import numpy.typing as npt
 from ctxbench.bench.doubles import exp, total
 from ctxbench.bench.elementary import exp2, log2
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.incontext import features, spacing
-from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenContext, TokenPoint
+from ctxbench.harness.generators.incontext import features
+from ctxbench.harness.generators.incontext.context import (
+    UNKNOWN,
+    Ints,
+    TokenContext,
+    TokenPoint,
+    space_before,
+    space_cost,
+)
 from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex
 from ctxbench.harness.generators.incontext.prior import Floats, Prior, vocabulary
 from ctxbench.harness.generators.incontext.source import read
@@ -146,7 +153,7 @@ class CopyModel:
             wanted_space = None
             bits += self.token_bits(reading, point, token)
             if token.kind is not TokenClass.INDENT:
-                bits += spacing.cost(token.space, expected_space)
+                bits += space_cost(token.space, expected_space)
             point = context.extend(point, token)
         return round(bits, DECIMALS)
 
@@ -165,4 +172,4 @@ class CopyModel:
         """Return the whitespace to expect before a token."""
         before = point.recent[-1] if point.recent else None
         earlier = point.recent[-2] if len(point.recent) > 1 else None
-        return spacing.expected(before, earlier, text, kind, point.frame, self.language)
+        return space_before(before, earlier, text, kind, point.frame, self.language)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ctxbench.bench import elementary
 from ctxbench.bench.doubles import exp2, total
-from ctxbench.harness.generators.incontext.frame import OPENERS
+from ctxbench.harness.generators.incontext.context import OPENERS
 from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, words
 
 Floats = npt.NDArray[np.float64]

@@ -49,8 +49,11 @@ class Counter:
             settings: the model.
 
         Raises:
-            InputFault: if there is none, or nothing here can read it.
+            InputFault: if there is none, nothing here can read it, or no window is given to count for.
         """
+        if not settings.window:
+            what, cure = "tokenizer= counts for a window that is not given", "give window=TOKENS"
+            raise InputFault(what, where="openai", cure=cure)
         weights.need(("tokenizers",), where=settings.where, cure="pip install -e '.[encoders]'")
         file = Path(path).expanduser()
         self._file = file / FILE if file.is_dir() else file

@@ -1,21 +1,20 @@
-"""`OpenAI` and `PricingOpenAI`: the generator behind a spec of `openai`, and the coder for servers that can price."""
+"""`OpenAI`: the generator behind a spec of `openai`."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Request, Response
-from ctxbench.harness.generators.openai import counting, pricing, replies, wire
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
+from ctxbench.harness.generators.openai import counting, pricing, wire
 from ctxbench.harness.generators.openai.client import LARGEST, Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.openai.spread import spread
 from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "2"
@@ -26,37 +25,45 @@ _A_CHARACTER = 512
 """The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 
 
-class OpenAI:
+class OpenAI(Generator):
     """A model behind an OpenAI-compatible server. Its `generate` may be called by many threads at once."""
 
-    concurrent = True
-
     def __init__(
-        self, settings: OpenAISettings, *, revision: str = "", counter: counting.Counter | None = None
+        self,
+        settings: OpenAISettings,
+        *,
+        revision: str = "",
+        prices: bool = False,
+        counter: counting.Counter | None = None,
     ) -> None:
         """Prepare; the server is not contacted before the first request.
 
         Args:
             settings: the model, its server, and how to ask.
             revision: what the user knows of the served weights, one word.
+            prices: whether the server also prices given texts (``echo`` with ``logprobs``).
             counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
         """
         self._settings = settings
         self._client = Client(settings)
         self._lock = threading.Lock()
-        self._served: dict[replies.Served, None] = {}
-        self._counts, self._others = True, False
+        self._served: dict[wire.Served, None] = {}
+        self._others = False
         self._counter = counter
         parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
         self.version = "-".join(filter(None, parts))
-        self.instructs = settings.chat
-        self.batch_size = settings.concurrency
-        self.thinking = settings.thinking
-
-    @property
-    def window(self) -> int:
-        """Tokens of prompt and answer that prompts are cut to; 0 without the model's tokenizer."""
-        return self._settings.window if self._counter is not None else 0
+        # Without the model's tokenizer prompts are not cut.
+        self.window = settings.window if counter is not None else 0
+        self.capabilities = Capabilities(
+            batch_size=settings.concurrency,
+            concurrent=True,
+            instructs=settings.chat,
+            prices=prices,
+            fills=True,
+            counts=counter is not None,
+            thinking=settings.thinking,
+            service=True,
+        )
 
     def count(self, request: Request) -> int:
         """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own.
@@ -81,12 +88,6 @@ class OpenAI:
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
-    @property
-    def counts(self) -> bool:
-        """Whether the server has counted the tokens of every answer so far."""
-        with self._lock:
-            return self._counts
-
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that failed has its fault in its place.
 
@@ -94,6 +95,16 @@ class OpenAI:
             InputFault: if the key, the model or the address is wrong.
         """
         return spread(self._answer, requests, self._settings.concurrency)
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
+
+        Raises:
+            InputFault: if the server gives no such thing.
+            MachineFault: if it failed.
+        """
+        pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
+        return spread(self._price, pairs, self._settings.concurrency)
 
     def close(self) -> None:
         """Close the connections."""
@@ -114,21 +125,20 @@ class OpenAI:
         least = self._least(wire.message(request, self._settings))
 
         def read(reply: Any, seconds: float) -> Response:
-            answered = replies.response(reply, request, self._settings, seconds, least=least)
+            answered = wire.response(reply, request, self._settings, seconds, least=least)
             text = self._client.scrub(answered.text)
-            self._note(replace(replies.served(reply, self._settings), repeats=text != answered.text))
+            self._note(replace(wire.served(reply, self._settings), repeats=text != answered.text))
             return replace(answered, text=text)
 
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
 
-    def _note(self, who: replies.Served) -> None:
+    def _note(self, who: wire.Served) -> None:
         """Keep the names of models that answered, if they say more than the spec; only the first if they change."""
         scrub = self._client.scrub
         who = replace(who, model=scrub(who.model), fingerprint=scrub(who.fingerprint), provider=scrub(who.provider))
         if str(who) == self._settings.model:
             return
         with self._lock:
-            self._counts = self._counts and who.counted
             if who in self._served or len(self._served) < _MOST_SERVED:
                 self._served[who] = None
             else:
@@ -139,20 +149,6 @@ class OpenAI:
         if not self._settings.whole:
             return 0
         return counting.least(text) if self._counter is None else self._counter.least(text)
-
-
-class PricingOpenAI(OpenAI):
-    """A model whose server also prices given texts (``echo`` with ``logprobs``)."""
-
-    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
-
-        Raises:
-            InputFault: if the server gives no such thing.
-            MachineFault: if it failed.
-        """
-        pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
-        return spread(self._price, pairs, self._settings.concurrency)
 
     def _price(self, pair: tuple[str, str]) -> float:
         prompt, text = pricing.ends(*pair)
@@ -177,3 +173,44 @@ def _both(first: Response, second: Response) -> Response:
         seconds=first.seconds + second.seconds,
         cached=first.cached + second.cached,
     )
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
+    """Do the work on every item, at most `width` at once; return the results in order.
+
+    The threads are no pool of the library's: those are waited for when the process ends, and one that waits for a
+    server would hold up an interrupted run.
+
+    Raises:
+        BaseException: the first that the work raised; what is not begun by then never is.
+    """
+    if len(items) < 2 or width < 2:
+        return [work(item) for item in items]
+    results: dict[int, R] = {}
+    errors: list[BaseException] = []
+    waiting = iter(enumerate(items))
+    lock = threading.Lock()
+
+    def worker() -> None:
+        while not errors:
+            with lock:
+                number, item = next(waiting, (-1, items[0]))
+            if number < 0:
+                return
+            try:
+                results[number] = work(item)
+            except BaseException as error:  # noqa: BLE001 - raised again by who waits for it
+                errors.append(error)
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(width, len(items)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(items))]

@@ -14,9 +14,8 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.generators.base import MOST_TOKENS
-from ctxbench.harness.generators.openai.replies import Garbled, choice, dig, see_whole
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.openai.wire import Body, with_extra
+from ctxbench.harness.generators.openai.wire import Body, Garbled, choice, dig, see_whole, with_extra
 
 _LOWEST, _HIGHEST = -1e5, 0.01
 """Range of a log-probability: servers report -9999 for a token left out, and may round a sure one up a little."""

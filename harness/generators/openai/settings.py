@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from typing import Any, Self
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
+from ctxbench.harness.generators.fim import family
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
@@ -40,6 +42,7 @@ class OpenAISettings:
     """One model behind one server."""
 
     model: str
+    """Its name, as the server lists it."""
     url: str
     """Without a slash at its end; with ``/v1`` where the spec gave no path."""
     chat: bool
@@ -47,11 +50,13 @@ class OpenAISettings:
     instructed: bool
     """Whether a chat model gets instructions with the prompt of a line."""
     concurrency: int
+    """Requests at once."""
     timeout: float
-    """Seconds a try may take."""
+    """Seconds that one try may take."""
     retries: int
+    """Tries after the first."""
     backoff: float
-    """Seconds before the second try."""
+    """Seconds before the second try; doubled with every further one."""
     window: int
     """Tokens of prompt and answer that the model takes; 0: the server refuses what is too long."""
     fim: str
@@ -61,14 +66,34 @@ class OpenAISettings:
     extra: Mapping[str, Any]
     """More fields of every request's body; None takes a field out."""
     thinking: int = 0
-    """Tokens that the model may think, beside those of the answer."""
+    """Tokens that the model may think, asked for beside those of the answer."""
     whole: bool = True
     """Whether an answer counts only if the server's count says that the whole prompt was read."""
     key_header: str = BEARER
+    """The header with the key; ``Authorization`` has the word Bearer before it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """More headers of every request."""
     query: str = ""
     """The query of every request's address, after the question mark."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers and the family.
+
+        Raises:
+            InputFault: if a number is too small or not finite, or there is no such family.
+        """
+        for name, number, least in (
+            ("window", self.window, 0),
+            ("thinking", self.thinking, 0),
+            ("concurrency", self.concurrency, 1),
+            ("timeout", self.timeout, 0.01),
+            ("retries", self.retries, 0),
+            ("backoff", self.backoff, 0),
+        ):
+            if not least <= number < float("inf"):
+                raise InputFault(f"{name}={number:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
+        if self.fim != AUTO:
+            family(self.fim, where=_WHERE)
 
     @property
     def where(self) -> str:
@@ -106,6 +131,17 @@ def is_chat(endpoint: str, model: str) -> bool:
     if endpoint not in (CHAT, COMPLETIONS, AUTO):
         raise InputFault(f"endpoint={endpoint} is unknown", where=_WHERE, cure="give chat, completions or auto")
     return endpoint == CHAT or (endpoint == AUTO and follows_instructions(model))
+
+
+def is_instructed(lines: str) -> bool:
+    """Return whether a chat model is told to go on with a line's code; with `RAW` it gets the code alone.
+
+    Raises:
+        InputFault: if there is no such way.
+    """
+    if lines not in (INSTRUCTED, RAW):
+        raise InputFault(f"lines={lines} is unknown", where=_WHERE, cure="give asked or raw")
+    return lines == INSTRUCTED
 
 
 def base_url(url: str) -> str:
@@ -194,16 +230,6 @@ def name_of(model: str, url: str) -> str:
             "the model's name has an address in it", where=_WHERE, cure="write openai:MODEL@http://HOST:PORT/v1"
         )
     return word("model", model)
-
-
-def at_least(name: str, value: float, least: float) -> None:
-    """Check that a number is large enough.
-
-    Raises:
-        InputFault: if it is not, or is not finite.
-    """
-    if not least <= value < float("inf"):
-        raise InputFault(f"{name}={value:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
 
 
 def extra_fields(text: str) -> dict[str, Any]:
@@ -306,3 +332,82 @@ def _references(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _references(item)
+
+
+_SHORT = 8
+"""Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a plain word for a server of one's own,
+and may well occur in an answer."""
+_HALF = 16
+"""Characters of a key whose first or last half must not show either."""
+_CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
+"""The characters of keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The secrets of one server's requests."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers of every request, with the values of the variables that the spec names."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Environment variable -> its value, of those that the spec names."""
+    secrets: re.Pattern[str] | None = field(default=None, repr=False)
+    """Matches the secrets in a server's words."""
+
+    @classmethod
+    def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
+        """Return the secrets that the environment holds for these settings.
+
+        Raises:
+            InputFault: if a variable that is named is not set, or holds no key. Its value is not repeated.
+        """
+        variables = {name: _value(name, environment, settings) for name in settings.variables}
+        headers = {name: _filled(value, variables) for name, value in settings.headers.items()}
+        if settings.key_variable:
+            key = variables[settings.key_variable]
+            headers[settings.key_header] = f"Bearer {key}" if settings.key_header == BEARER else key
+        patterns = [pattern for value in dict.fromkeys(variables.values()) for pattern in _spellings(value)]
+        return cls(headers, variables, re.compile("|".join(patterns), re.I) if patterns else None)
+
+    def filled(self, body: Any) -> Any:
+        """Return a body with the values of the variables that it names in the place of secrets."""
+        if not self.variables:
+            return body
+        if isinstance(body, dict):
+            return {
+                key: _filled(value, self.variables)
+                if secrets.named(key) and secrets.reference(value)
+                else self.filled(value)
+                for key, value in body.items()
+            }
+        return [self.filled(item) for item in body] if isinstance(body, list) else body
+
+    def scrub(self, text: str) -> str:
+        """Return a text without the secrets, nor half of one, as they are or as addresses and headers spell them."""
+        return self.secrets.sub(secrets.HIDDEN, text) if self.secrets else text
+
+
+def _filled(value: Any, variables: Mapping[str, str]) -> Any:
+    name = secrets.reference(value)
+    return value.replace(f"${name}", variables[name]) if name is not None and name in variables else value
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """Yield patterns that match a secret, or a half of it."""
+    if len(secret) < _SHORT or secret.isalpha():
+        return
+    coded = base64.b64encode(secret.encode()).decode().rstrip("=")[:-1]
+    if len(secret) >= _HALF:
+        half = len(secret) // 2
+        yield re.escape(secret[:half]) + _CHARACTERS
+        yield re.escape(secret[-half:])
+    yield from map(re.escape, dict.fromkeys((secret, quote(secret, safe=""), coded)))
+
+
+def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) -> str:
+    value = environment.get(name, "").strip()
+    if not value:
+        raise InputFault(f"{name} is not set", where=settings.where, cure=f"export {name}=… and run again")
+    if not (value.isascii() and value.isprintable() and " " not in value):
+        raise InputFault(f"{name} holds no key", where=settings.where, cure="check for blanks and line ends")
+    return value

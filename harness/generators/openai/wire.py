@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from ctxbench.bench.files import sha256
-from ctxbench.harness.generators.base import Request
-from ctxbench.harness.generators.openai import lines
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.visible import visible
+from ctxbench.harness.generators import fim, lines
+from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong, sample_seed
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 Body = dict[str, Any]
@@ -48,7 +51,7 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
     fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature
     if how.temperature > 0:
-        fields["seed"] = seed(how.seed, request.index)
+        fields["seed"] = sample_seed(how.seed, request.index)
         if how.top_p < 1:
             fields["top_p"] = how.top_p
     if stops := [*how.stop, *([lines.END] if line else [])]:
@@ -71,6 +74,262 @@ def with_extra(fields: Body, settings: OpenAISettings) -> Body:
     return {key: value for key, value in {**fields, **settings.extra}.items() if value is not None}
 
 
-def seed(base: int, index: int) -> int:
-    """Return the seed of the sample with that index: 31 bits, the same everywhere, no two alike for long."""
-    return int(sha256(f"{base} {index}")[:8], 16) & 0x7FFFFFFF
+_STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
+_CUT = ("length", "max_tokens", "model_length")
+_BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
+"""The server stopped half way: the same request may well be answered the next time."""
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Fields of a message that hold the model's thoughts."""
+_THOUGHT_PARTS = ("thinking", "reasoning")
+_BEGIN, _END = "<think>", "</think>"
+"""Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
+_LONGEST = 200_000
+"""The most characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
+_LABEL = 100
+"""The most characters stored of a name that a server reports."""
+_READ = 1000
+"""The most characters read of it."""
+_FEW = 16
+"""Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
+SHORTER = (
+    "tell how long prompts may be, window=TOKENS and tokenizer=FOLDER, and they are cut to it; or give the strategy a "
+    "smaller window or limit, or serve the model with a longer context"
+)
+
+ROOM = "give its thoughts room: thinking=TOKENS (8000, say), or switch them off by extra="
+
+
+class Garbled(Exception):
+    """Raised for a successful reply that holds no answer: it was cut, or came from something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The model behind an answer, by the server's own account."""
+
+    model: str
+    fingerprint: str = ""
+    provider: str = ""
+    """The service that ran it, if the server only passes requests on."""
+    counted: bool = True
+    """Whether it reported the numbers of tokens read and written."""
+    repeats: bool = False
+    """Whether its answer held a secret that was sent to it."""
+
+    def __str__(self) -> str:
+        """Return the model, followed by the other facts in brackets."""
+        more = [self.fingerprint, f"by {self.provider}" if self.provider else ""]
+        more += [] if self.counted else ["counts no tokens; those of ctxbench stand in"]
+        more += ["repeats the key that it is sent, which was taken out of its answers"] if self.repeats else []
+        return f"{self.model} ({', '.join(filter(None, more))})" if any(more) else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    text: str
+    thought: bool
+    """Whether the model thought before it answered, as far as the reply shows."""
+    has_thoughts: bool = False
+    """Whether the server returns the thoughts beside the answer."""
+
+
+def failure(reply: Any) -> dict[str, Any] | None:
+    """Return the error that a reply with status 200 holds instead of an answer.
+
+    Services that pass requests on answer 200 before they know the outcome (OpenRouter).
+    """
+    for error in (dig(reply, "error"), dig(reply, "choices", 0, "error")):
+        if error:
+            return {"error": error}
+    return None
+
+
+def response(reply: Any, request: Request, settings: OpenAISettings, seconds: float, *, least: int = 0) -> Response:
+    """Return the answer that a reply holds.
+
+    Args:
+        reply: its JSON data.
+        request: the request.
+        settings: of the server.
+        seconds: that the request took.
+        least: the least number of tokens that the prompt can have, see `counting.least`.
+
+    Raises:
+        Garbled: if it holds none.
+        MachineFault: if the service withheld the answer, or the model cannot have read the whole prompt.
+        InputFault: if the model thinks, and its thoughts took the room of the answer.
+    """
+    finish = dig(choice(reply), "finish_reason")
+    finish = finish.lower() if isinstance(finish, str) else finish
+    if finish in _BROKEN:
+        raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
+    if finish not in (*_STOPPED, *_CUT):
+        # A text that a filter withheld is no answer of the model, and is not scored as one.
+        raise MachineFault(
+            f"the service ended the answer for a reason of its own (finish_reason {finish!r})",
+            where=settings.where,
+            cure="use a service that lets the model answer; the sample stays missing",
+        )
+    words = _words(reply, settings)
+    if settings.chat:
+        _see_answer(words, finish in _CUT, request, settings)
+    if len(words.text) > _LONGEST:
+        raise Garbled(f"the answer has {len(words.text):,} characters")
+    text = fim.cut(words.text) if request.sampling.fim else words.text
+    tokens_in, tokens_out = _tokens(reply)
+    if tokens_in is not None:
+        see_whole(reply, tokens_in, least, settings)
+    code = lines.answer(request, text) if settings.chat and settings.instructed else text
+    end = lines.end(text) if request.one_line and not settings.chat else None
+    answered = Response(
+        text=code[:end],
+        finish="length" if finish in _CUT and end is None else "stop",
+        # If the server counts nothing, our own count is the best there is.
+        tokens_in=code_tokens.count(request.prompt.text) if tokens_in is None else tokens_in,
+        tokens_out=code_tokens.count(text) if tokens_out is None else tokens_out,
+        seconds=seconds,
+        cached=min(_cached(reply), tokens_in or 0),
+        counted=tokens_in is not None and tokens_out is not None,
+    )
+    used = answered.tokens_in + answered.tokens_out
+    if settings.window and used > settings.window:
+        raise TooLong(
+            f"the server took {used} tokens, the window has {settings.window}", where=settings.where, cure=SHORTER
+        )
+    return answered
+
+
+def served(reply: Any, settings: OpenAISettings) -> Served:
+    """Return the model behind a reply, as far as the reply names it."""
+    model, fingerprint, provider = (dig(reply, key) for key in ("model", "system_fingerprint", "provider"))
+    return Served(
+        model=_label(model) or settings.model,
+        fingerprint=_label(fingerprint),
+        provider=_label(provider),
+        counted=None not in _tokens(reply),
+    )
+
+
+def dig(value: Any, *keys: str | int) -> Any:
+    """Return the value at a path in JSON data; None if the path ends early."""
+    for key in keys:
+        if isinstance(key, str) and isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(key, int) and isinstance(value, list) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
+
+
+def choice(reply: Any) -> Any:
+    """Return the one answer of a reply to a request for one.
+
+    Raises:
+        Garbled: if it has none or several, or one with another index.
+    """
+    choices = dig(reply, "choices")
+    if not isinstance(choices, list) or not choices:
+        raise Garbled("the reply has no answer")
+    if len(choices) > 1 or dig(choices, 0, "index") not in (None, 0):
+        raise Garbled("the reply answers more than one request")
+    return choices[0]
+
+
+def _label(value: Any) -> str:
+    """Return a name fit to be stored and shown: short, in one line."""
+    text = visible(" ".join(value[:_READ].split())) if isinstance(value, str) else ""
+    return text if len(text) <= _LABEL else f"{text[:_LABEL]}…"
+
+
+def _words(reply: Any, settings: OpenAISettings) -> _Words:
+    """Return the model's text without its thoughts; empty if it wrote none."""
+    if not settings.chat:
+        return _Words(_text(dig(choice(reply), "text")), False)
+    message = dig(choice(reply), "message")
+    if not isinstance(message, dict):
+        raise Garbled("the reply has no message")
+    content = message.get("content")
+    has_thoughts = any(message.get(key) for key in _THOUGHTS)
+    thought = has_thoughts or bool(_count(reply, "completion_tokens_details", "reasoning_tokens"))
+    if isinstance(content, list):
+        thought = thought or any(dig(part, "type") in _THOUGHT_PARTS for part in content)
+        content = "".join(_text(dig(part, "text")) for part in content if dig(part, "type") == "text")
+    if content is None:
+        content = message.get("refusal") or ""
+    return _unthought(_text(content), thought=thought, has_thoughts=has_thoughts)
+
+
+def _unthought(text: str, *, thought: bool, has_thoughts: bool) -> _Words:
+    """Return a message's text without thoughts that the server left in it; thoughts without an end leave nothing.
+
+    Some chat templates begin the thoughts, and the model only ends them.
+    """
+    before, end, behind = text.partition(_END)
+    if text.lstrip().startswith(_BEGIN) or (end and _BEGIN not in before):
+        return _Words(behind, thought=True, has_thoughts=False)
+    return _Words(text, thought, has_thoughts)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Garbled("the reply has no text")
+    return value
+
+
+def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISettings) -> None:
+    """Check that the answer itself came to its end or to the limit, and not the thoughts before it."""
+    limit = request.sampling.max_tokens
+    hidden = not words.text and limit >= _FEW
+    if cut and (words.thought or hidden) and not settings.thinking:
+        raise InputFault(
+            f"the model thinks, and its thoughts took of the {limit} tokens of its answer",
+            where=settings.where,
+            cure=ROOM,
+        )
+    if words.has_thoughts and not cut and not words.text.strip():
+        # A parser of thoughts for another model takes the answer for a thought.
+        raise MachineFault(
+            "the reply has thoughts and no answer",
+            where=settings.where,
+            cure="see that the server's parser of reasoning is the model's; the sample stays missing",
+        )
+
+
+def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> None:
+    """Check that the model read the whole prompt, by the server's own count.
+
+    Raises:
+        CutShort: if it read less.
+    """
+    # A service may leave cached tokens out of its count.
+    if dig(reply, "truncated") is True or read + _cached(reply) < least:
+        raise CutShort(
+            f"the server cut the prompt without a word: it read {read} tokens of at least {least}",
+            where=settings.where,
+            cure=f"{SHORTER}; whole=off if it only counts otherwise",
+        )
+
+
+def _tokens(reply: Any) -> tuple[int | None, int | None]:
+    """Return the numbers of tokens read and written, thoughts included; None if the server does not report them.
+
+    OpenAI counts thoughts as completion, xAI and Gemini only in the total.
+    """
+    read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if written is not None and read and total is not None:
+        written = max(written, total - read)
+    # 0 tokens read means not counted: old Ollama reports 0 for a cached prompt.
+    return read or None, written
+
+
+def _cached(reply: Any) -> int:
+    """Return how many of the prompt's tokens were cached, from the fields of OpenAI, DeepSeek or Moonshot."""
+    places = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cached_tokens",))
+    return next((tokens for place in places if (tokens := _count(reply, *place))), 0)
+
+
+def _count(reply: Any, *keys: str) -> int | None:
+    """Return a number of tokens; None if there is none, or an impossible one."""
+    number = dig(reply, "usage", *keys)
+    return number if type(number) is int and 0 <= number <= MOST_TOKENS else None

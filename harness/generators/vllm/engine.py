@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.files import read_text
-from ctxbench.harness.generators.vllm.settings import CURE, VLLMSettings
+from ctxbench.harness.generators.local import LocalModel
 
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
 _SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
@@ -249,3 +249,19 @@ def _adapter(settings: VLLMSettings) -> tuple[Path, int] | None:
 def _line(error: Exception) -> str:
     """Return what an error says as one line: its first three, since some say only in the second what is wrong."""
     return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__
+
+
+CURE = "pip install -e '.[vllm]' on a machine with a GPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VLLMSettings(LocalModel):
+    """One model, and how vLLM runs it."""
+
+    by: ClassVar[str] = "vllm"
+    quantization: str
+    """A method of vLLM's; empty: as the model's files say."""
+    lora: str
+    """A folder with an adapter; empty for none."""
+    tensor_parallel: int
+    gpu_memory: float

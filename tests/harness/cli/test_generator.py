@@ -7,8 +7,8 @@ import re
 import pytest
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.harness.generators.abilities import GeneratorSpeed, abilities, speed
-from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.base import Capabilities, Request
+from ctxbench.harness.generators.conformance import GeneratorSpeed, abilities, speed
 from ctxbench.harness.generators.scripted import Scripted
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import OPENAI, serving
@@ -18,7 +18,7 @@ def test_what_a_served_model_can_do() -> None:
     with serving(answer=lambda *_: "width * height", shape=OPENAI, model="Qwen2.5-Coder-7B", delay=0.02) as server:
         result = run_cli("generator", "check", f"openai:Qwen2.5-Coder-7B@{server.url}(concurrency=4)")
         calls = len(server.calls)
-    assert result.code == 0 and "10 of 10 checks passed\n\n" in result.out, result.out
+    assert result.code == 0 and "11 of 11 checks passed\n\n" in result.out, result.out
     assert re.search(r"^instructions  goes on with text", result.out, re.M)
     assert re.search(r"^context gain  measured by the built-in copy model$", result.out, re.M)
     assert re.search(r"^window        not known", result.out, re.M)
@@ -28,7 +28,7 @@ def test_what_a_served_model_can_do() -> None:
     found = re.search(
         r"^speed         ([\d,]+) tokens in and ([\d,]+) out a second \(4 requests in 0\.\d+ s\)$", result.out, re.M
     )
-    assert found and calls == 2 + 2 + 1 + 3 + 4 + 4
+    assert found and calls == 2 + 2 + 1 + 3 + 4 + 1 + 4
 
 
 def test_what_the_built_in_model_can_do() -> None:
@@ -73,6 +73,7 @@ def test_a_fault_is_no_speed() -> None:
 
 def test_a_window_is_told() -> None:
     class Windowed(Scripted):
+        capabilities = Capabilities(batch_size=16, instructs=True, counts=True)
         window = 4096
 
         def count(self, request: Request) -> int:

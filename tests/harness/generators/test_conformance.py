@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.conformance import check
+from ctxbench.harness.generators.fim import FAMILIES, Template
+from ctxbench.harness.generators.registry import generator, resolve
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.strategies.api import Prompt
 
@@ -57,6 +59,8 @@ class Talkative(Scripted):
 class Coder(Scripted):
     """Prices everything alike."""
 
+    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+
     def __init__(self, price: float) -> None:
         super().__init__(lambda _: "x", version="1")
         self._price = price
@@ -65,13 +69,71 @@ class Coder(Scripted):
         return [self._price] * len(texts)
 
 
+class Counter(Scripted):
+    """Counts fewer tokens than it reads."""
+
+    capabilities = Capabilities(counts=True)
+
+    def count(self, request: Request) -> int:
+        return 1
+
+
+class Middle(Scripted):
+    """Knows a middle's marks, and forgets to answer what has them."""
+
+    capabilities = Capabilities(fills=True, batch_size=2)
+
+    def infilling(self) -> Template:
+        return FAMILIES[0]
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        return [] if requests[0].sampling.fim else super().generate(requests)
+
+
+class Mute(Scripted):
+    """Answers code, and no question."""
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        return [] if "?" in requests[0].prompt.text else super().generate(requests)
+
+
+class Alone(Scripted):
+    """Says that many may call at once, and answers none of them but the first."""
+
+    capabilities = Capabilities(batch_size=4, concurrent=True)
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        return super().generate(requests) if len(self.batches) < 4 else []
+
+
 def failed(made: Any) -> list[str]:
     return [finding.name for finding in check(made) if not finding.passed]
 
 
 def test_a_sound_one_passes() -> None:
     findings = check(scripted())
-    assert len(findings) == 6 and failed(scripted()) == []
+    assert len(findings) == 7 and failed(scripted()) == []
+    assert failed(Talkative(lambda _: "x", version="1", thinking=2)) == []
+
+
+@pytest.mark.parametrize(("capability", "method"), [("prices", "bits"), ("fills", "infilling"), ("counts", "count")])
+def test_what_is_declared_and_not_there_is_named(capability: str, method: str) -> None:
+    last = check(scripted(**{capability: True}))[-1]
+    assert not last.passed and f"it declares {capability} and has no {method}" in last.detail
+
+
+def test_a_slip_in_a_declaration_is_a_fault_of_the_program() -> None:
+    with pytest.raises(TypeError, match="concurent"):
+        scripted(concurent=True)
+
+
+def test_a_generator_of_another_kind_is_refused() -> None:
+    @generator("tests-odd")
+    def odd() -> Any:
+        return object()
+
+    with pytest.raises(InputFault, match="returned object, which is no Generator"):
+        resolve("tests-odd")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +150,11 @@ def test_a_sound_one_passes() -> None:
         (Coder(float("nan")), ["prices texts", "a likely text costs less"]),
         (Coder(1.0), ["a likely text costs less"]),
         (scripted(faults=[1]), ["answers without a fault"]),
+        (Counter(lambda _: "x", version="1"), ["counts tokens"]),
+        (Middle(lambda _: "x", version="1"), ["fills in the middle"]),
+        (Mute(lambda _: "x", version="1"), ["takes an instruction"]),
+        (Alone(lambda _: "x", version="1"), ["answers side by side"]),
+        (Talkative(lambda _: "x", version="1", thinking=1), ["keeps to the token limit"]),
     ],
 )
 def test_each_fault_is_found(made: Any, names: list[str]) -> None:

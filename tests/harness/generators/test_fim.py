@@ -15,7 +15,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.projbench.build import build_samples
 from ctxbench.bench.types import Cursor, Kind, Place, Sample
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Request, Sampling
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Sampling
 from ctxbench.harness.generators.fim import FAMILIES, Template
 from ctxbench.harness.generators.registry import resolve
 from ctxbench.harness.run.spec import RunSpec, sampling_key
@@ -52,10 +52,10 @@ def request(prompt: Prompt = LEFT, most: int = 16) -> Request:
     return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=sampling, one_line=True)
 
 
-class Model:
+class Model(Generator):
     """A generator with marks, and with a window in characters if one is given."""
 
-    version, instructs, batch_size = "1", False, 1
+    version, capabilities = "1", Capabilities(fills=True, counts=True)
 
     def __init__(self, template: Template = QWEN, window: int = 0) -> None:
         self.template, self.window = template, window

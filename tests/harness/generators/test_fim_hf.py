@@ -14,8 +14,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response, Sampling
-from ctxbench.harness.generators.hf import hf
-from ctxbench.harness.generators.hf.generator import HF
+from ctxbench.harness.generators.hf import HF, hf
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, tiny_llama

@@ -18,10 +18,8 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fitting import fit
-from ctxbench.harness.generators.hf import hf
-from ctxbench.harness.generators.hf.choosing import draw
-from ctxbench.harness.generators.hf.generator import HF
-from ctxbench.harness.generators.hf.network import TorchNetwork
+from ctxbench.harness.generators.hf import HF, hf
+from ctxbench.harness.generators.hf.network import TorchNetwork, draw
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama
@@ -102,7 +100,7 @@ def price(made: HF, *pairs: tuple[str, str]) -> list[float]:
 
 def test_it_does_all_that_a_generator_must(model: HF) -> None:
     findings = check(model)
-    assert len(findings) == 8 and [one for one in findings if not one.passed] == []
+    assert len(findings) == 10 and [one for one in findings if not one.passed] == []
 
 
 # Decoding
@@ -324,7 +322,7 @@ def test_a_chat_model_is_asked_by_its_template_in_one_message(folder: Path) -> N
     line = made._tokens.text([], made._tokens.prompt(request("x = ", Kind.LINE)))
     assert "<output_start>" in line and "x = " in line and line.startswith("<|user|>\n")
     [found] = answers(made, [asked])
-    assert made.instructs and found.tokens_in == len(ids)
+    assert made.capabilities.instructs and found.tokens_in == len(ids)
 
 
 def changed(folder: Path, to: Path, **files: str | None) -> str:

@@ -15,10 +15,10 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import hf as package
-from ctxbench.harness.generators.base import Coder, Request, Sampling
-from ctxbench.harness.generators.hf import files, pricing
-from ctxbench.harness.generators.hf.settings import is_chat
-from ctxbench.harness.generators.hf.stopping import End, end_of
+from ctxbench.harness.generators.base import Request, Sampling
+from ctxbench.harness.generators.lines import End, end_of
+from ctxbench.harness.generators.local import configured_window, is_chat, model_digest, weight_files
+from ctxbench.harness.generators.tokens import priced_pieces, priced_tokens
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 
@@ -77,13 +77,16 @@ def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bool) -> None:
-    assert package.hf(model=model).instructs is is_chat("auto", model) is chat
-    assert package.hf(model=model, chat="on").instructs and not package.hf(model=model, chat="off").instructs
+    assert package.hf(model=model).capabilities.instructs is is_chat("auto", model) is chat
+    assert (
+        package.hf(model=model, chat="on").capabilities.instructs
+        and not package.hf(model=model, chat="off").capabilities.instructs
+    )
 
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
     made = package.hf(model="/no/such/folder", batch=4)
-    assert isinstance(made, Coder) and made.batch_size == 16
+    assert made.capabilities.prices and made.capabilities.batch_size == 16
     made.close()
 
 
@@ -115,21 +118,21 @@ def test_weights_of_equal_size_that_were_trained_on_differ(tmp_path: Path) -> No
     trained = bytearray((other / "model.safetensors").read_bytes())
     trained[1000:] = bytes(len(trained) - 1000)
     (other / "model.safetensors").write_bytes(trained)
-    assert files.digest(one) != files.digest(other)
+    assert model_digest(one) != model_digest(other)
 
 
 def test_the_digest_reads_little_of_large_weights(tmp_path: Path) -> None:
     made = folder(tmp_path / "large")
     with (made / "model.safetensors").open("wb") as handle:
         handle.truncate(40 << 30)  # a hole: takes no room, but hours to read
-    assert files.digest(made)
+    assert model_digest(made)
 
 
 def test_safetensors_are_preferred(tmp_path: Path) -> None:
     made = folder(tmp_path / "both")
-    before = files.digest(made)
+    before = model_digest(made)
     (made / "pytorch_model.bin").write_bytes(b"old")
-    assert files.digest(made) == before and [path.suffix for path in files.weight_files(made)] == [".safetensors"]
+    assert model_digest(made) == before and [path.suffix for path in weight_files(made)] == [".safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -144,14 +147,14 @@ def test_safetensors_are_preferred(tmp_path: Path) -> None:
 )
 def test_the_window_is_what_the_configuration_says(tmp_path: Path, config: dict[str, Any], window: int) -> None:
     made = folder(tmp_path / "m", **config)
-    assert files.window(made) == window == package.hf(model=str(made)).window
+    assert configured_window(made) == window == package.hf(model=str(made)).window
     assert package.hf(model=str(made), window=7).window == 7
 
 
 def test_a_configuration_that_is_none_is_named(tmp_path: Path) -> None:
     (folder(tmp_path / "m") / "config.json").write_text("[]")
     with pytest.raises(InputFault, match=r"config\.json.*fetch the model again"):
-        files.window(tmp_path / "m")
+        configured_window(tmp_path / "m")
 
 
 def test_a_folder_without_a_model_is_no_name_on_the_hub(tmp_path: Path) -> None:
@@ -175,7 +178,7 @@ def test_a_model_in_the_hubs_cache_is_not_asked_for_again(tmp_path: Path, monkey
     (home / "refs").mkdir()
     (home / "refs" / "main").write_text(commit)
     made = package.hf(model="org/tiny")
-    assert made.window == 99 and made.version == f"1-{files.digest(there)}"
+    assert made.window == 99 and made.version == f"1-{model_digest(there)}"
     assert package.hf(model="org/tiny", revision=commit).version == made.version
 
 
@@ -233,31 +236,31 @@ def pairs(text: str) -> list[int]:
 
 
 def test_the_texts_tokens_and_its_line_end_are_priced() -> None:
-    assert pricing.tokens("x = ", "12", letters, 0) == (letters("x = 12\n"), 3)
-    assert pricing.tokens("ab", "cd", pairs, 0) == (pairs("abcd\n"), 2)
+    assert priced_tokens("x = ", "12", letters, 0) == (letters("x = 12\n"), 3)
+    assert priced_tokens("ab", "cd", pairs, 0) == (pairs("abcd\n"), 2)
 
 
 def test_a_token_that_begins_in_the_prompt_is_priced_whole() -> None:
-    ids, priced = pricing.tokens("abc", "de", pairs, 0)
+    ids, priced = priced_tokens("abc", "de", pairs, 0)
     assert (len(ids), priced) == (4, 2)
 
 
 def test_after_nothing_a_text_is_read_after_the_mark_of_a_beginning() -> None:
-    assert pricing.tokens("", "ab", letters, 7) == ([7, *letters("ab\n")], 3)
-    assert pricing.tokens("", "ab", pairs, 7) == (pairs("ab\n"), 2)
+    assert priced_tokens("", "ab", letters, 7) == ([7, *letters("ab\n")], 3)
+    assert priced_tokens("", "ab", pairs, 7) == (pairs("ab\n"), 2)
 
 
 def test_within_the_window_there_is_one_piece() -> None:
-    assert list(pricing.pieces(range(10), 3, 0)) == list(pricing.pieces(range(10), 3, 10)) == [(list(range(10)), 3)]
+    assert list(priced_pieces(range(10), 3, 0)) == list(priced_pieces(range(10), 3, 10)) == [(list(range(10)), 3)]
 
 
 def test_over_the_window_the_prompt_loses_its_beginning() -> None:
-    assert list(pricing.pieces(range(10), 3, 8)) == [(list(range(2, 10)), 3)]
+    assert list(priced_pieces(range(10), 3, 8)) == [(list(range(2, 10)), 3)]
 
 
 @pytest.mark.parametrize(("tokens", "priced", "window"), [(30, 25, 8), (30, 29, 7), (9, 8, 2), (100, 3, 5)])
 def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: int, priced: int, window: int) -> None:
-    found = list(pricing.pieces(range(tokens), priced, window))
+    found = list(priced_pieces(range(tokens), priced, window))
     assert [token for ids, count in found for token in ids[-count:]] == list(range(tokens - priced, tokens))
     for ids, count in found:
         assert len(ids) <= window and ids == list(range(ids[0], ids[-1] + 1))
@@ -272,10 +275,10 @@ def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
         "weights.need = lambda *_, **__: None\n"
         "from ctxbench.harness.generators import hf\n"
         "made = hf.hf(model=sys.argv[1])\n"
-        "print(made.version, made.window, made.instructs)\n"
+        "print(made.version, made.window, made.capabilities.instructs)\n"
         "made.close()\n"
         "print(sorted({'torch', 'transformers', 'tokenizers', 'huggingface_hub'} & sys.modules.keys()))\n"
     )
     command = [sys.executable, "-c", program, str(made)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.splitlines() == [f"1-{files.digest(made)} 64 False", "[]"], done.stderr
+    assert done.stdout.splitlines() == [f"1-{model_digest(made)} 64 False", "[]"], done.stderr

@@ -6,9 +6,8 @@ from ctxbench.bench import languages
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.harness.generators.incontext.frame import Frame, advance
+from ctxbench.harness.generators.incontext.context import Frame, advance, space_before
 from ctxbench.harness.generators.incontext.lexer import TokenClass, classify, join, lex, words
-from ctxbench.harness.generators.incontext.spacing import expected
 
 PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 
@@ -82,7 +81,7 @@ def test_usual_spacing_is_expected(language: Language, text: str) -> None:
     wanted = ""
     for at, token in enumerate(tokens):
         before, earlier = (tokens[at - k] if at >= k else None for k in (1, 2))
-        wanted += expected(before, earlier, token.text, token.kind, frame, language) + token.text
+        wanted += space_before(before, earlier, token.text, token.kind, frame, language) + token.text
         frame = advance(frame, token)
     assert wanted == text
 

@@ -15,9 +15,9 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.manifest import builtin_names
-from ctxbench.harness.generators.base import Coder, Request, Sampling, Waking
+from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.incontext import decode
-from ctxbench.harness.generators.incontext.generator import InContext, model, version, weights_path
+from ctxbench.harness.generators.incontext.generator import InContext, model, weights_path
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.harness.generators.registry import resolve
 from ctxbench.strategies.api import Prompt
@@ -171,13 +171,6 @@ def test_max_tokens_and_stop_are_kept(inline: InContext) -> None:
     assert stopped.text == whole.split(stop)[0]
 
 
-def test_the_version_names_weights_and_code() -> None:
-    assert version() == InContext().version
-    assert version().startswith("1-")
-    assert len(version()) == 14
-    assert isinstance(InContext(), Coder)
-
-
 @pytest.mark.parametrize("language", languages.every())
 def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language: Language) -> None:
     path = weights_path(language)
@@ -215,7 +208,6 @@ def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_machine_fault(i
     prompts = [prompt(INFILE), prompt("x = "), prompt("", similar(("a.py", "b = c(d)")))]
     requests = [Request(prompt=shown, language=PYTHON) for shown in prompts]
     pooled = InContext(workers=2)
-    assert isinstance(pooled, Waking)
     try:
         pooled.wake(PYTHON)
         assert pooled._pool is not None and len(pooled._pool._processes) == 2

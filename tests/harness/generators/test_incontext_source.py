@@ -7,8 +7,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.harness.generators.incontext.lexer import join, lex
-from ctxbench.harness.generators.incontext.signatures import call_forms
-from ctxbench.harness.generators.incontext.source import PromptRegion, clean, read
+from ctxbench.harness.generators.incontext.source import PromptRegion, call_forms, clean, read
 from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
 from ctxbench.strategies.layout import render
 from tests.helpers.incontext import api, prompt, similar

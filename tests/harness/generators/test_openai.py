@@ -71,7 +71,7 @@ def test_a_finish_at_the_limit() -> None:
 
 def test_chat_sends_one_message_and_follows_instructions() -> None:
     with serving(model="tiny-Instruct") as server, model(server, model="tiny-Instruct") as made:
-        assert made.instructs and one(made, ask("Explain.")).text == "answer"
+        assert made.capabilities.instructs and one(made, ask("Explain.")).text == "answer"
     assert server.calls[0]["messages"] == [{"role": "user", "content": "Explain."}]
 
 
@@ -152,7 +152,7 @@ def test_sixty_four_requests_at_once() -> None:
     with serving(answer=answer) as server, model(server, concurrency=64, timeout=60) as made:
         answers = made.generate([ask(f"t{number}") for number in range(128)])
     assert [answer.text for answer in answers if isinstance(answer, Response)] == [f"T{n}" for n in range(128)]
-    assert server.most == 64 == made.batch_size
+    assert server.most == 64 == made.capabilities.batch_size
 
 
 def test_callers_share_the_bound() -> None:
@@ -427,12 +427,12 @@ def test_the_short_spelling_is_the_long_one() -> None:
     machine = "concurrency=64, timeout=9, retries=2, backoff=1, key_env=MY_KEY"
     assert registry.canonical(f"{short}({machine}, window=9)") == registry.canonical(f"{short}(window=9)")
     made = registry.resolve(f"{short}(endpoint=chat, revision=a1b2)")
-    assert (made.instructs, made.version, made.batch_size) == (True, "2-a1b2", 16)
+    assert (made.capabilities.instructs, made.version, made.capabilities.batch_size) == (True, "2-a1b2", 16)
 
 
 def test_making_one_speaks_to_nobody() -> None:
     made = registry.resolve("openai:tiny@http://127.0.0.1:1")
-    assert made.version == "2" and not made.instructs
+    assert made.version == "2" and not made.capabilities.instructs
     made.close()
 
 

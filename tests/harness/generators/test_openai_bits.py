@@ -11,9 +11,8 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import Coder
-from ctxbench.harness.generators.openai.generator import OpenAI, PricingOpenAI
-from ctxbench.harness.generators.reading import CutShort
+from ctxbench.harness.generators.base import CutShort
+from ctxbench.harness.generators.openai.generator import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Fault, Server, bits_of, serving
 
@@ -23,13 +22,13 @@ def prompt(text: str) -> Prompt:
 
 
 @contextmanager
-def model(server: Server, **changes: Any) -> Iterator[PricingOpenAI]:
+def model(server: Server, **changes: Any) -> Iterator[OpenAI]:
     with closing(openai.openai(model="tiny", url=server.url, bits=True, backoff=0.001, retries=1, **changes)) as made:
-        assert isinstance(made, PricingOpenAI)
+        assert isinstance(made, OpenAI)
         yield made
 
 
-def price(made: PricingOpenAI, *pairs: tuple[str, str]) -> list[float]:
+def price(made: OpenAI, *pairs: tuple[str, str]) -> list[float]:
     return made.bits([prompt(one) for one, _ in pairs], [text for _, text in pairs], PYTHON)
 
 
@@ -40,7 +39,7 @@ def rising(_: list[str], at: int) -> float:
 
 def test_only_who_is_asked_for_it_is_a_coder() -> None:
     plain, pricing = openai.openai(model="m"), openai.openai(model="m", bits=True)
-    assert isinstance(pricing, Coder) and not isinstance(plain, Coder) and isinstance(plain, OpenAI)
+    assert pricing.capabilities.prices and not plain.capabilities.prices
 
 
 def test_the_tokens_of_the_text_are_priced_and_no_others() -> None:

@@ -14,7 +14,7 @@ import pytest
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.openai.generator import PricingOpenAI
+from ctxbench.harness.generators.openai.generator import OpenAI
 from tests.harness.generators.test_openai import ask
 
 AT_ONCE = 8
@@ -74,7 +74,7 @@ def hanging(work: Hang, backlog: int = 64) -> Iterator[tuple[str, threading.Even
 def test_closing_ends_every_request_that_waits(work: Hang, scheme: str) -> None:
     with hanging(work) as (place, begun):
         made = openai.openai(model="tiny", url=f"{scheme}://{place}", timeout=600, bits=True, concurrency=AT_ONCE)
-        assert isinstance(made, PricingOpenAI)
+        assert isinstance(made, OpenAI)
         faults: list[object] = []
 
         def generate() -> None:

@@ -13,7 +13,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import Request, Response, Sampling
-from ctxbench.harness.generators.fim import Infilling, filled
+from ctxbench.harness.generators.fim import filled
 from ctxbench.harness.generators.openai.generator import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
@@ -32,7 +32,7 @@ def ask(**changes: Any) -> Request:
 
 
 def test_the_family_follows_from_the_name_or_the_spec() -> None:
-    assert isinstance(model(), Infilling) and model().infilling().name == "qwen"
+    assert model().capabilities.fills and model().infilling().name == "qwen"
     assert model(model="mine", fim="starcoder").infilling().name == "starcoder"
 
 

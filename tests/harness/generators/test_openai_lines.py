@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import openai
+from ctxbench.harness.generators import lines, openai
 from ctxbench.harness.generators.base import Request, Response, Sampling
-from ctxbench.harness.generators.hf.stopping import End
-from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.lines import End
 from ctxbench.harness.generators.openai.generator import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving

@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.cli.progress import remarks
-from ctxbench.harness.generators.openai.patience import AGAIN, SLOW, TROUBLED, ServerPatience
+from ctxbench.harness.generators.openai.client import NEXT_LINE_AFTER, SLOW, TROUBLED, ServerPatience
 from ctxbench.harness.generators.registry import resolve
 from tests.harness.generators.test_openai import ask
 from tests.helpers.openai_server import Server
@@ -42,9 +42,9 @@ def test_a_server_that_fails_is_named_with_the_try_and_the_time_left() -> None:
         )
         # A line now and then, however many wait.
         with made.request():
-            assert not made.line(request.since + TROUBLED + AGAIN)
+            assert not made.line(request.since + TROUBLED + NEXT_LINE_AFTER)
             request.failed("status 503: loading", until=request.since + 90)
-            said = made.line(request.since + TROUBLED + AGAIN + 1)
+            said = made.line(request.since + TROUBLED + NEXT_LINE_AFTER + 1)
         assert "status 503: loading; try 3 of 9, given up in about 77 s; 2 requests wait" in said
 
 
@@ -90,7 +90,7 @@ def test_a_dead_server_is_not_waited_for_in_silence() -> None:
 
 def test_commands_write_what_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
     with remarks():
-        logging.getLogger("ctxbench.harness.generators.openai.patience").info("waiting for tiny")
+        logging.getLogger("ctxbench.harness.generators.openai.client").info("waiting for tiny")
     assert capsys.readouterr().err == "waiting for tiny\n"
 
 

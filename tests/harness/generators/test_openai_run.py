@@ -17,7 +17,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators import openai, registry
-from ctxbench.harness.generators.base import Generator
+from ctxbench.harness.generators.base import Capabilities, Generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import RunSummary
@@ -36,6 +36,8 @@ assert openai  # imported for its name
 
 class Coder(Scripted):
     """Prices everything at a bit."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [1.0] * len(prompts)
@@ -203,7 +205,7 @@ def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPa
 
 def test_the_command_line_takes_the_short_spelling(bench: Bench) -> None:
     result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
-    assert result.code == 0 and "10 of 10 checks passed" in result.out
+    assert result.code == 0 and "11 of 11 checks passed" in result.out
     bench.server.model = "another"
     result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
     assert result.code == 1 and "The model `tiny` does not exist" in result.out and not result.err

@@ -13,11 +13,10 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import Request, Response, Sampling
-from ctxbench.harness.generators.fitting import Windowed, fitted
+from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling
+from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.generators.openai.counting import TEMPLATE
 from ctxbench.harness.generators.openai.generator import OpenAI
-from ctxbench.harness.generators.reading import CutShort
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
 
@@ -49,7 +48,7 @@ def model(folder: Path | str = "", **changes: Any) -> OpenAI:
 def test_a_prompt_is_counted_as_the_model_does(folder: Path) -> None:
     made = model(folder, window=200)
     # 30 letters and the mark of a beginning, beyond what the file says to cut at.
-    assert isinstance(made, Windowed) and made.window == 200 and made.count(ask("q" * 30)) == 31
+    assert made.capabilities.counts and made.window == 200 and made.count(ask("q" * 30)) == 31
     assert made.count(ask("half \ud800")) == 7
     assert model(folder / "tokenizer.json", window=200).count(ask("q" * 30)) == 31
 

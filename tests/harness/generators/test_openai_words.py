@@ -12,12 +12,11 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import openai, registry
-from ctxbench.harness.generators.base import Request, TooLong
-from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators import lines, openai, registry
+from ctxbench.harness.generators.base import Request, TooLong, sample_seed
 from ctxbench.harness.generators.openai.faults import Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
-from ctxbench.harness.generators.openai.wire import body, seed
+from ctxbench.harness.generators.openai.wire import body
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 SETTINGS = OpenAISettings(
@@ -179,9 +178,9 @@ def test_retry_after_in_an_hour_is_not_waited_for() -> None:
 )
 def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: bool) -> None:
     assert follows_instructions(model) is follows
-    assert openai.openai(model=model, url="http://h").instructs is follows
-    assert openai.openai(model=model, url="http://h", endpoint="chat").instructs
-    assert not openai.openai(model=model, url="http://h", endpoint="completions").instructs
+    assert openai.openai(model=model, url="http://h").capabilities.instructs is follows
+    assert openai.openai(model=model, url="http://h", endpoint="chat").capabilities.instructs
+    assert not openai.openai(model=model, url="http://h", endpoint="completions").capabilities.instructs
 
 
 @pytest.mark.parametrize(
@@ -233,12 +232,12 @@ def test_a_key_in_a_spec_is_refused_and_not_repeated(spec: str) -> None:
 
 def test_a_model_of_another_server_may_have_any_name() -> None:
     for spec in ("openai(model='@cf/meta/llama-3', url='https://h/v1')", "openai:claude@20240620@https://h/v1"):
-        assert registry.resolve(spec).batch_size == 16
+        assert registry.resolve(spec).capabilities.batch_size == 16
 
 
 def test_seeds_differ_and_stay() -> None:
-    assert len({seed(base, index) for base in range(20) for index in range(20)}) == 400
-    assert seed(0, 0) == seed(0, 0) and seed(1, 0) != seed(0, 1)
+    assert len({sample_seed(base, index) for base in range(20) for index in range(20)}) == 400
+    assert sample_seed(0, 0) == sample_seed(0, 0) and sample_seed(1, 0) != sample_seed(0, 1)
 
 
 def request(last: BlockKind = BlockKind.INFILE, kind: Kind = Kind.LINE) -> Request:

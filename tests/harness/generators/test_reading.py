@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.harness.generators import openai, reading
+from ctxbench.harness.generators import conformance, openai
 from tests.helpers.cli import run_cli
 from tests.helpers.openai_server import LLAMA_CPP, serving
 
@@ -17,7 +17,7 @@ def findings(*, endpoint: str = "completions", whole: bool = True, **server: Any
         serving(**server) as running,
         closing(openai.openai(model="tiny", url=running.url, endpoint=endpoint, whole=whole, retries=0)) as made,
     ):
-        found = {name: (passed, words) for name, passed, words in reading.findings(made)}
+        found = {name: (passed, words) for name, passed, words in conformance.reading_checks(made)}
         assert len(running.calls) == 3
     return found
 
@@ -66,4 +66,4 @@ def test_a_server_that_counts_nothing() -> None:
 def test_the_command_says_it_and_fails() -> None:
     with serving(cuts=4096) as server:
         result = run_cli("generator", "check", f"openai:tiny@{server.url}(whole=off)")
-    assert result.code == 1 and "FAIL  reads prompts whole" in result.out and "9 of 10 checks passed" in result.out
+    assert result.code == 1 and "FAIL  reads prompts whole" in result.out and "10 of 11 checks passed" in result.out

@@ -16,10 +16,10 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators import vllm as package
-from ctxbench.harness.generators.base import Coder, Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
-from ctxbench.harness.generators.fitting import Windowed
-from ctxbench.harness.generators.vllm.answering import VLLM
+from ctxbench.harness.generators.fim import Template
+from ctxbench.harness.generators.vllm import VLLM
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.vllm_fake import FakeVLLM
 
@@ -34,6 +34,10 @@ class Words:
     """One character a token, and one token of six."""
 
     begin = 2
+
+    @property
+    def template(self) -> Template:
+        raise InputFault("its vocabulary has no marks")
 
     def prompt(self, request: Request) -> list[int]:
         return self.plain(request.prompt.text)
@@ -123,7 +127,7 @@ def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_o
     spec = "vllm:/models/m-Instruct(tensor_parallel=2, gpu_memory=0.5, batch=8, dtype=bfloat16)"
     assert registry.canonical(spec) == "vllm(dtype=bfloat16, model=/models/m-Instruct)"
     made = registry.resolve(spec)
-    assert made.batch_size == 8 and made.instructs and isinstance(made, Coder)
+    assert made.capabilities.batch_size == 8 and made.capabilities.instructs and made.capabilities.prices
     made.close()
 
 
@@ -169,7 +173,7 @@ def test_the_version_follows_the_model_and_the_adapter(folder: Path, fake: FakeV
 
 
 def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM, fake: FakeVLLM, folder: Path) -> None:
-    assert model.window == WINDOW and isinstance(model, Windowed) and model.count(request("abc")) == 4
+    assert model.window == WINDOW and model.capabilities.counts and model.count(request("abc")) == 4
     assert fake.started == []
     answers(model, request("a"), request("b"))
     model.bits([request("a").prompt], ["b"], PYTHON)

@@ -14,10 +14,8 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
-from ctxbench.harness.generators.hf import hf
-from ctxbench.harness.generators.hf.generator import HF
-from ctxbench.harness.generators.vllm import vllm
-from ctxbench.harness.generators.vllm.answering import VLLM
+from ctxbench.harness.generators.hf import HF, hf
+from ctxbench.harness.generators.vllm import VLLM, vllm
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import tiny_llama

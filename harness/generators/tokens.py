@@ -6,18 +6,20 @@ import functools
 import importlib
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.retrieval.encoders.texts import utf8
-from ctxbench.harness.generators import fim
+from ctxbench.harness.generators import fim, lines
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.fim import Template
-from ctxbench.harness.generators.hf.settings import CURE, LocalModel
-from ctxbench.harness.generators.openai import lines
 from ctxbench.strategies.api import BlockKind, Prompt
+
+if TYPE_CHECKING:
+    from ctxbench.harness.generators.local import LocalModel
 
 _TAIL = 16
 """Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""
@@ -156,3 +158,37 @@ def unreadable(settings: LocalModel, error: Exception) -> InputFault:
         where=settings.where,
         cure="give the folder of a model for text generation, with its weights and its tokenizer",
     )
+
+
+def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
+    """Return the tokens of prompt, text and a line end, and how many of them, from the last, are the text's.
+
+    Args:
+        prompt: the prompt.
+        text: the text to price; its line end is added.
+        read: text -> tokens.
+        begin: the token that stands for a beginning; put first if the prompt has no tokens of its own.
+    """
+    whole, before = read(f"{prompt}{text}\n"), read(prompt)
+    shared = next(
+        (at for at, (ours, theirs) in enumerate(zip(whole, before, strict=False)) if ours != theirs), len(before)
+    )
+    shared = min(shared, len(whole) - 1)
+    return (whole, len(whole) - shared) if shared else ([begin, *whole], len(whole))
+
+
+def priced_pieces(ids: Sequence[int], priced: int, window: int) -> Iterator[tuple[list[int], int]]:
+    """Yield the pieces that a model reads to price a text: tokens, and how many of the last are priced.
+
+    Within the window there is one piece. Else the prompt loses its beginning; a text of more than half the window is
+    priced half a window at a time, each after the half before it.
+
+    Args:
+        ids: tokens of prompt and text.
+        priced: how many of the last are the text's; fewer than all.
+        window: tokens that the model reads; 0 for any number.
+    """
+    most = priced if not window or len(ids) <= window else max(1, window // 2)
+    for start in range(len(ids) - priced, len(ids), most):
+        end = min(start + most, len(ids))
+        yield list(ids[max(0, end - window) if window else 0 : end]), end - start

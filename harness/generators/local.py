@@ -1,0 +1,295 @@
+"""Models whose weights are on this machine: how they are asked, their files, and what `hf` and `vllm` share."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, ClassVar
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained, read_text
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.harness.generators import lines
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
+from ctxbench.harness.generators.fim import Template
+from ctxbench.harness.generators.lines import End, end_of
+from ctxbench.harness.generators.openai.settings import follows_instructions
+from ctxbench.harness.generators.tokens import Tokens, priced_pieces, priced_tokens
+from ctxbench.strategies.api import Prompt
+
+AUTO = "auto"
+DTYPES = ("float32", "bfloat16", "float16", AUTO)
+_CACHED = "models--"
+"""The beginning of a model's folder name in a hub's cache."""
+_TEXTS = (".json", ".txt", ".model", ".jinja")
+_WEIGHTS = (".safetensors", ".bin")
+"""If a model has both, the first kind is read."""
+_STRETCHES, _STRETCH = 16, 4096
+"""The number of stretches of a file of weights that enter the digest, and the bytes of each."""
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+"""The names that configurations have for the longest text that a model takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalModel:
+    """A model whose weights are on this machine, and how it is asked."""
+
+    by: ClassVar[str] = "hf"
+    """The generator that runs it, for messages."""
+    model: str
+    """A folder, or a name on the hub."""
+    revision: str
+    dtype: str
+    batch: int
+    """Requests that are computed at once."""
+    window: int
+    """Tokens of prompt and answer; 0: as the model's configuration says."""
+    chat: bool
+    """Whether it is asked by its chat template."""
+
+    @property
+    def where(self) -> str:
+        """The model, for messages."""
+        return f"{self.by} {self.model}"
+
+
+def checked(by: str, *, model: str, dtype: str, batch: int, window: int, chat: str) -> None:
+    """Check a spec's parameters of a model.
+
+    Raises:
+        InputFault: naming the first that does not fit.
+    """
+    if not model.strip():
+        raise InputFault("the model has no name", where=by, cure="give a folder, or a name on the hub")
+    for name, value, choices in (("dtype", dtype, DTYPES), ("chat", chat, ("on", "off", AUTO))):
+        if value not in choices:
+            raise InputFault(f"{name}={value} does not fit", where=by, cure=f"give {', '.join(choices)}")
+    for name, number, least in (("batch", batch, 1), ("window", window, 0)):
+        if number < least:
+            raise InputFault(f"{name}={number} does not fit", where=by, cure=f"give {least} or more")
+
+
+def is_chat(chat: str, model: str) -> bool:
+    """Return whether a model is asked by its chat template; `AUTO` goes by its name.
+
+    A template alone says nothing: models that only continue text are published with one too.
+    """
+    if chat != AUTO:
+        return chat == "on"
+    path = PurePath(model)
+    cached = (part.replace("--", "/") for part in path.parts if part.startswith(_CACHED))
+    return any(follows_instructions(name) for name in (path.name, *cached))
+
+
+def model_folder(settings: LocalModel) -> Path:
+    """Return the folder of a model: the named one, else that in the hub's cache, fetched if needed.
+
+    The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
+
+    Raises:
+        InputFault: if the folder holds no model, or the hub has none of that name, or may not be asked.
+        MachineFault: if the hub cannot be reached.
+    """
+    if Path(settings.model).expanduser().exists():
+        return weights.local(settings.model, where=settings.by)
+    hub: Any = importlib.import_module("huggingface_hub")
+    options: dict[str, Any] = {"repo_id": settings.model, "revision": settings.revision or None}
+    try:
+        folder = Path(hub.snapshot_download(local_files_only=True, **options))
+        if weight_files(folder):
+            return folder
+    except (OSError, ValueError):
+        pass
+    patterns = [f"*{suffix}" for suffix in (*_TEXTS, _WEIGHTS[0])]
+    try:
+        folder = Path(hub.snapshot_download(allow_patterns=patterns, ignore_patterns="*/*", **options))
+        if not weight_files(folder):
+            patterns.append(f"*{_WEIGHTS[1]}")
+            folder = Path(hub.snapshot_download(allow_patterns=patterns, ignore_patterns="*/*", **options))
+    except (
+        hub.errors.RepositoryNotFoundError,
+        hub.errors.RevisionNotFoundError,
+        hub.errors.HFValidationError,
+    ) as error:
+        raise _unknown(settings, "is no folder, and the hub has none of that name that you may read") from error
+    except (hub.errors.OfflineModeIsEnabled, hub.errors.LocalEntryNotFoundError) as error:
+        raise _unknown(settings, "is no folder, is not in the hub's cache, and the hub cannot be asked") from error
+    except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
+        reason = str(error).partition("\n")[0]
+        cure = "run the same command again, or give a folder"
+        raise MachineFault(f"cannot be fetched ({reason})", where=settings.where, cure=cure) from error
+    return weights.local(str(folder), where=settings.by)
+
+
+def _unknown(settings: LocalModel, what: str) -> InputFault:
+    cure = "check the name and revision=, or fetch it where the hub can be reached and give its folder"
+    return InputFault(what, where=settings.where, cure=cure)
+
+
+def model_digest(folder: Path) -> str:
+    """Return a digest of the files that decide a model's answers, cheap for any size.
+
+    It is over configuration, tokenizer and chat template as a whole, and of every file of weights over its name, its
+    size and 16 stretches of 4 KiB spread evenly, from its beginning (which lists the tensors) to its end.
+    """
+    whole = hashlib.sha256()
+    with explained(folder):
+        for path in sorted(path for path in folder.iterdir() if path.suffix in _TEXTS):
+            whole.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+        for path in weight_files(folder):
+            size = path.stat().st_size
+            whole.update(f"{path.name}\0{size}\0".encode())
+            with path.open("rb") as handle:
+                for stretch in _stretches(handle, size):
+                    whole.update(stretch)
+    return whole.hexdigest()[:12]
+
+
+def _stretches(handle: BinaryIO, size: int) -> Iterator[bytes]:
+    last = max(0, size - _STRETCH)
+    for number in range(_STRETCHES):
+        handle.seek(last * number // (_STRETCHES - 1))
+        yield handle.read(_STRETCH)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files with the weights, sorted; empty if there are none."""
+    for suffix in _WEIGHTS:
+        if files := sorted(folder.glob(f"*{suffix}")):
+            return files
+    return []
+
+
+def configured_window(folder: Path) -> int:
+    """Return how many tokens a model takes by its ``config.json``; 0 if that does not say.
+
+    Raises:
+        InputFault: if the file is no JSON object.
+    """
+    path = folder / "config.json"
+    try:
+        config = json.loads(read_text(path))
+    except ValueError:
+        config = None
+    if not isinstance(config, dict):
+        raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
+    # Models that also read pictures have a part of its own for text.
+    parts = [config, config.get("text_config") or {}]
+    numbers = (part.get(key) for part in parts for key in _POSITIONS)
+    return next((number for number in numbers if type(number) is int and number > 0), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalRequest:
+    """A request as tokens."""
+
+    request: Request
+    ids: list[int]
+    """The prompt; at least one token."""
+    most: int
+    """Tokens of the answer at most; at least one."""
+    end: End
+
+
+class Local(Generator):
+    """A model whose tokenizer is read here, wherever its answers are computed."""
+
+    def __init__(self, model: LocalModel, *, batch_size: int) -> None:
+        """Prepare; files are found when they are first needed.
+
+        Args:
+            model: the model.
+            batch_size: requests to be given at once.
+        """
+        self._model = model
+        self._opening = threading.Lock()
+        self._words: Tokens | None = None
+        self.capabilities = Capabilities(
+            batch_size=batch_size, instructs=model.chat, prices=True, fills=True, counts=True
+        )
+
+    @functools.cached_property
+    def window(self) -> int:  # type: ignore[override] # found when first asked for
+        """Tokens of prompt and answer that the model takes; 0 if unknown."""
+        return self._model.window or configured_window(self._folder)
+
+    def count(self, request: Request) -> int:
+        """Return how many tokens a request's prompt has for this model, template and marks included.
+
+        Any thread may ask while others have answers made.
+        """
+        return len(self._tokens.prompt(request))
+
+    def infilling(self) -> Template:
+        """Return the template by which the model sees the text after the cursor.
+
+        Raises:
+            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
+        """
+        return self._tokens.template
+
+    @functools.cached_property
+    def _folder(self) -> Path:
+        return model_folder(self._model)
+
+    @property
+    def _tokens(self) -> Tokens:
+        with self._opening:
+            if self._words is None:
+                self._words = Tokens(self._folder, self._model)
+            return self._words
+
+    def _tokenized(self, requests: Sequence[Request]) -> tuple[dict[int, LocalRequest], dict[int, TooLong]]:
+        """Return the requests as tokens, and the faults of those that leave no room for an answer, by their places."""
+        fitting: dict[int, LocalRequest] = {}
+        faults: dict[int, TooLong] = {}
+        for number, request in enumerate(requests):
+            ids, most = self._tokens.prompt(request), max(1, request.sampling.max_tokens)
+            if self.window and len(ids) >= self.window:
+                faults[number] = TooLong(
+                    f"the prompt has {len(ids)} tokens, the model's window {self.window}",
+                    where=self._model.where,
+                    cure="give the strategy a smaller window or limit, or take a model with a longer one",
+                )
+            else:
+                most = min(most, self.window - len(ids)) if self.window else most
+                end = end_of(request, chat=self._model.chat)
+                fitting[number] = LocalRequest(request=request, ids=ids, most=most, end=end)
+        return fitting, faults
+
+    def _response(
+        self, asked: LocalRequest, generated: Sequence[int], *, stopped: bool, seconds: float, cached: int = 0
+    ) -> Response:
+        """Return the answer that tokens spell, cut at its end."""
+        text = self._tokens.answer(asked.request, asked.ids, generated)
+        end = asked.end.find(text)
+        stopped, text = stopped or end is not None, text[:end]
+        if not stopped:
+            # The limit may fall between the tokens of one character.
+            text = text.rstrip("\ufffd")
+        return Response(
+            text=lines.answer(asked.request, text) if self._model.chat else text,
+            finish="stop" if stopped else "length",
+            tokens_in=len(asked.ids),
+            tokens_out=len(generated),
+            seconds=seconds,
+            cached=min(cached, len(asked.ids)),
+        )
+
+    def _priced(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
+        """Return what the model reads to price texts: number of the text, tokens, how many of the last are priced.
+
+        Chat models read the bare prompt too: the code is priced, not the talk around it.
+        """
+        tokens = self._tokens
+        return [
+            (number, *piece)
+            for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True))
+            for piece in priced_pieces(*priced_tokens(prompt.text, text, tokens.plain, tokens.begin), window)
+        ]
