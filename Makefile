@@ -13,12 +13,14 @@ help:           ## Show these targets
 quickstart: setup  ## Build samples of real repositories, run two strategies, print the leaderboard
 	$(BIN)/ctxbench quickstart
 
-test: lint engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
-	$(BIN)/pytest -n auto -m "not slow and not network"
+# The type checker uses one processor: unit tests use the other one meanwhile.
+test: setup-dev engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
+	$(MAKE) -j2 --output-sync=line lint unit
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or network"
 
+# Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes
-	$(BIN)/pytest -n auto -m "not slow and not network"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not network"
 
 lint: setup-dev ## Style, types, the direction of imports, and names
 	$(BIN)/ruff format --check .

@@ -13,7 +13,8 @@ from pathlib import Path
 import tree_sitter
 import tree_sitter_python
 
-from ctxbench.harness.metrics import Case, crosscodeeval, statement
+from ctxbench.harness.metrics import Case, crosscodeeval
+from ctxbench.harness.metrics.crosscodeeval import first_statement
 
 SAMPLES, COMPARED, HEAD = 2000, 60, 200
 
@@ -68,7 +69,7 @@ def main() -> None:
 
     few = cases(COMPARED, "ratio")
     started = time.process_time()
-    ours = [statement.cut("python", case.prompt, case.prediction) for case in few]
+    ours = [first_statement("python", case.prompt, case.prediction) for case in few]
     fast = time.process_time() - started
     started = time.process_time()
     theirs = [grown_cut(case.prompt, case.prediction) for case in few]

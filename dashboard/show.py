@@ -17,6 +17,7 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.visible import visible
 from ctxbench.dashboard.theme import INK
 from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.leaderboard.columns import COLUMNS
 
 if TYPE_CHECKING:
     import altair as alt
@@ -36,9 +37,12 @@ _REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)(?=\S+\.\w)|(?<=www)(?=\.)|(?<=[-<>=
 """Where Streamlit's Markdown would find an emoji, an icon, a colour, a link or an arrow in text that is escaped."""
 
 HELP: Mapping[str, str] = {
-    "rank": "The ranks that are possible, given which differences are significant.",
-    "tier": "Rows that share a letter do not differ significantly.",
-    "strategy": "The method that gathers what the model is shown.",
+    **{
+        name: column.help
+        for column in COLUMNS.values()
+        for name in (column.key, column.heading)
+        if isinstance(name, str) and column.help
+    },
     "generator": "The model that completes the code, and how it was asked.",
     "sample set": "The tasks that were run; [:N] means the first N of them.",
     "language": "The programming language of the tasks.",
@@ -46,24 +50,6 @@ HELP: Mapping[str, str] = {
     "metric": "What is measured and what ranks the rows.",
     "profile": "Whose exact definition of the metrics. Different profiles are never ranked together.",
     "baseline": "The method that differences refer to.",
-    "n": "Samples that count: scored, or failed by the model, which counts as the worst value.",
-    "unscored": "Samples lost to a machine fault. They are missing, not 0; the next run does them again.",
-    "excluded": "Samples left out because they are marked: their answer fails their tests, or an empty body passes.",
-    "mean": "Mean over the samples that count.",
-    "low": "Lower end of the 95% interval of the mean, over repositories where there are five or more.",
-    "high": "Upper end of the 95% interval of the mean, over repositories where there are five or more.",
-    "interval": "95% interval of the mean, over repositories where there are five or more, else over samples.",
-    "by repo": "Mean of the repositories' means: every repository counts the same.",
-    "difference": "Mean difference to the baseline, on the samples that both completed.",
-    "p": "Permutation test over repositories, corrected for all pairs shown. A star marks 5%.",
-    "tokens": "Mean tokens of the context that the model was shown for a sample.",
-    "calls": "Mean calls of the model for a sample.",
-    "seconds": "Mean seconds for a sample: the method's work and the model's answers.",
-    "price": "Mean US dollars for a sample, where the price of the model is known.",
-    "origin": "run: made here; imported: recorded elsewhere, on the same samples; published: printed in a paper.",
-    "control": "Made with the answer, or named a control by its author: shown, never ranked.",
-    "remarks": "What a reader must know of these numbers.",
-    "price of a run": "US dollars of all calls of a run, where the price of the model is known.",
 }
 """Term -> hover text."""
 

@@ -1,10 +1,17 @@
-"""The tables that the leaderboard reads: the results of one run in one language, as columns. Frozen data, no I/O."""
+"""The tables that the leaderboard reads: the results of one run in one language, as columns. Frozen data, no I/O.
+
+What a sample counts as is said here once (`is_tested`, `status_cases`, `value_cases`), in operators that values, arrays
+and columns of a database share: Python and SQL evaluate the same rules.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+from ctxbench.bench.types import UNTESTED, Kind
 
 
 class Status(StrEnum):
@@ -17,6 +24,44 @@ class Status(StrEnum):
     """The machine failed or the run was interrupted: missing, shown, tried again, never 0."""
     EXCLUDED = "excluded"
     """Left out by a certificate of the benchmark, with its reason."""
+
+
+Cases = tuple[tuple[Any, Any], ...]
+"""(condition, what holds under it); the first condition that is true decides."""
+
+
+def is_tested(kind: Any, subkind: Any) -> Any:
+    """Return whether tests judge a sample, as of `bench.types.Sample`."""
+    return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
+
+
+def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: Any) -> Cases:
+    """Return what became of a sample other than its result says: left out, or missing.
+
+    Args:
+        excluded: whether the sample is left out.
+        missing: whether it has no result.
+        tested: whether tests judge it: then it is missing as long as a completion lacks its verdict.
+        judged: completions that have a verdict.
+        n: completions a sample.
+    """
+    return (
+        (excluded, Status.EXCLUDED),
+        (missing, Status.INFRA_FAILED),
+        (tested & (judged != n), Status.INFRA_FAILED),
+    )
+
+
+def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Cases:
+    """Return the value of a sample; other samples than scored and model-failed ones have none.
+
+    Args:
+        scored: whether its status is `Status.SCORED`.
+        model_failed: whether its status is `Status.MODEL_FAILED`.
+        own: its own value.
+        worst: what a model-failed sample counts as; None: its own value, where it has one.
+    """
+    return (scored, own), (model_failed, own if worst is None else worst)
 
 
 class Origin(StrEnum):

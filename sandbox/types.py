@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -56,19 +56,21 @@ class Environment:
     def digest(self) -> str:
         """SHA-256 over everything but the name."""
         parts = [self.path, self.preload, self.variables, *([self.image, self.folder] if self.image else [])]
-        return _digest([self.installed, _files(self.tree), _files(self.library), *parts])
+        return digest_of([self.installed, file_digests(self.tree), file_digests(self.library), *parts])
 
     @cached_property
     def installed(self) -> str:
         """SHA-256 over everything that is installed: environments with the same one can share that work."""
-        return _digest([self.requirements, self.project, self.programs])
+        return digest_of([self.requirements, self.project, self.programs])
 
 
-def _files(files: Mapping[str, bytes]) -> list[list[str]]:
+def file_digests(files: Mapping[str, bytes]) -> list[list[str]]:
+    """Return path and SHA-256 of each file, in order of path."""
     return [[path, hashlib.sha256(files[path]).hexdigest()] for path in sorted(files)]
 
 
-def _digest(parts: list[Any]) -> str:
+def digest_of(parts: Sequence[object]) -> str:
+    """Return the SHA-256 of parts that JSON can hold."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.ownership import once, scratch
-from ctxbench.sandbox.types import Report
+from ctxbench.sandbox.types import Report, digest_of
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})\s*(\[[^\]/]*\])?\s*\(?([<>=!~][^;@/]*)?(;.*)?", re.DOTALL)
@@ -126,8 +126,8 @@ def _few(requirements: Sequence[str]) -> str:
 
 def _folder(requirements: Sequence[str], project: str, cache: Path, python: str | None) -> Path:
     tag = [sys.implementation.cache_tag, platform.system(), platform.libc_ver()] if python is None else [python]
-    key = json.dumps([_FORMAT, sorted({text.strip() for text in requirements}), project, platform.machine(), tag])
-    return cache / "wheels" / hashlib.sha256(key.encode()).hexdigest()[:32]
+    names = sorted({text.strip() for text in requirements})
+    return cache / "wheels" / digest_of([_FORMAT, names, project, platform.machine(), tag])[:32]
 
 
 def _download(requirements: Sequence[str], into: Path, python: str | None) -> None:

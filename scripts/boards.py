@@ -28,6 +28,8 @@ PROFILES = ("ctxbench", "infercom", "repocoder", "crosscodeeval")
 OPTIONS = (("--published", "none"), ("--published", "all"), ("--by-level",), ("--marked", "include"), ("--k", "2"))
 PAGES = ("leaderboard", "compare", "cost", "samples", "benchmark")
 MOST_COMPARED = 3
+_DRAWN = re.compile(r"(?:\$\$ID|data)-[0-9a-f]{32}|(?<=uuid: \")\w{5}|(?<=found/)-?\d+")
+"""Ids that are drawn, or digests of where the script lies."""
 TOKENS = """[[rate]]
 match = "*"
 input = 3.0
@@ -93,8 +95,10 @@ def _page(page: str, query: dict[str, str]) -> str:
     test = AppTest.from_string(script, default_timeout=300)
     test.query_params.update(query)
     test.run()
-    # Ids of widgets and data are digests of where the script lay, among others.
-    return re.sub(r"(?:\$\$ID|data)-[0-9a-f]{32}", "ID", "\n".join(_lines(test.main, 0)))
+    # Ids are drawn, or digests of where the script lay, among others.
+    return re.sub(
+        r"(?:\$\$ID|data)-[0-9a-f]{32}|(?<=uuid: \")\w{5}|(?<=found/)-?\d+", "ID", "\n".join(_lines(test.main, 0))
+    )
 
 
 def _lines(element: Any, depth: int) -> Iterator[str]:

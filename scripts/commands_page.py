@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ctxbench.harness.cli.main import cli
+from ctxbench.harness.cli.options import WithShapes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
 HEAD = """# Commands
@@ -54,6 +55,8 @@ def _section(path: str, command: click.Command) -> str:
             record = parameter.get_help_record(click.Context(command))
             if record:
                 lines.append(f"- `{record[0]}`: {record[1]}")
+    if isinstance(command, WithShapes):
+        lines += ["\nShapes:\n", *(f"- `{name}`: {shape}" for name, shape in command.shapes())]
     return "\n".join(lines) + "\n"
 
 

@@ -29,6 +29,7 @@ BUDGET = 2000
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
+"""What makes a line a comment."""
 
 
 def build_infile(text: str, limit: int) -> str:
@@ -186,9 +187,7 @@ def pack(
 def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
     """Return similar code as it is shown: under its header, and an empty line after it; nothing for no block.
 
-    Args:
-        blocks: what was packed.
-        empty_header: print the header even if there is no block, as the InferCom release does.
+    With `empty_header` the header stands over no block too, as in the InferCom release.
     """
     header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
@@ -241,9 +240,7 @@ def render(query: Query, context: Context) -> Prompt:
 def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
     """Return the title and the target as the two last blocks of a prompt (ICL-strategies paper, Listing of RAG).
 
-    Args:
-        query: the sample's query.
-        style: Python: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
+    Python's style: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
     """
     return (
         text_block(TITLE),
@@ -299,12 +296,9 @@ def last_tokens(text: str, most: int) -> str:
 
 
 def left_block(query: Query, most: int, written: str = "") -> Block:
-    """Return the left context as the last block of a prompt.
+    """Return the left context, at most `most` tokens, as the last block of a prompt.
 
-    Args:
-        query: the sample's query.
-        most: tokens at most.
-        written: what a model has written after the cursor so far.
+    What the model has written after the cursor so far stands at its end.
     """
     whole = query.prefix + written
     text = last_tokens(whole, most)

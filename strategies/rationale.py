@@ -233,9 +233,7 @@ class Sources:
 def stub(text: str, language: Language) -> str:
     """Return a class or a file as a stub, without blank lines.
 
-    Args:
-        text: one or several definitions, whole; a broken one is taken as far as the parser understands it.
-        language: its language.
+    Of a broken definition as much is taken as the parser understands.
     """
     source = Source(text, language)
     pieces, end = [], 0

@@ -156,13 +156,10 @@ def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
 
 
 def is_control(spec: str) -> bool:
-    """Return whether a row of this strategy is a control: shown, never ranked.
+    """Return whether a row of a strategy, named by its canonical spec, is a control: shown, never ranked.
 
     Besides the reserved names, these are strategies whose author says so by a name that begins with ``control.``
     or ``oracle.``, in a file too.
-
-    Args:
-        spec: a canonical spec.
     """
     name = spec.partition("(")[0]
     return name in CONTROLS or name.rpartition("@")[2].startswith(_PREFIXES)

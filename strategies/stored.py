@@ -148,12 +148,7 @@ def crosscodeeval_prompt(
 
 
 def rendered(snippets: Sequence[StoredSnippet], mark: str) -> str:
-    """Return pieces as CrossCodeEval's data files write them: under a header, each below two lines of comment.
-
-    Args:
-        snippets: the pieces, in order.
-        mark: the language's comment mark.
-    """
+    """Return pieces as CrossCodeEval's data files write them: under a header, each below two lines of comment."""
     parts = [f"{mark} {_HEADER}"] if snippets else []
     for snippet in snippets:
         code = "\n".join(f"{mark} {line}" for line in snippet.text.strip("\n").splitlines())

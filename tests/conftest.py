@@ -22,9 +22,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-# Collecting makes millions of objects and no garbage.
-gc.disable()
-
 pytest_plugins = ("tests.helpers.sandboxes",)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -45,6 +42,15 @@ LONGEST = (
 """The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
 
 
+WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_model.py", "test_vllm_hf.py"}
+"""The files that import torch and transformers, for seconds; all of their tests are slow."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files out whose import takes long and of which no test is to be run."""
+    return True if collection_path.name in WITH_MODELS and "not slow" in config.option.markexpr else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
@@ -52,10 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
-def pytest_collection_finish() -> None:
-    """Collect garbage from now on, without looking through what was collected as tests."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage among the millions of objects that tests are collected into, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
+from ctxbench.bench import formats
 from scripts.commands_page import PAGE, commands, page
 from tests.helpers.cli import run_cli
 
@@ -31,6 +33,18 @@ def test_every_command_and_option_has_help(path: str, command: click.Command) ->
 
 def test_the_page_of_commands_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("name", "installed"), [("benchmarks.md", formats.sample_names), ("results.md", formats.prediction_names)]
+)
+def test_the_tables_of_formats_name_every_one(name: str, installed: Callable[[], tuple[str, ...]]) -> None:
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    tables = re.findall(r"^\| `--format` \|.*?\n\|[-|]+\n(.*?)\n\n", text, re.S | re.M)
+    for table in tables:
+        first_cells = [row.split("|")[1] for row in table.splitlines()]
+        assert tuple(sorted(re.findall(r"`([\w-]+)`", " ".join(first_cells)))) == installed()
+    assert tables
 
 
 def test_readme_shows_working_code_in_its_first_35_lines() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from scripts import names
+from tests import conftest
 from tests.helpers.sets import make_set
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +50,13 @@ def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
     assert "_Own" not in printed
 
 
+def test_the_files_that_are_collected_otherwise_are_there() -> None:
+    assert [file for file in conftest.LONGEST if not (ROOT / file).is_file()] == []
+    for name in conftest.WITH_MODELS:
+        (file,) = (ROOT / "tests").rglob(name)
+        assert "\npytestmark = [\n    pytest.mark.slow,\n" in file.read_text(encoding="utf-8"), "all of it is slow"
+
+
 def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Path) -> None:
     home = Home(tmp_path)
     make_set(home)
@@ -69,7 +77,6 @@ _OF_ONE_LANGUAGE = re.compile(
 """The folders of a language, CoderEval's official protocol, and the programs in the boxes."""
 _NAMING = {
     "bench/formats/codereval.py": "the shape of CoderEval's files, which differs by language",
-    "bench/formats/codereval_shape.py": "the same",
     "bench/formats/repoeval.py": "a benchmark of Python repositories",
     "bench/repositories/pypi.py": "the package index, and the name of the interpreter",
     "bench/repositories/schema.py": "a folder of added tests is pytest's",
@@ -83,11 +90,10 @@ _NAMING = {
     "harness/extract/__init__.py": "functions can be taken out of answers in these two so far",
     "harness/generators/conformance.py": "its sample of code",
     "harness/generators/incontext/lexer.py": "the grammar that the weights were fitted with",
-    "harness/imported/codereval.py": "the shape of CoderEval's predictions",
     "harness/leaderboard/rows.py": "the mean over both languages that the papers print",
     "harness/metrics/identifiers.py": "the keyword lists of the published scorers",
-    "harness/metrics/statement.py": "CrossCodeEval's rule for the end of a statement",
-    "harness/papers/notes.py": "the languages that papers print",
+    "harness/metrics/crosscodeeval.py": "CrossCodeEval's rule for the end of a statement",
+    "harness/papers/render.py": "the languages that papers print",
     "harness/papers/tables.py": "the same",
     "strategies/baselines/cocogen.py": "a method for Python",
     "strategies/baselines/diagnosis.py": "a method for Python",

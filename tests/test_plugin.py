@@ -1,4 +1,4 @@
-"""A strategy and a metric in somebody else's packages, as the docs show them: installed, checked, run, ranked."""
+"""A strategy, a metric, a generator and a format in others' packages, as the docs show them: installed, run, ranked."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ def files_of_the_page(name: str = "writing-a-strategy.md") -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a fresh environment that sees ours, pip-install both packages into it; return its folder of programs."""
+    """Make a fresh environment that sees ours, pip-install the packages into it; return its folder of programs."""
     folder = tmp_path_factory.mktemp("outside")
     place = folder / "venv"
     strategy = {name: files_of_the_page()[name] for name in PACKAGE}
-    packages = {"strategy": strategy, "metric": files_of_the_page("metrics.md")}
+    pages = {"metric": "metrics.md", "generator": "writing-a-generator.md", "format": "formats.md"}
+    packages = {"strategy": strategy, **{kind: files_of_the_page(page) for kind, page in pages.items()}}
     for package, files in packages.items():
         (folder / package).mkdir()
         for name, content in files.items():
@@ -128,3 +129,51 @@ def test_a_metric_of_the_page_gets_a_stored_run_and_ranks_it_as_it_declares(scri
     assert "Ranked by edits (edits, lower is better;" in printed and "edits %" not in printed
     rows = json.loads(ctxbench(scripts, *board, "--format", "json", home=home.root))
     assert [(row["strategy"], row["edits"]["mean"]) for row in rows] == [("right", 0.0), ("wrong", 9.0)]
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_generator_of_the_page_is_checked_run_and_ranked(scripts: Path, tmp_path: Path) -> None:
+    spec, home = "demo.before(back=2)", Home(tmp_path / "home")
+    assert "demo.before(back=1, window=0, batch=8)" in ctxbench(scripts, "generator", "list")
+    checked = ctxbench(scripts, "generator", "check", spec)
+    assert "pass  counts tokens" in checked and "\n7 of 7 checks passed\n" in checked
+    make_set(home, repos=2, per_repo=3)
+    asked = ["--samples", "demo", "--strategy", "lc.infile", "--generator"]
+    printed = ctxbench(scripts, "run", *asked, "demo.before(back=2, batch=2)", home=home.root)
+    assert "scored 6  model-failed 0  missing 0" in printed
+    # How many go out at once decides nothing, so this is the same run, and it is complete.
+    assert "scored 6" in ctxbench(scripts, "run", *asked, spec, home=home.root)
+    [row] = json.loads(ctxbench(scripts, "leaderboard", "--samples", "demo", "--format", "json", home=home.root))
+    assert (row["generator"], row["strategy"]) == (spec, "lc.infile")
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_format_of_the_page_brings_samples_and_predictions_in_and_out(scripts: Path, tmp_path: Path) -> None:
+    repository = tmp_path / "repositories" / "shop"
+    repository.mkdir(parents=True)
+    (repository / "tax.py").write_text("RATE = 2\n\n\ndef tax(price):\n    return price * RATE\n")
+    record = {"repository": "shop", "file": "tax.py", "before": "RATE = 2\n\n\n", "answer": "def tax(price):"}
+    lines = [{"id": "a", **record}, {"id": "b", **record, "before": record["before"] + "def tax(price):\n"}]
+    lines[1]["answer"] = "    return price * RATE"
+    files = {name: tmp_path / f"{name}.jsonl" for name in ("tasks", "again", "guesses", "written")}
+    files["tasks"].write_text(
+        "".join(json.dumps(line) + "\n" for line in [*lines, {**lines[0], "id": "c", "answer": ""}])
+    )
+    home, chosen = tmp_path / "home", ("--format", "next-lines")
+    asked = [str(files["tasks"]), *chosen, "--name", "lines", "--repos", str(repository.parent)]
+    imported = ctxbench(scripts, "samples", "import", *asked, home=home)
+    assert imported.startswith("lines: 2 samples (next-lines, rebuilt prompts), left out: empty_answer 1, digest ")
+    ctxbench(scripts, "samples", "export", "lines", *chosen, "--out", str(files["again"]), home=home)
+    assert [json.loads(line) for line in files["again"].read_text().splitlines()] == lines
+    guesses = [{"id": "a", "guess": "def tax(price):\n"}, {"id": "b", "guess": "    return 0"}]
+    files["guesses"].write_text("".join(json.dumps(guess) + "\n" for guess in guesses))
+    named = ["--samples", "lines", "--strategy", "theirs", "--generator", "model"]
+    run = ctxbench(scripts, "results", "import", str(files["guesses"]), *chosen, *named, home=home).split()[0]
+    ctxbench(scripts, "results", "export", run, *chosen, "--out", str(files["written"]), home=home)
+    assert [json.loads(line) for line in files["written"].read_text().splitlines()] == guesses
+    rows = json.loads(ctxbench(scripts, "leaderboard", "--samples", "lines", "--format", "json", home=home))
+    assert [row["em"]["mean"] for row in rows] == [50.0]
+    told = " ".join(ctxbench(scripts, "samples", "import", "--help").split())
+    assert "next-lines `id`, `repository`, `file`, `before` and `answer`." in told and "|next-lines|" in told

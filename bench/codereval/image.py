@@ -15,9 +15,9 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import accounts, container, protocol
 from ctxbench.bench.codereval.container import Contents
 from ctxbench.bench.codereval.image_projects import OfficialTest, judged_by, repository
+from ctxbench.bench.codereval.protocol import JAVA, PYTHON
 from ctxbench.bench.codereval.rebuilding import TaskOutcome, lost
 from ctxbench.bench.codereval.records import record_of
-from ctxbench.bench.codereval.tests_of import JAVA, PYTHON
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.mining import silent

@@ -11,10 +11,9 @@ from ctxbench.bench.codereval import accounts, container, official, official_jav
 from ctxbench.bench.codereval.accounts import Fate
 from ctxbench.bench.codereval.container import Contents
 from ctxbench.bench.codereval.locate import Located, locate
-from ctxbench.bench.codereval.placing import placed
+from ctxbench.bench.codereval.protocol import JAVA, PYTHON, STANDALONE, java_test, python_tests
 from ctxbench.bench.codereval.rebuilding import TaskOutcome, lost
-from ctxbench.bench.codereval.records import record_of
-from ctxbench.bench.codereval.tests_of import JAVA, PYTHON, STANDALONE, java_test, python_tests
+from ctxbench.bench.codereval.records import placed, record_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.codereval.official_python import OfficialPythonSuite
-from ctxbench.bench.codereval.protocol import JAVA_RUNNER
-from ctxbench.bench.codereval.tests_of import STANDALONE
+from ctxbench.bench.codereval.protocol import JAVA_RUNNER, STANDALONE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from posixpath import basename, dirname
 from typing import Any
 
-from ctxbench.bench.codereval.protocol import JAVA_RUNNER, judgement
-from ctxbench.bench.codereval.tests_of import JAVA, WORK
+from ctxbench.bench.codereval.protocol import JAVA, JAVA_RUNNER, WORK, judgement
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.testing.java import text as java_text
 from ctxbench.bench.testing.types import Judgement

@@ -13,8 +13,7 @@ import re
 from collections.abc import Mapping
 
 from ctxbench.bench import asts
-from ctxbench.bench.codereval.protocol import PYTHON_RUNNER, judgement
-from ctxbench.bench.codereval.tests_of import PYTHON
+from ctxbench.bench.codereval.protocol import PYTHON, PYTHON_RUNNER, judgement
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.testing.python import blank
 from ctxbench.bench.testing.python.text import indentation

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ctxbench.bench.codereval import accounts
 from ctxbench.bench.codereval.accounts import Fate
 from ctxbench.bench.codereval.locate import Located, locate
-from ctxbench.bench.codereval.placing import placed
-from ctxbench.bench.codereval.records import record_of
+from ctxbench.bench.codereval.records import placed, record_of
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.candidates import hidden_for

@@ -18,8 +18,20 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats.checking import Odd, checked, explained, inside, language_of
-from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.formats import register
+from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
+from ctxbench.bench.formats.types import (
+    BenchmarkFormat,
+    Options,
+    PredictionFiles,
+    RecordedAnswer,
+    RecordedSample,
+    Row,
+    SampleFiles,
+    Table,
+    Task,
+    Unusable,
+)
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
 STATEMENT = "statement"
@@ -30,6 +42,7 @@ SHAPE = (
     "`groundtruth_start_lineno` and optionally `context_start_lineno`. Several files of one release are joined on "
     "the id; a context is named after its file."
 )
+_PREDICTION_SHAPE = 'one object a line: {"task_id": "…", "pred": "…"}'
 _CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
 _ONE_RELEASE = "give files of one release"
 BENCHMARK = "crosscodeeval"
@@ -331,3 +344,37 @@ def _context(stored_context: StoredContext, extras: Sequence[Mapping[str, Any]] 
     ]
     more = extras or [{}] * len(items)
     return {"text": stored_context.text, "list": [{**item, **extra} for item, extra in zip(items, more, strict=True)]}
+
+
+class _Prediction(Strict):
+    task_id: _Word
+    pred: str
+
+
+def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
+    read_samples = []
+    for where, row in rows:
+        prediction = checked(_Prediction, row, where=where, cure=f"write {_PREDICTION_SHAPE}")
+        answers = (RecordedAnswer(text=prediction.pred),)
+        read_samples.append(RecordedSample(where=where, task=prediction.task_id, answers=answers))
+    return read_samples
+
+
+def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"task_id": task["metadata"]["task_id"], "pred": sample.answers[0].text}
+
+
+register(
+    BenchmarkFormat(
+        name=BENCHMARK,
+        samples=SampleFiles(shape=SHAPE, read=read, records=records, in_repository=in_repository),
+        predictions=PredictionFiles(
+            shape=_PREDICTION_SHAPE,
+            read=_read_predictions,
+            write=_write_predictions,
+            kind=Kind.LINE,
+            tasks=lambda _: BENCHMARK,
+            single=True,
+        ),
+    )
+)

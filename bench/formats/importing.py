@@ -21,7 +21,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.rows import open_tables
-from ctxbench.bench.formats.types import Format, Locating, Options, Remarking, Table, Task, Unusable
+from ctxbench.bench.formats.types import Options, SampleFiles, Table, Task, Unusable
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -64,7 +64,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     a task whose answer is not where its record says is left out and counted. Without it prompts stay as stored.
 
     Args:
-        format_name: one of `bench.formats.NAMES`.
+        format_name: one of `bench.formats.sample_names`.
         refs: paths and data sets, see `bench.formats.rows.open_tables`.
         home: where the set is kept.
         name: the set's name.
@@ -78,11 +78,11 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         InputFault: at the first fault of a file, with line and field, or if nothing can be used.
     """
     sets.folder(home, name)
-    if repos is not None and format_name in formats.STORED_ONLY:
+    form = formats.samples(format_name)
+    if repos is not None and form.in_repository is None and form.in_snapshot is None:
         raise InputFault(f"{format_name} brings no repositories", where=str(repos), cure="leave --repos out")
     if not hygiene and repos is None:
         raise InputFault("hygiene is about the files of repositories", cure="give them with --repos")
-    form = formats.named(format_name)
     read = read_tasks(format_name, refs, options=options, report=report)
     attached = _attached(form, read.tasks, home, repos, hygiene, report)
     unusable = Counter(read.unusable)
@@ -125,7 +125,7 @@ def read_tasks(
     tasks: list[Task] = []
     first_places: dict[str, str] = {}
     left_out = LeftOut(report)
-    for item in formats.named(format_name).read([counted_table.table() for counted_table in counted], options):
+    for item in formats.samples(format_name).read([counted_table.table() for counted_table in counted], options):
         where = item.where or refs[0]
         task_id = item.id if isinstance(item, Unusable) else item.sample.id
         if task_id in first_places:
@@ -149,7 +149,7 @@ def read_tasks(
 
 
 def _attached(
-    form: Format, tasks: Sequence[Task], home: Home, repos: Path | None, hygiene: bool, report: Report
+    form: SampleFiles, tasks: Sequence[Task], home: Home, repos: Path | None, hygiene: bool, report: Report
 ) -> dict[str, Attached]:
     grouped: dict[str, list[Task]] = {}
     for task in tasks:
@@ -174,8 +174,8 @@ def _attached(
     return attached
 
 
-def _remarks(form: Format, tasks: Sequence[Task], hygiene: bool, report: Report) -> list[str]:
-    remarks = [*(form.remarks(tasks) if isinstance(form, Remarking) else ()), *([] if hygiene else [HYGIENE_OFF])]
+def _remarks(form: SampleFiles, tasks: Sequence[Task], hygiene: bool, report: Report) -> list[str]:
+    remarks = [*(form.remarks(tasks)), *([] if hygiene else [HYGIENE_OFF])]
     for remark in remarks:
         report(f"note: {remark}")
     return remarks
@@ -218,7 +218,9 @@ def missing(tasks: Sequence[Task]) -> Attached:
     return Attached((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
-def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygiene: bool, report: Report) -> Attached:
+def attach(
+    form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, hygiene: bool, report: Report
+) -> Attached:
     """Make the tasks of one repository anew from its files, and copy those into the home folder.
 
     Args:
@@ -255,13 +257,13 @@ def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygie
     return Attached(clean.tasks, entry if hygiene else entry | {"hygiene": False})
 
 
-def _placed(form: Format, task: Task, texts: Mapping[str, str]) -> Task | Unusable:
-    if isinstance(form, Locating):
+def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | Unusable:
+    if form.in_snapshot is not None:
         return form.in_snapshot(task, texts)
     path, text = task.sample.path, texts.get(task.sample.path)
     if text is None:
         return Unusable(id=task.sample.id, reason="file_missing", where=task.where, detail=path)
-    rebuilt_task = form.in_repository(task, text)
+    rebuilt_task = form.in_repository(task, text) if form.in_repository is not None else None
     if rebuilt_task is None:
         detail = f"the answer does not stand in {path} where the record says"
         return Unusable(id=task.sample.id, reason="source_mismatch", where=task.where, detail=detail)

@@ -15,8 +15,20 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.formats.types import (
+    BenchmarkFormat,
+    Options,
+    PredictionFiles,
+    RecordedAnswer,
+    RecordedSample,
+    Row,
+    SampleFiles,
+    Table,
+    Task,
+    Unusable,
+)
 from ctxbench.bench.languages.base import Language, Span
 from ctxbench.bench.projbench.repository import blanked
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Reference, Sample, Use
@@ -26,6 +38,7 @@ SHAPE = (
     "optionally `context_start_lineno`, `import_no`, `dep`, `task_type`."
 )
 BENCHMARK = "projbench"
+_PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 _CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
 _Line = Annotated[int, Field(ge=0)]
 
@@ -227,3 +240,53 @@ def in_repository(task: Task, text: str) -> Task | None:
         context_start=0,
     )
     return replace(task, sample=rebuilt, reference=replace(task.reference, original_import=hidden or None))
+
+
+class _PredictionMetadata(Strict):
+    task_id: Annotated[str, Field(min_length=1)]
+
+
+class _Prediction(Strict):
+    metadata: _PredictionMetadata
+    pred_res: str
+
+
+def first_line(text: str) -> str:
+    """Return the first line that is not blank, stripped; empty if there is none: what ``choices`` holds."""
+    return next((line.strip() for line in text.split("\n") if line.strip()), "")
+
+
+def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
+    read_samples = []
+    for where, row in rows:
+        prediction = checked(_Prediction, row, where=where, cure=f"write {_PREDICTION_SHAPE}")
+        answers = (RecordedAnswer(text=prediction.pred_res),)
+        read_samples.append(RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers))
+    return read_samples
+
+
+def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    text = sample.answers[0].text
+    yield {**task, "pred_res": text, "choices": [{"text": first_line(text)}]}
+
+
+INFERCOM = PredictionFiles(
+    shape=_PREDICTION_SHAPE,
+    read=_read_predictions,
+    write=_write_predictions,
+    kind=Kind.LINE,
+    tasks=lambda _: BENCHMARK,
+    single=True,
+)
+"""InferCom's predictions: the task's line with ``pred_res``, what the model wrote, and ``choices``, a line of it.
+
+``pred_res`` is taken: it is what a run of ours stores, and the profile `infercom` cuts it as its authors did. Tasks
+whose prompt has more than 8000 tokens are not in such files."""
+register(
+    BenchmarkFormat(
+        name=BENCHMARK,
+        samples=SampleFiles(shape=SHAPE, read=read, records=records, in_repository=in_repository),
+        predictions=INFERCOM,
+    )
+)
+register(BenchmarkFormat(name="infercom", predictions=INFERCOM))

@@ -14,8 +14,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.formats.types import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable
 from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
 SHAPE = (
@@ -134,12 +135,6 @@ def _contexts(record: _Record) -> tuple[StoredContext, ...]:
     return tuple(contexts)
 
 
-def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task if its answer is that line of the whole file, else None."""
-    lines, line = text.split("\n"), task.sample.cursor.line
-    return task if line < len(lines) and lines[line].rstrip() == task.reference.target else None
-
-
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
     """Yield the records of RepoBench's own samples.
 
@@ -167,3 +162,6 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
             **fields["record"],
             "ctxbench": {"id": sample.id},
         }
+
+
+register(BenchmarkFormat(name=BENCHMARK, samples=SampleFiles(shape=SHAPE, read=read, records=records)))

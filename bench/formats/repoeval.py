@@ -18,9 +18,21 @@ from pydantic import ConfigDict, Field
 
 from ctxbench.bench.asts import parse
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
-from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.formats.types import (
+    BenchmarkFormat,
+    Options,
+    PredictionFiles,
+    RecordedAnswer,
+    RecordedSample,
+    Row,
+    SampleFiles,
+    Table,
+    Task,
+    Unusable,
+)
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.testing.python.text import indentation, lift, shift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
@@ -29,6 +41,8 @@ SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no` (lines, API calls) or `lineno` "
     "(functions), and optionally `context_start_lineno`, `function_name`."
 )
+_PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
+"""RepoCoder's predictions: the task's line with ``choices``, each what follows the cursor, also of functions."""
 _CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
 _Line = Annotated[int, Field(ge=0)]
 BENCHMARK = "repoeval"
@@ -270,3 +284,51 @@ def body_of(sample: Sample, reference: Reference) -> str:
     lines = reference.target.split("\n")
     head = sample.prefix.split("\n")[sample.span[0] if sample.span else 0 : -1]
     return "\n".join(shift(lines, indentation(head[0] if head else ""))[len(head) :])
+
+
+class _PredictionMetadata(Strict):
+    task_id: Annotated[str, Field(min_length=1)]
+
+
+class _Choice(Strict):
+    text: str
+
+
+class _Prediction(Strict):
+    metadata: _PredictionMetadata
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+
+
+def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
+    read_samples = []
+    for where, row in rows:
+        prediction = checked(_Prediction, row, where=where, cure=f"write {_PREDICTION_SHAPE}")
+        answers = tuple(RecordedAnswer(text=choice.text, behind=True) for choice in prediction.choices)
+        read_samples.append(RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers))
+    return read_samples
+
+
+def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {**task, "choices": [{"text": answer.text} for answer in sample.answers]}
+
+
+def _tasks(samples: Sequence[Sample]) -> str:
+    """Return the format of the tasks: RepoCoder's scorer reads RepoEval's and lines of ProjBench."""
+    lines = all(sample.kind is Kind.LINE and sample.benchmark != BENCHMARK for sample in samples)
+    return "projbench" if lines else BENCHMARK
+
+
+register(
+    BenchmarkFormat(
+        name=BENCHMARK,
+        samples=SampleFiles(shape=SHAPE, read=read, records=records, in_repository=in_repository),
+    )
+)
+register(
+    BenchmarkFormat(
+        name="repocoder",
+        predictions=PredictionFiles(
+            shape=_PREDICTION_SHAPE, read=_read_predictions, write=_write_predictions, tasks=_tasks, behind=True
+        ),
+    )
+)

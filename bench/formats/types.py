@@ -1,13 +1,14 @@
-"""The parts of every sample format: rows in, tasks out, and back. Frozen data, no I/O."""
+"""The parts of every benchmark's format: rows in, tasks and predictions out, and back. Frozen data, no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.types import Reference, Sample
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.bench.types import Kind, Reference, Sample
 
 Row = tuple[str, Mapping[str, Any]]
 """Where it stands (``FILE:LINE``, or ``FILE: RECORDS[3]``), and the record."""
@@ -61,46 +62,90 @@ class Unusable:
     detail: str = ""
 
 
-class Format(Protocol):
-    """A module ``bench.formats.<name>``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFiles:
+    """How a benchmark's samples stand in files, in and out."""
 
-    SHAPE: str
+    shape: str
     """The fields that it reads, for the command's help: one or a few sentences."""
+    read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
+    """Read and join tables; `InputFault` at the first malformed record, naming file, line, field and cure."""
+    records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
+    """Write samples and their references (by id), so that reading the records gives equal samples.
 
-    def read(self, tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-        """Read and join the tables.
+    `InputFault` at a sample that the format has no place for."""
+    in_repository: Callable[[Task, str], Task | None] | None = None
+    """Make a task anew from its whole file; None if the answer does not stand where the record says.
 
-        Raises:
-            InputFault: at the first malformed record, naming file, line, field and cure.
-        """
-        ...
-
-    def in_repository(self, task: Task, text: str) -> Task | None:
-        """Return the task made anew from its whole file; None if the answer does not stand where the record says."""
-        ...
-
-    def records(self, samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-        """Yield the records of samples, so that reading them gives equal samples.
-
-        Raises:
-            InputFault: at a sample that the format has no place for.
-        """
-        ...
+    Without it the benchmark brings no repositories."""
+    in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
+    """The same from all files of its repository (path -> text), for records that may name the wrong one; goes before
+    `in_repository`."""
+    remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
+    """Whole sentences on the tasks for whoever reads their numbers."""
+    document: str = ""
+    """The key of the list, where a file is one JSON object; empty for JSON Lines."""
 
 
-@runtime_checkable
-class Locating(Protocol):
-    """A format whose tasks may stand in another file than their records say."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAnswer:
+    """One completion of a file of predictions."""
 
-    def in_snapshot(self, task: Task, texts: Mapping[str, str]) -> Task | Unusable:
-        """Return the task made anew from its repository's files (path -> text); used in place of `in_repository`."""
-        ...
+    text: str
+    """The text after the cursor; for functions the whole function, unless `behind` is set."""
+    verdict: Verdict | None = None
+    """The outcome of its tests; None if the file has none."""
+    reason: str = ""
+    """One short line; empty when it passed."""
+    flags: tuple[str, ...] = ()
+    reached: tuple[str, ...] = ()
+    """The flags of its verdict."""
+    behind: bool = False
+    """Whether the text follows the cursor for functions too: then the whole function is made of it, as in a run."""
 
 
-@runtime_checkable
-class Remarking(Protocol):
-    """A format with something to say of all its tasks to whoever reads their numbers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedSample:
+    """The completions of one sample under one pair of labels, whatever the format of their file."""
 
-    def remarks(self, tasks: Sequence[Task]) -> Sequence[str]:
-        """Return whole sentences for the set's ``remarks``."""
-        ...
+    where: str
+    """``FILE:LINE`` of its (first) record; empty if it is to be written."""
+    task: str
+    """The benchmark's id of the sample."""
+    answers: tuple[RecordedAnswer, ...]
+    sample: Sample | None = None
+    """The facts of the sample, where the file itself tells enough of them."""
+    strategy: str = ""
+    generator: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionFiles:
+    """How predictions stand in files, in and out."""
+
+    shape: str
+    """The fields that it reads, one sentence: the cure of a malformed record."""
+    read: Callable[[Iterable[Row]], list[RecordedSample]]
+    """Read all records; `InputFault` at the first malformed one, naming file, line, field and cure."""
+    write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
+    """Return the lines of one sample, given its record in the format `tasks` (empty if the ids are the set's)."""
+    kind: Kind | None = None
+    """The kind of sample that is completed; None for either."""
+    tasks: Callable[[Sequence[Sample]], str] | None = None
+    """The format in whose records predictions of these samples name their tasks (``metadata.task_id``); None where
+    they use the set's ids."""
+    behind: bool = False
+    """Whether texts follow the cursor for functions too, rather than being whole functions."""
+    single: bool = False
+    """Whether there is room for one completion a sample only."""
+    repeats: bool = False
+    """Whether its scorer wants equally many answers of each task, so that `--repeat` makes sense."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkFormat:
+    """The files of one benchmark: those of its samples, of predictions for them, or both."""
+
+    name: str
+    samples: SampleFiles | None = None
+    predictions: PredictionFiles | None = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, MutableMappi
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle, islice
 
 from ctxbench.bench.errors import MachineFault
@@ -85,9 +86,6 @@ def certify(  # noqa: PLR0913 - each is used once, here
     certified: dict[str, Certificate] = {}
     drops: Counter[str] = Counter()
 
-    def attempt(draft: Draft) -> Certificate | str:
-        return _attempt(draft, references, boxes, earlier, report)
-
     def passing(results: Iterator[tuple[Draft, Certificate | str]]) -> Iterator[tuple[Draft, Certificate]]:
         for count, (draft, result) in enumerate(results, 1):
             if isinstance(result, Certificate):
@@ -97,21 +95,13 @@ def certify(  # noqa: PLR0913 - each is used once, here
             tick(count - drops.total(), count)
 
     left_out: set[str] = set()
+    attempt = partial(_attempt, references, boxes, earlier, report)
     with closing(_in_order(attempt, drafts, workers)) as results:
         fresh = passing(results)
-        while batch := {
-            draft.sample.id: (draft, certificate) for draft, certificate in islice(fresh, most - len(certified))
-        }:
-            blanks = {name: draft.blank for name, (draft, _) in batch.items()}
-            loaded = under_load(
-                [draft.sample for draft, _ in batch.values()],
-                references,
-                boxes,
-                earlier,
-                lambda sample, blanks=blanks: _again(sample, blanks[sample.id], references, boxes),  # type: ignore[misc]
-                jobs=jobs,
-                report=report,
-            )
+        while batch := {draft.sample.id: (draft, result) for draft, result in islice(fresh, most - len(certified))}:
+            samples = [draft.sample for draft, _ in batch.values()]
+            again = partial(_again, {name: draft.blank for name, (draft, _) in batch.items()}, references, boxes)
+            loaded = under_load(samples, references, boxes, earlier, again, jobs=jobs, report=report)
             drops[FAILS_UNDER_LOAD] += len(batch) - len(loaded.samples)
             left_out |= loaded.left_out
             for sample in loaded.samples:
@@ -121,11 +111,11 @@ def certify(  # noqa: PLR0913 - each is used once, here
 
 
 def _attempt(
-    draft: Draft,
     references: MutableMapping[str, Reference],
     boxes: Judge,
     earlier: Certificates,
     report: Callable[[str], None],
+    draft: Draft,
 ) -> Certificate | str:
     """Return a draft's certificate, or why it gets none; take what earlier builds say of it."""
     sample, reference = draft.sample, draft.reference
@@ -152,8 +142,8 @@ def _measured(draft: Draft, tests: tuple[str, ...], boxes: Judge) -> Certificate
     return Certificate(tests, measured(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
 
 
-def _again(sample: Sample, blank: str, references: Mapping[str, Reference], boxes: Judge) -> bool:
-    return certificate(sample, references[sample.id].target, blank, boxes)[0] == CERTIFIED
+def _again(blanks: Mapping[str, str], references: Mapping[str, Reference], boxes: Judge, sample: Sample) -> bool:
+    return certificate(sample, references[sample.id].target, blanks[sample.id], boxes)[0] == CERTIFIED
 
 
 def _narrowed(
@@ -235,7 +225,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> t
     judged: list[Judgement] = []
     patience = PATIENCE
     while len(judged) < RUNS:
-        judged.append(_judged(sample, reference, judging))
+        judged.append(_unbroken(sample, judging.judge(sample, reference)))
         if judged[-1].verdict is Verdict.NO_TESTS:
             return "reference_has_no_tests", judged[-1].reason
         if judged[-1].verdict is Verdict.TIMED_OUT and patience:
@@ -248,13 +238,12 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> t
         return (TIMED_OUT if timed_out else REFERENCE_FAILED), bad[0].reason
     if bad:
         return FLAKY, bad[0].reason
-    if _judged(sample, blank, judging).verdict is Verdict.PASSED:
+    if _unbroken(sample, judging.judge(sample, blank)).verdict is Verdict.PASSED:
         return BLANK_PASSED, ""
     return CERTIFIED, ""
 
 
-def _judged(sample: Sample, text: str, judging: Judge) -> Judgement:
-    judgement = judging.judge(sample, text)
+def _unbroken(sample: Sample, judgement: Judgement) -> Judgement:
     if judgement.verdict is Verdict.BROKEN:
         raise MachineFault(
             f"the sandbox failed under a test: {judgement.reason}",
@@ -344,13 +333,7 @@ def _failures(
 
     def judged(sample: Sample) -> tuple[str, Judgement]:
         judgement = judging.judge(sample, references[sample.id].target, lenient=False)
-        if judgement.verdict is Verdict.BROKEN:
-            raise MachineFault(
-                f"the sandbox failed under a test: {judgement.reason}",
-                where=sample.id,
-                cure="see `ctxbench doctor`, then run the same command again; what was done is kept",
-            )
-        return sample.id, judgement
+        return sample.id, _unbroken(sample, judgement)
 
     faults: dict[str, list[Judgement]] = defaultdict(list)
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="load")

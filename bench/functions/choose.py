@@ -239,6 +239,26 @@ def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place
         yield from (place for place in turn if place is not None)
 
 
+def faulty_versions(
+    original: str, places: Iterable[tuple[str, _Place]], text: str, changed: Callable[[_Place], str], most: int
+) -> tuple[str, ...]:
+    """Return faulty versions of a function, each once; kinds of faults take turns, in an order that stays.
+
+    Args:
+        original: how `changed` writes the function where nothing is changed.
+        places: the kind of a fault, and its place.
+        text: the function.
+        changed: gives the function with a fault at a place.
+        most: how many; asking for fewer gives a beginning of more.
+    """
+    faulty = dict.fromkeys([original])
+    for place in in_turns(places, text):
+        if len(faulty) > most:
+            break
+        faulty[changed(place)] = None
+    return tuple(faulty)[1:]
+
+
 def _failing(draft: Draft, text: str, trying: Judge) -> frozenset[str] | None:
     everything = draft.judged_by(tuple(sorted({*draft.ranked, *draft.others})))
     return trying.failing(draft.sample, everything, text)

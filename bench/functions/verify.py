@@ -141,8 +141,7 @@ def verify(
             f"the sample set {sample_set.name!r} holds no functions: there is nothing to run",
             cure="build one with `ctxbench samples build NAME --kind function --repo R`",
         )
-    repos = dict.fromkeys(sample.repo for sample in functions)
-    suites = {repo: suite_of(home, sample_set, repo, sandbox) for repo in repos}
+    suites = {name: suite_of(home, sample_set, name, sandbox) for name in dict.fromkeys(s.repo for s in functions)}
     file = _StoredVerifications(home, suites, sandbox.name)
     verified = {} if again else file.read()
 

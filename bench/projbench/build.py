@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.analysis import analyse
+from ctxbench.bench.projbench.candidates import analyse
 from ctxbench.bench.projbench.repository import Excluded, RepositorySamples, sample_repository
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot

@@ -5,20 +5,35 @@ that spans lines) of at least four tokens that reads a name imported from the sa
 the first line of its file to use that name, every import statement before it that brings the name in is
 blanked, whole: a statement that also binds names used earlier is blanked with them (``shared``), since
 only so the needed import is never visible and line numbers hold. Statements inside functions count the same.
+
+Files are read on all cores; candidates and cursors are drawn by the seed and the place that a draw is for, so they
+depend neither on the number of samples asked for, nor on the other files, nor on which process does it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import groupby
+from random import Random
 
-from ctxbench.bench.languages.base import FileFacts, InternalLoad, Span
-from ctxbench.bench.types import Use
+from ctxbench.bench.formats.hygiene import VerbatimIndex
+from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language, Span
+from ctxbench.bench.processes import uninterrupted
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 
 MIN_TOKENS = 4
 MAX_CHARACTERS = 400
 """Longer lines are data or minified code."""
+_LEAST_TOKENS = 2
+POOL_FROM = 3_000_000
+"""Characters from which worker processes pay: below, starting them takes longer than the work."""
+_BATCH = 250_000
+_Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +105,121 @@ def _candidate(
         masked=tuple(masked),
         shared=any(span in used for span in masked),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A candidate with its cursor."""
+
+    candidate: LineCandidate
+    subkind: str
+    column: int
+    target: str
+    """What follows the cursor, without the newline and trailing white space."""
+
+
+def cut(candidate: LineCandidate, *, repo: str, seed: int) -> Cut:
+    """Place the cursor: by a fair coin before a whole line, or inside it.
+
+    Inside, it stands right before a random token that is the line's first internal name or left of it.
+    """
+    draw = _draw(seed, repo, candidate.path, candidate.line)
+    if draw.random() < 0.5:
+        return Cut(candidate=candidate, subkind=NEXT_LINE, column=0, target=candidate.text)
+    column = draw.choice([start for start, _ in candidate.tokens if start <= candidate.column])
+    return Cut(candidate=candidate, subkind=SINGLE_LINE, column=column, target=candidate.text[column:])
+
+
+def _draw(*key: str | int) -> Random:
+    return Random("\0".join(map(str, key)))  # noqa: S311 - a sample, not a secret
+
+
+def fault(line_cut: Cut, index: VerbatimIndex) -> str:
+    """Return why a cut is no sample: ``verbatim`` (its line stands elsewhere too), ``near_empty``, or nothing."""
+    text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
+    if index.repeated(text):
+        return "verbatim"
+    target_tokens = [text[start:end] for start, end in tokens if start >= line_cut.column]
+    if len(target_tokens) < _LEAST_TOKENS or not any(any(map(_is_word, token)) for token in target_tokens):
+        return "near_empty"
+    return ""
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+def ordered(cuts: Sequence[Cut], *, repo: str, seed: int) -> list[Cut]:
+    """Return the cuts in the order of choice; a smaller set is always a beginning of a larger one.
+
+    Files take turns, in a random order that stays; within a file the order is random too. So a large
+    file does not crowd out the others.
+    """
+    files: dict[str, list[Cut]] = {}
+    for line_cut in cuts:
+        files.setdefault(line_cut.candidate.path, []).append(line_cut)
+    names = sorted(files)
+    _draw(seed, repo).shuffle(names)
+    for name in names:
+        files[name].sort(key=lambda line_cut: line_cut.candidate.line)
+        _draw(seed, repo, name).shuffle(files[name])
+    rounds = max((len(file_cuts) for file_cuts in files.values()), default=0)
+    return [files[name][turn] for turn in range(rounds) for name in names if turn < len(files[name])]
+
+
+def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dict[str, FileFacts]]:
+    """Return the facts of every file: repository name -> path -> facts.
+
+    Args:
+        snapshots: the repositories, names unique.
+        workers: processes to use at most.
+    """
+    batches = [batch for snapshot in snapshots for batch in _batches(snapshot)]
+    size = sum(len(text) for snapshot in snapshots for text in snapshot.texts.values())
+    facts_of: dict[str, dict[str, FileFacts]] = {snapshot.name: {} for snapshot in snapshots}
+    if workers > 1 and len(batches) > 1 and size >= POOL_FROM:
+        _in_processes(batches, min(workers, len(batches)), facts_of)
+        return facts_of
+    for batch in batches:
+        _keep(batch, _analyse(batch), facts_of)
+    return facts_of
+
+
+def _in_processes(batches: Sequence[_Batch], workers: int, facts_of: Mapping[str, dict[str, FileFacts]]) -> None:
+    # Spawned, not forked: the caller may have threads.
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    try:
+        with uninterrupted():
+            results = pool.map(_analyse, batches)
+        for batch, facts in zip(batches, results, strict=True):
+            _keep(batch, facts, facts_of)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _batches(snapshot: Snapshot) -> list[_Batch]:
+    batches: list[_Batch] = []
+    files: list[tuple[str, str]] = []
+    size = 0
+    for path, text in snapshot.texts.items():
+        files.append((path, text))
+        size += len(text)
+        if size >= _BATCH:
+            batches.append((snapshot.name, snapshot.language, tuple(files)))
+            files, size = [], 0
+    if files:
+        batches.append((snapshot.name, snapshot.language, tuple(files)))
+    return batches
+
+
+def _analyse(batch: _Batch) -> list[FileFacts]:
+    _, language, files = batch
+    return [
+        replace(facts, broken=facts.broken or not language.parses(text))
+        for path, text in files
+        for facts in (language.analyse(path, text),)
+    ]
+
+
+def _keep(batch: _Batch, facts: Sequence[FileFacts], facts_of: Mapping[str, dict[str, FileFacts]]) -> None:
+    facts_of[batch[0]].update((file.path, file) for file in facts)

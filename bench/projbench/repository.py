@@ -9,8 +9,7 @@ from typing import Any
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.languages.base import FileFacts, Span
-from ctxbench.bench.projbench.candidates import LineCandidate, candidates
-from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
+from ctxbench.bench.projbench.candidates import Cut, LineCandidate, candidates, cut, fault, ordered
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
@@ -35,7 +34,7 @@ def sample_repository(
 
     Args:
         snapshot: its files.
-        facts: what `bench.projbench.analysis` found in each.
+        facts: what `bench.projbench.candidates` found in each.
         per_repo: most samples.
         seed: of every draw.
         excluded: tells which paths give no samples; their text still counts when leaks are looked for.

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.elementary import log
 from ctxbench.bench.languages.base import Span
-from ctxbench.bench.retrieval.words import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +23,11 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
     Scores = npt.NDArray[np.float64]
+import re
 
 K1, B = 1.5, 0.75
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+_PART = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Postings:
@@ -137,3 +139,18 @@ def _both(token: str, shared: Postings, own: Postings) -> tuple[Ints, Ints]:
     if not len(more):
         return numbers, counts
     return np.concatenate([numbers, more + len(shared.lengths)]), np.concatenate([counts, their])
+
+
+def words(text: str) -> list[str]:
+    """Return every word of a text and, behind it, the parts it has; all lower-case.
+
+    A word is a run of ``[A-Za-z0-9_]``; it is split at underscores and where the case changes, as identifiers are read:
+    ``loadCart`` gives ``loadcart``, ``load``, ``cart``; ``HTTPServer`` gives ``httpserver``, ``http``, ``server``.
+    """
+    all_words: list[str] = []
+    for word in _WORD.findall(text):
+        parts = [part.lower() for part in _PART.split(word) if part]
+        all_words.append(word.lower())
+        if parts != all_words[-1:]:
+            all_words += parts
+    return all_words

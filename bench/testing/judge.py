@@ -18,12 +18,12 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.python.bytecode import Compiling, bytecode, with_bytecode
+from ctxbench.bench.testing.python import Compiling, bytecode, with_bytecode
 from ctxbench.bench.testing.python.flags import flags
-from ctxbench.bench.testing.python.judging import Twins, forged, short
+from ctxbench.bench.testing.python.judging import Twins, forged
 from ctxbench.bench.testing.python.reports import Malformed
 from ctxbench.bench.testing.suites import suite_of
-from ctxbench.bench.testing.types import TAMPERED, Judgement, Suite, Verdict
+from ctxbench.bench.testing.types import TAMPERED, Judgement, Suite, Verdict, short
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Suite
-from ctxbench.sandbox.types import Sandbox
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Sandbox
 
 _TUPLES = ("requirements", "paths", "arguments", "deselect", "jars")
 _TEXTS = ("pythonpath", "notes", "release", "encoding")
@@ -57,6 +58,22 @@ class Testing(Protocol):
             InputFault: if it cannot be tested so.
         """
         ...
+
+
+def run_job(
+    environment: Environment, job: Job, sandbox: Sandbox, limits: Limits, report: Callable[[str], None]
+) -> Outcome:
+    """Run one job in a box of its own: the whole suite, or compiling all of it.
+
+    Raises:
+        MachineFault: if there is no box, or it was lost.
+    """
+    try:
+        sandbox.prepare(environment, report)
+        with sandbox.open(environment, limits=limits) as pool:
+            return pool.run(job)
+    except SandboxError as error:
+        raise MachineFault(error.what, where=error.where, cure=error.cure) from error
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:

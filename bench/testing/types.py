@@ -1,14 +1,15 @@
-"""Verdicts, and what each language brings to judge a function. Frozen data, no I/O."""
+"""Verdicts, what all languages conclude alike, and what each brings to judge a function. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Reference, Sample
-from ctxbench.sandbox.types import Environment, Job, Limits, Outcome
+from ctxbench.sandbox.types import Ended, Environment, Job, Limits, Outcome
 
 
 class Verdict(StrEnum):
@@ -23,6 +24,7 @@ class Verdict(StrEnum):
     """The machine failed: tried again, never scored."""
 
 
+_MAX_REASON = 300
 TAMPERED = "tampered"
 """The reason of a FAILED completion that reached for its own verdict."""
 
@@ -61,6 +63,77 @@ FLAGS: Mapping[str, str] = {
 """What a `Judgement` can be flagged with: an honest function seldom needs it, a forged verdict often does."""
 
 
+class Finding(NamedTuple):
+    """What a run of tests means, without what it cost."""
+
+    verdict: Verdict
+    reason: str = ""
+    run: int = 0
+    failed: tuple[str, ...] = ()
+
+    def judgement(self, outcome: Outcome, output: str, flags: Sequence[str] = ()) -> Judgement:
+        """Return it with what the job cost and printed."""
+        return Judgement(
+            verdict=self.verdict,
+            reason=short(self.reason),
+            tests_run=self.run,
+            failed=self.failed,
+            output=output,
+            seconds=outcome.seconds,
+            peak_bytes=outcome.peak_bytes,
+            flags=tuple(flags),
+        )
+
+
+def ended(outcome: Outcome) -> Finding | None:
+    """Return what is found of a job that did not come to its end by itself, None of one that did."""
+    if outcome.ended is Ended.TIMED_OUT:
+        return Finding(Verdict.TIMED_OUT, "ran out of time")
+    if outcome.ended is Ended.WRECKED:
+        return Finding(Verdict.FAILED, "wrecked its box, three times")
+    if outcome.ended is Ended.KILLED:
+        return Finding(Verdict.FAILED, killed(outcome.signal, outcome))
+    return None
+
+
+def killed(number: int | None, outcome: Outcome) -> str:
+    """Return why a process was killed, by the signal that it died of."""
+    return "out of memory" if outcome.out_of_memory else f"killed by signal {number}"
+
+
+def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run: int) -> Finding:
+    """Return what is found of tests that came to their end.
+
+    Args:
+        tests: the expected ones.
+        wrong: those of them that did not pass, in their order -> why.
+        unproven: what is missing for a pass even if all did; empty for nothing.
+        run: how many were run.
+    """
+    if wrong:
+        first, why = next(iter(wrong.items()))
+        reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
+        return Finding(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
+    return Finding(Verdict.FAILED, unproven, run) if unproven else Finding(Verdict.PASSED, "", run)
+
+
+def short(text: str) -> str:
+    """Return a reason on one line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
+
+
+def span_of(sample: Sample) -> tuple[int, int]:
+    """Return the lines ``[start, end)`` of a sample's function, 0-based.
+
+    Raises:
+        InputFault: if the sample is no function.
+    """
+    if sample.span is None:
+        raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
+    return sample.span
+
+
 class Suite(Protocol):
     """How the tests of one repository are run on one changed file."""
 
@@ -88,6 +161,3 @@ class Suite(Protocol):
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what an outcome of that job means. Pure."""
         ...
-
-
-Arguments = dict[str, Any]

@@ -58,6 +58,6 @@ def _works(board: Board, url: str) -> dict[str, RunWork]:
 
 
 def _html(board: Board, works: dict[str, RunWork], *, full: bool) -> str:
-    from ctxbench.dashboard.report import model, page
+    from ctxbench.dashboard.report import page
 
-    return page.html(model.report(board, works, full=full))
+    return page.html(page.report(board, works, full=full))

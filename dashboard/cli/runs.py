@@ -109,7 +109,7 @@ def _cell(value: object) -> str:
     return "" if value is None else visible(" ".join(str(value).split()))
 
 
-def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
+def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
     """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
@@ -129,7 +129,7 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
     if work.attempts:
         yield ""
         yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
-    for fault in faults:
+    for fault in faults_of:
         some = _cell(", ".join(fault.samples[:3])) + (", …" if fault.count > len(fault.samples[:3]) else "")
         last = view.when(fault.started)
         yield f"\n{fault.count} times, last in the attempt of {last}: {fault.kind}: {_cell(fault.message)}"
@@ -137,7 +137,7 @@ def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]
         yield from (f"  {line}" for line in visible(fault.detail).splitlines())
 
 
-def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
+def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
     """Return what is stored of one run; times are seconds since 1970."""
     from dataclasses import asdict
 
@@ -188,6 +188,6 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
                 "samples": list(fault.samples),
                 "detail": fault.detail,
             }
-            for fault in faults
+            for fault in faults_of
         ],
     }

@@ -57,7 +57,7 @@ def page() -> None:
     )
     matching = view.matching(every, find)
     if matching:
-        show.frame(matching, help=_help(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
+        show.frame(matching, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
     else:
         show.note("No strategy here has all these words in its name.")
     show.notes(view.sentences(group))
@@ -105,21 +105,6 @@ def _choose() -> _Choice | None:
     if baseline != usual:
         board = rank(baseline)
     return _Choice(samples=samples.samples, board=board, group=view.at_level(board, level))
-
-
-def _help(group: Group) -> dict[str, str]:
-    """Return heading -> hover text; a metric's heading has its unit behind it."""
-    own = {scale.heading(name): scale.help for name, scale in group.scales.items()}
-    return own | {
-        f"to {group.baseline}": show.HELP["difference"],
-        "to low": "Lower end of the difference's 95% interval.",
-        "to high": "Upper end of the difference's 95% interval.",
-        "marked": show.HELP["excluded"],
-        "tokens in": "Mean tokens that all calls of a sample sent.",
-        "tokens out": "Mean tokens that all calls of a sample wrote.",
-        "cached": "Mean tokens, of those sent, that the service had at hand.",
-        "price US$": show.HELP["price"],
-    }
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:

@@ -1,19 +1,173 @@
-"""Render a report as one HTML file: everything escaped, nothing loaded, no script."""
+"""The leaderboard as one self-contained HTML file: everything escaped, nothing loaded, no script.
+
+`report` describes a board and the origin of its runs as frozen texts and positions; every text may come from a model, a
+repository or a person's own names, and `html` alone decides how it is written.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from ctxbench.dashboard.report.bars import WIDTH
-from ctxbench.dashboard.report.model import Report
+from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
+from ctxbench.harness.leaderboard.rows import Board, Group, Row
+from ctxbench.harness.leaderboard.sections import BoardSection, title
+from ctxbench.harness.leaderboard.sections import sections as board_sections
+from ctxbench.harness.run.spec import repeat_command
+from ctxbench.harness.store.work import RunWork
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+WIDTH = 240
+"""Of the axis, in the drawing's own unit."""
+_MARGIN = 8
+_AIR = 0.04
+_TICKS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A round number and its place."""
+
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One interval's places; without an interval both ends are the mean's."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What all bars of one group share."""
+
+    least: float
+    most: float
+    ticks: tuple[Tick, ...]
+
+    def place(self, value: float) -> float:
+        """Return where a value stands, to a tenth of the drawing's unit."""
+        return _place(value, self.least, self.most)
+
+    def bar(self, interval: Interval) -> Bar:
+        """Return where an interval stands."""
+        mean, low, high = interval
+        ends = (mean if low is None else low, mean if high is None else high)
+        return Bar(mean=self.place(mean), low=self.place(ends[0]), high=self.place(ends[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """The head of a column."""
+
+    text: str
+    help: str
+    is_text: bool
+    """Whether it holds words rather than numbers."""
+    axis: Axis | None = None
+    """Of a column of bars."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCell:
+    """One field of a table: text, or a bar."""
+
+    text: str = ""
+    is_text: bool = False
+    head: bool = False
+    """Whether it names its line."""
+    drawn: bool = False
+    bar: Bar | None = None
+    """None where a drawn field has nothing to draw."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRow:
+    """One row of a table."""
+
+    cells: tuple[ReportCell, ...]
+    first: bool
+    """Whether it is of a first tier that others are told apart from."""
+    ranked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTable:
+    """A table with what it shows in words, for those who do not see it."""
+
+    caption: str
+    headings: tuple[Heading, ...]
+    rows: tuple[ReportRow, ...]
+    base: float | None = None
+    """Where the baseline's mean stands among the bars."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowOrigin:
+    """How one row was made."""
+
+    strategy: str
+    run: str
+    facts: tuple[tuple[str, str], ...]
+    command: str
+    """What makes it again; empty if the store does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSection:
+    """One group, or the published rows of one benchmark."""
+
+    title: str
+    lead: str
+    """Who is in front, in a sentence; empty of published rows."""
+    tables: tuple[ReportTable, ...]
+    notes: tuple[str, ...]
+    origins: tuple[RowOrigin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The whole file."""
+
+    title: str
+    dated: str
+    sections: tuple[ReportSection, ...]
+    terms: tuple[tuple[str, str], ...]
+
+
+def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) -> Report:
+    """Describe a board.
+
+    Args:
+        board: what to show.
+        works: id of a run -> how it was made.
+        full: give the levels of CoderEval groups of their own.
+    """
+    groups = {title(group): group for group in board.groups}
+    sections = tuple(
+        _section(section, groups.get(section.title), works) for section in board_sections(board, full=full)
+    )
+    names = list(dict.fromkeys(group.samples for group in board.groups))
+    return Report(
+        title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
+        dated=_dated([works[row.run.id] for row in board.rows if row.run.id in works]),
+        sections=tuple(sections),
+        terms=glossary(),
+    )
 
 
 def html(report: Report) -> str:
@@ -35,3 +189,147 @@ def _printable(value: object) -> object:
 
 def _read(name: str) -> str:
     return files("ctxbench.dashboard.report").joinpath(name).read_text(encoding="utf-8")
+
+
+Interval = tuple[float, float | None, float | None]
+"""Mean, low, high in the unit shown; no interval where the two are None."""
+
+
+def axis(intervals: Sequence[Interval]) -> Axis | None:
+    """Return the axis that holds all intervals, and None if there is none. It need not begin at zero: it has ticks."""
+    ends = [end for interval in intervals for end in interval if end is not None]
+    if not ends:
+        return None
+    least, most = min(ends), max(ends)
+    air = (most - least) * _AIR or max(abs(most) * _AIR, 0.5)
+    least, most = least - air, most + air
+    return Axis(least=least, most=most, ticks=_ticks(least, most))
+
+
+def _place(value: float, least: float, most: float) -> float:
+    return round(_MARGIN + (value - least) / (most - least) * (WIDTH - 2 * _MARGIN), 1)
+
+
+def _ticks(least: float, most: float) -> tuple[Tick, ...]:
+    """Return round numbers within the axis: multiples of 1, 2 or 5 times a power of ten."""
+    rough = (most - least) / _TICKS
+    power = float(f"1e{Decimal(rough).adjusted()}")
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    numbers = range(math.ceil(least / step), math.floor(most / step) + 1)
+    return tuple(Tick(x=_place(multiple * step, least, most), label=f"{multiple * step:.6g}") for multiple in numbers)
+
+
+def _dated(works: Sequence[RunWork]) -> str:
+    """Say when the newest run was made: reports of one database are the same whenever they are written."""
+    times = [attempt.ended or attempt.started for work in works for attempt in work.attempts]
+    return _time(max(times)) if times else ""
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _section(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
+    rows: tuple[Row | None, ...] = group.rows if group else ()
+    first = _first(group) if group else []
+    tables = []
+    for number, text_table in enumerate(section.tables):
+        board_rows = rows or (None,) * len(text_table.lines)
+        table = ReportTable(
+            caption=_caption(section, group, number, text_table),
+            headings=tuple(Heading(text=head.text, help=head.help, is_text=head.is_text) for head in text_table.heads),
+            rows=tuple(
+                _row(text_table.heads, cells, row, first)
+                for cells, row in zip(text_table.lines, board_rows, strict=True)
+            ),
+        )
+        tables.append(_with_bars(table, group) if group and number == 0 else table)
+    return ReportSection(
+        title=section.title,
+        lead=_lead(group) if group else "",
+        tables=tuple(tables),
+        notes=section.notes,
+        origins=tuple(_origin(row, works.get(row.run.id)) for row in (group.rows if group else ())),
+    )
+
+
+def _caption(section: BoardSection, group: Group | None, number: int, text_table: TextTable) -> str:
+    if group is None:
+        return f"{section.title}, as printed"
+    if number == 0:
+        return f"Ranked by {group.metric}, best first"
+    is_costs = any(head.text == "calls" for head in text_table.heads)
+    return "Other metrics and costs" if is_costs else f"{group.metric} by level"
+
+
+def _lead(group: Group) -> str:
+    """Say who leads, and that it is more than one where the test says no more."""
+    first = [row.run.strategy for row in _first(group)]
+    if first:
+        return f"First tier: {', '.join(first)}."
+    ranked = sum(row.rank_low is not None for row in group.rows)
+    return "No strategy is told apart from all others: all of them share the first tier." if ranked > 1 else ""
+
+
+def _first(group: Group) -> list[Row]:
+    """Return the rows of the first tier, or none where all rows share it."""
+    ranked = [row for row in group.rows if row.rank_low is not None]
+    first = [row for row in ranked if "a" in row.tier]
+    return first if len(first) < len(ranked) else []
+
+
+def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> ReportRow:
+    return ReportRow(
+        cells=tuple(
+            ReportCell(text=text, is_text=head.is_text, head=head.text == "strategy")
+            for head, text in zip(heads, cells, strict=True)
+        ),
+        first=row in first,
+        ranked=row is None or row.rank_low is not None,
+    )
+
+
+def _with_bars(table: ReportTable, group: Group) -> ReportTable:
+    """Return the table of a ranking with a column of bars before that of the metric."""
+    values = [row.metrics.get(group.metric) for row in group.rows]
+    intervals = [
+        None if value is None or value.mean is None else (value.mean, value.low, value.high) for value in values
+    ]
+    scale = axis([interval for interval in intervals if interval is not None])
+    at = next((index for index, heading in enumerate(table.headings) if heading.text.endswith(INTERVAL)), None)
+    if scale is None or at is None:
+        return table
+    head = Heading(text="interval", help=INTERVAL_HELP, is_text=True, axis=scale)
+    lines = []
+    for line, interval in zip(table.rows, intervals, strict=True):
+        drawn = ReportCell(drawn=True, bar=None if interval is None else scale.bar(interval))
+        lines.append(ReportRow(cells=(*line.cells[:at], drawn, *line.cells[at:]), first=line.first, ranked=line.ranked))
+    base = [
+        interval
+        for interval, row in zip(intervals, group.rows, strict=True)
+        if interval and row.run.strategy == group.baseline
+    ]
+    return ReportTable(
+        caption=table.caption,
+        headings=(*table.headings[:at], head, *table.headings[at:]),
+        rows=tuple(lines),
+        base=scale.place(base[0][0]) if base else None,
+    )
+
+
+def _origin(row: Row, work: RunWork | None) -> RowOrigin:
+    run = row.run
+    facts = [("run", run.id), ("origin", str(run.origin)), ("sample set", f"{run.samples} ({run.samples_digest})")]
+    if work is None:
+        return RowOrigin(strategy=run.strategy, run=run.id, facts=tuple(facts), command="")
+    facts += [(f"version of {name}" if name != "ctxbench" else name, text) for name, text in work.versions.items()]
+    facts += [("completions a sample", str(run.completions)), ("seed", str(work.choices.seed))]
+    facts += [("decoding", run.sampling)] if run.sampling else []
+    if work.imported is not None:
+        facts += [("imported from", work.imported.source), ("SHA-256 of that file", work.imported.sha256)]
+    if work.attempts:
+        last = work.attempts[-1]
+        facts += [("last attempt", f"{_time(last.started)}: {last.reason or 'no end noted'}; {last.isolation}")]
+    return RowOrigin(
+        strategy=run.strategy, run=run.id, facts=tuple(facts), command=repeat_command(work.choices, work.file)
+    )

@@ -14,22 +14,25 @@ import altair as alt
 
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
+from ctxbench.harness.leaderboard.columns import (
+    COLUMNS,
+    PAGE_COSTS,
+    PAGE_LAST,
+    PAGE_RANKING,
+    Column,
+    heading,
+    label,
+    metric_mean,
+)
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.records import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, level_order
-from ctxbench.harness.leaderboard.stats import ALPHA
 from ctxbench.harness.metrics.context import MADE_UP
-from ctxbench.harness.results import Origin, RunTable
+from ctxbench.harness.results import RunTable
 
 Line = dict[str, object]
 _MARK = re.compile(r"\(\d+\)|[a-zA-Z]")
-_COSTS = {
-    "tokens in": "tokens_in",
-    "tokens out": "tokens_out",
-    "cached": "tokens_cached",
-}
-"""Heading -> one of `harness.results.COSTS`."""
 LINKS = ("compare", "samples")
 _BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
 _COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
@@ -78,6 +81,16 @@ def at_level(board: Board, level: str) -> Group:
     return next((group for group in board.groups if group.level == level), board.groups[0])
 
 
+def columns(group: Group) -> list[Column]:
+    """Return the columns of a group's table, `LINKS` left out: the ranking metric, costs, then the other metrics."""
+    others = [name for name in group.scales if name not in (group.metric, MADE_UP)]
+    return [
+        *(COLUMNS[key] for key in (*PAGE_RANKING, *PAGE_COSTS)),
+        *(metric_mean(group, name) for name in others),
+        *(COLUMNS[key] for key in PAGE_LAST),
+    ]
+
+
 def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) -> list[Line]:
     """Return a line a row: heading -> cell, a number where there is one to sort by.
 
@@ -85,10 +98,22 @@ def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) ->
         group: whose rows.
         links: run -> heading of `LINKS` -> address.
     """
-    full_lines = [_line(group, row, (links or {}).get(row.run.id, {})) for row in group.rows]
+    shown_columns = columns(group)
+    full_lines: list[Line] = []
+    for row in group.rows:
+        cells = [(column.head(group, page=True), _cell(column, group, row)) for column in shown_columns]
+        of_links = (links or {}).get(row.run.id, {}).items()
+        full_lines.append(dict([*cells[: len(PAGE_RANKING)], *of_links, *cells[len(PAGE_RANKING) :]]))
     filled = {name for line in full_lines for name, cell in line.items() if cell is not None}
-    always = {"rank", "tier", "strategy", *_main(group)}
+    always = {column.head(group, page=True) for column in shown_columns if column.always}
     return [{name: cell for name, cell in line.items() if name in filled | always} for line in full_lines]
+
+
+def helps(group: Group) -> dict[str, str]:
+    """Return heading -> hover text; that of the ranking metric is its own."""
+    texts = {column.head(group, page=True): column.help for column in columns(group)}
+    scale = group.scales.get(group.metric)
+    return texts | ({scale.heading(group.metric): scale.explained} if scale else {})
 
 
 def matching(lines: Sequence[Line], find: str) -> list[Line]:
@@ -97,63 +122,12 @@ def matching(lines: Sequence[Line], find: str) -> list[Line]:
     return [line for line in lines if all(word in f"{line['strategy']} {line['origin']}".casefold() for word in words)]
 
 
-def _main(group: Group) -> tuple[str, str, str]:
-    return heading(group, group.metric), "low", "high"
-
-
-def heading(group: Group, metric: str) -> str:
-    """Return the heading of a metric's column: its name and its unit."""
-    return group.scales[metric].heading(metric) if metric in group.scales else metric
-
-
-def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
-    mean, low, high = _main(group)
-    value = row.metrics.get(group.metric)
-    half = numbers.half_width(value.low, value.high) if value else None
-    difference = row.difference.get(group.metric)
-    apart = numbers.half_width(difference.low, difference.high) if difference else None
-    return {
-        "rank": rank(row),
-        # In any order but that of ranks a control could be taken for a leader.
-        "strategy": label(row) if row.run.control else row.run.strategy,
-        mean: _rounded(value.mean if value else None, half),
-        low: _rounded(value.low if value else None, half),
-        high: _rounded(value.high if value else None, half),
-        "by repo": _rounded(value.mean_of_repositories if value else None, half),
-        f"to {group.baseline}": _rounded(difference.mean if difference else None, apart),
-        "to low": _rounded(difference.low if difference else None, apart),
-        "to high": _rounded(difference.high if difference else None, apart),
-        "p": _p(row, group.metric),
-        "tier": row.tier,
-        "n": row.n,
-        **links,
-        "tokens": _amount(row.context_tokens),
-        "calls": _amount(row.calls),
-        "seconds": _amount(row.seconds),
-        "price US$": _price(row.costs.get("price")),
-        "unscored": row.unscored,
-        "marked": row.excluded or None,
-        "origin": "control" if row.run.control else str(row.run.origin),
-        **_others(group, row),
-        **{heading: _amount(row.costs.get(name)) for heading, name in _COSTS.items()},
-    }
-
-
-def _others(group: Group, row: Row) -> Line:
-    cells: Line = {}
-    for name in group.scales:
-        if name not in (group.metric, MADE_UP):
-            value = row.metrics.get(name)
-            half = numbers.half_width(value.low, value.high) if value else None
-            cells[heading(group, name)] = _rounded(value.mean if value else None, half)
-    return cells
-
-
-def rank(row: Row) -> str:
-    """Return the ranks that significant differences leave open, e.g. ``1-2``."""
-    if row.rank_low is None:
-        return numbers.UNKNOWN
-    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
+def _cell(column: Column, group: Group, row: Row) -> object:
+    """Return a cell: words and counts as they are, other numbers with the digits that are justified."""
+    value = column.value(group, row)
+    if not isinstance(value, float):
+        return value
+    return Figure(column.written(group, row), value if column.exact else None)
 
 
 def headline(group: Group) -> str:
@@ -191,11 +165,12 @@ def published(board: Board, group: Group, *, every: bool = False) -> list[Publis
     published_tables = []
     for listing in board.published:
         whole = replace(listing, highlighted=listing.rows) if every else listing
-        headings, cells = published_table(whole)
+        table = published_table(whole)
+        headings = [head.text for head in table.heads]
         published_tables.append(
             Published(
                 title=published_title(whole),
-                lines=tuple(dict(zip(headings, line, strict=True)) for line in cells),
+                lines=tuple(dict(zip(headings, line, strict=True)) for line in table.lines),
                 notes=published_notes(whole, group.profile, PAGE),
             )
         )
@@ -210,34 +185,6 @@ def unshown(board: Board) -> bool:
 def csv(board: Board, group: Group) -> str:
     """Return the view as `ctxbench leaderboard --format csv` writes it: the group's rows, then the papers'."""
     return to_csv(replace(board, groups=(group,), overall=()))
-
-
-def label(row: Row) -> str:
-    """Return what tells a row from the others of its group."""
-    if row.run.control:
-        return f"{row.run.strategy} (control)"
-    return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
-
-
-def _rounded(number: float | None, half: float | None) -> Figure | None:
-    return None if number is None else Figure(numbers.value(number, half))
-
-
-def _amount(number: float | None) -> Figure | None:
-    return None if number is None else Figure(numbers.amount(number))
-
-
-def _price(number: float | None) -> Figure | None:
-    return None if number is None else Figure(numbers.dollars(number))
-
-
-def _p(row: Row, name: str) -> Figure | None:
-    difference = row.difference.get(name)
-    p = None if difference is None else difference.p if difference.p_holm is None else difference.p_holm
-    if difference is None or p is None:
-        return None
-    star = "*" if difference.p_holm is not None and p <= ALPHA else ""
-    return Figure(f"{numbers.p_value(p)}{star}", p)
 
 
 def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:

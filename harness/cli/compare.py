@@ -45,14 +45,7 @@ def compare(
 
 def _find(tables: Sequence[RunTable], id_prefix: str) -> list[RunTable]:
     """Return the tables, one for each language, of the only run whose id is or begins with a prefix."""
-    from ctxbench.bench.errors import InputFault, UnknownName
+    from ctxbench.harness.store.runs import whole_id
 
-    ids = sorted({table.run.id for table in tables})
-    matching = [id_ for id_ in ids if id_ == id_prefix] or [id_ for id_ in ids if id_.startswith(id_prefix)]
-    if not matching:
-        raise UnknownName("stored run", id_prefix, ids, command="ctxbench runs")
-    if len(matching) > 1:
-        raise InputFault(
-            f"{id_prefix!r} begins the ids of {len(matching)} runs", cure=f"write more of it: {', '.join(matching)}"
-        )
-    return [table for table in tables if table.run.id == matching[0]]
+    run = whole_id(id_prefix, sorted({table.run.id for table in tables}))
+    return [table for table in tables if table.run.id == run]

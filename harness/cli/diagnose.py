@@ -31,10 +31,10 @@ def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home,
     from ctxbench.bench.files import dump_line
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.diagnostics.gains import diagnose as price
-    from ctxbench.harness.diagnostics.gains import find
+    from ctxbench.harness.store.runs import find_run
 
     with _open(db or home.database) as store:
-        for run in [find(store, id_prefix) for id_prefix in runs]:
+        for run in [find_run(store, id_prefix) for id_prefix in runs]:
             diagnosis = price(home, store, run, limit=limit, progress=progress)
             click.echo(dump_line(_record(diagnosis)) if form == "json" else _lines(diagnosis), nl=False)
 

@@ -105,9 +105,11 @@ def execute(
 def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, again: bool) -> tuple[int, Work]:
     from ctxbench.harness.run.stored import judge_run, judge_run_again
     from ctxbench.harness.store import verdicts
-    from ctxbench.harness.store.runs import run_of
+    from ctxbench.harness.store.runs import check_set, find_run
 
-    run = run_of(store, id_prefix, sample_set)
+    stored = find_run(store, id_prefix)
+    check_set(stored.id, stored.samples_digest, sample_set)
+    run = stored.id
     if again:
         judged = verdicts.judged(store, run)
         return len(judged), lambda executor: judge_run_again(store, executor, sample_set, run, judged)

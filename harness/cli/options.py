@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
 from ctxbench.bench import languages
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.sandbox.registry import SPELLINGS, runtime_of
 
@@ -28,6 +28,54 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is no finite number", param, ctx)
         return number
+
+
+class FormatChoice(click.types.StringParamType):
+    """The name of an installed format; formats are imported when one is asked for, or all for a help text."""
+
+    name = "format"
+
+    def __init__(self, files: Literal["samples", "predictions"]) -> None:
+        """Take those of files of samples, or of predictions."""
+        self.files = files
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names to choose from, sorted."""
+        from ctxbench.bench import formats
+
+        return formats.sample_names() if self.files == "samples" else formats.prediction_names()
+
+    def shape(self, name: str) -> str:
+        """Return the fields that a format reads."""
+        from ctxbench.bench import formats
+
+        return (formats.samples(name) if self.files == "samples" else formats.predictions(name)).shape
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return the names as a help text shows them."""
+        return f"[{'|'.join(self.names())}]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of an installed format; a plug-in that cannot be imported is a fault of its own."""
+        try:
+            self.shape(value)
+        except UnknownName:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, self.names()))}.", param, ctx)
+        return value
+
+
+class WithShapes(click.Command):
+    """A command whose help ends with the fields of every format that its ``--format`` takes."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of shapes."""
+        with formatter.section("Shapes"):
+            formatter.write_dl(self.shapes())
+
+    def shapes(self) -> list[tuple[str, str]]:
+        """Return name and fields of every format."""
+        [choice] = [param.type for param in self.params if isinstance(param.type, FormatChoice)]
+        return [(name, choice.shape(name)) for name in choice.names()]
 
 
 def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ctxbench.bench import languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, language_option
+from ctxbench.harness.cli.options import FormatChoice, WithShapes, db_option, home_option, language_option
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.imported.importing import ImportSummary
     from ctxbench.harness.store.runs import Completed
 
-_IMPORTED = click.Choice(["codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder"])
-
-_EXPORTED = click.Choice(["codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder"])
+_SHAPES = FormatChoice("predictions")
 
 
 @click.group()
@@ -26,9 +23,9 @@ def results() -> None:
     """Bring recorded predictions and verdicts in and out."""
 
 
-@results.command("import")
+@results.command("import", cls=WithShapes)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--format", "shape", type=_IMPORTED, required=True, help="Shape of the files.")
+@click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the files.")
 @click.option(
     "--samples",
     metavar="NAME",
@@ -65,6 +62,7 @@ def import_files(
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
+    from ctxbench.bench.languages.base import Language
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.imported.importing import import_results
     from ctxbench.harness.imported.matching import Labels
@@ -80,7 +78,7 @@ def import_files(
                 shape,
                 labels=Labels(strategy=strategy, generator=generator),
                 sample_set=sample_set,
-                language=None if language is None else languages.get(language),
+                language=None if language is None else Language(language),
                 progress=progress,
             ):
                 _say(summary)
@@ -93,9 +91,9 @@ def _say(summary: ImportSummary) -> None:
         click.echo(remark, err=True)
 
 
-@results.command()
+@results.command(cls=WithShapes)
 @click.argument("run")
-@click.option("--format", "shape", type=_EXPORTED, required=True, help="Shape of the file.")
+@click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the file.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @click.option("--samples", metavar="NAME", help="The run's sample set, where it has another name than then.")
 @click.option(
@@ -103,7 +101,7 @@ def _say(summary: ImportSummary) -> None:
     type=click.IntRange(1),
     default=1,
     metavar="N",
-    help="codereval: repeat the answers of each task until there are N, as its harness wants.",
+    help="Repeat the answers of each task until there are N, as CoderEval's harness wants.",
 )
 @click.option("--partial", is_flag=True, help="Export a run though some of its samples are missing.")
 @home_option
@@ -113,18 +111,18 @@ def export(
 ) -> None:
     """Write what the stored RUN (its id, or its beginning) completed.
 
-    `ctxbench`: a line a completion, with labels and verdicts; the others are what the benchmarks' own scorers read:
-    codereval (_id, generate_results), crosscodeeval (task_id, pred), repocoder (the task with choices), projbench
-    (the task with pred_res and choices, as InferCom writes it).
+    `ctxbench`: a line a completion, with labels and verdicts; the others are what the benchmarks' own scorers read.
     """
+    from ctxbench.bench import formats
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_jsonl
     from ctxbench.harness.exported import check, rows
     from ctxbench.harness.store.runs import completed
     from ctxbench.harness.store.store import open_current
 
-    if repeat > 1 and shape != "codereval":
-        raise click.UsageError("--repeat is for --format codereval")
+    if repeat > 1 and not formats.predictions(shape).repeats:
+        repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
+        raise click.UsageError(f"--repeat is for --format {' or '.join(repeated)}")
     with open_current(db or home.database) as store:
         stored = completed(store, run)
     lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run} are missing"
@@ -144,15 +142,11 @@ def export(
 def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
     """Return the sample set of a run where its tasks are written too."""
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.tasklines import SHAPES
+    from ctxbench.harness.exported import needs_samples
+    from ctxbench.harness.store.runs import check_set
 
-    if shape not in SHAPES:
+    if not needs_samples(shape):
         return None
     sample_set = sets.load(home, name or stored.samples)
-    if sample_set.digest != stored.samples_digest:
-        raise InputFault(
-            f"the run {stored.run} is over other samples than those of the set {sample_set.name!r}",
-            cure="give --samples the set that it was run over, as it was then",
-        )
+    check_set(stored.run, stored.samples_digest, sample_set)
     return sample_set

@@ -10,28 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctxbench.bench import formats, languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import home_option, language_option, sandbox_option
+from ctxbench.harness.cli.options import FormatChoice, WithShapes, home_option, language_option, sandbox_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
     from ctxbench.bench.formats.types import Options, Task
     from ctxbench.bench.samples import SampleSet
 
-_SHAPES = click.Choice(formats.NAMES)
+_SHAPES = FormatChoice("samples")
 
 
-class _WithShapes(click.Command):
-    """A command whose help ends with the fields of every shape, read from the shapes' own modules."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of shapes."""
-        with formatter.section("Shapes"):
-            formatter.write_dl([(name, formats.named(name).SHAPE) for name in formats.NAMES])
-
-
-@click.command("import", cls=_WithShapes)
+@click.command("import", cls=WithShapes)
 @click.argument("files", nargs=-1, required=True)
 @click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the files.")
 @click.option("--name", required=True, help="Name of the new set.")
@@ -80,10 +70,11 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
     _check(shape, arguments)
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.types import Options
+    from ctxbench.bench.languages.base import Language
 
     sets.folder(arguments["home"], name)
     options = Options(
-        language=languages.get(arguments["language"]) if arguments["language"] else None,
+        language=Language(arguments["language"]) if arguments["language"] else None,
         docstring=arguments["docstring"] or "raw",
         revision=arguments["revision"],
         split=arguments["split"],
@@ -134,17 +125,16 @@ def _check(shape: str, options: Mapping[str, Any]) -> None:
 
 def _executable(files: Sequence[str], options: Options, name: str, arguments: Mapping[str, Any]) -> SampleSet:
     """Make a set whose completions are judged by execution."""
+    from ctxbench.bench import formats
     from ctxbench.bench.formats.importing import read_tasks
-    from ctxbench.bench.formats.types import Remarking
 
     read = read_tasks("codereval", files, options=options, report=say)
     home, force = arguments["home"], arguments["force"]
-    form = formats.named("codereval")
     about = {
         "imported_from": "codereval",
         "sources": list(read.sources),
         "unusable": dict(read.unusable),
-        "remarks": list(form.remarks(read.tasks)) if isinstance(form, Remarking) else [],
+        "remarks": list(formats.samples("codereval").remarks(read.tasks)),
     }
     if arguments["image"] is not None:
         from ctxbench.bench.codereval.image import import_image
@@ -178,13 +168,13 @@ def _rebuilt(
     )
 
 
-@click.command()
+@click.command(cls=WithShapes)
 @click.argument("name")
 @click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the file.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @home_option
 def export(name: str, shape: str, out: Path, home: Home) -> None:
-    """Write the set NAME, answers included, as one file: JSON Lines, or for codereval one JSON object.
+    """Write the set NAME, answers included, as one file: JSON Lines, or one JSON object where the benchmark has that.
 
     `ctxbench` puts each sample's reference under the key `reference`. A shape that has no place for a
     sample refuses it.
@@ -193,10 +183,12 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     from ctxbench.bench.files import write_atomic, write_jsonl
 
     sample_set = sets.load(home, name)
-    rows = formats.named(shape).records(sample_set.samples, sample_set.references)
-    key = formats.DOCUMENTS.get(shape)
-    if key is None:
+    from ctxbench.bench import formats
+
+    form = formats.samples(shape)
+    rows = form.records(sample_set.samples, sample_set.references)
+    if not form.document:
         write_jsonl(out, rows)
     else:
-        write_atomic(out, json.dumps({key: list(rows)}, ensure_ascii=False, indent=1) + "\n")
+        write_atomic(out, json.dumps({form.document: list(rows)}, ensure_ascii=False, indent=1) + "\n")
     click.echo(f"{out}: {len(sample_set.samples)} samples")

@@ -212,7 +212,7 @@ def rescore(*, profile: str | None, home: Home, db: str | None) -> None:
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.run.stored import rescore as score_stored
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.runs import run_of, stored_runs
+    from ctxbench.harness.store.runs import SET_BACK, check_set, stored_runs
 
     if profile is not None and profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
@@ -222,7 +222,7 @@ def rescore(*, profile: str | None, home: Home, db: str | None) -> None:
         for run in stored_runs(store):
             try:
                 sample_set = sets.load(home, run.samples)
-                run_of(store, run.id, sample_set)
+                check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
             except InputFault as fault:
                 # The other runs get their scores all the same.
                 unread[run.id] = fault

@@ -13,23 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.run.scoring import Pricer, behind_cursor, goes_on, has_answer
+from ctxbench.harness.store.runs import SET_BACK, StoredRun, check_set
 from ctxbench.harness.store.scores import (
     RETRIEVED,
     Gain,
-    StoredRun,
     add_gains,
     gains_of,
     priced_samples,
     prompts_with_blocks,
-    run_of,
 )
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
@@ -50,23 +48,6 @@ class RunDiagnosis:
     """Samples whose prompts do not end at the cursor, so that nothing can be priced after them."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Sample -> its priced blocks, in the order of the prompt."""
-
-
-def find(store: Store, id_prefix: str) -> StoredRun:
-    """Return the run with that id, or the only one whose id begins so.
-
-    Raises:
-        UnknownName: if there is none.
-        InputFault: if there are several.
-    """
-    runs = run_of(store, id_prefix)
-    if not runs:
-        ids_of_all = [run.id for run in run_of(store, "")]
-        raise UnknownName("stored run", id_prefix, ids_of_all, command="ctxbench runs")
-    if len(runs) > 1:
-        ids = ", ".join(run.id for run in runs)
-        raise InputFault(f"{id_prefix!r} begins the ids of {len(runs)} runs", cure=f"write more of it: {ids}")
-    return runs[0]
 
 
 def diagnose(
@@ -92,7 +73,8 @@ def diagnose(
         InputFault: if the set is not the run's, or nothing priced the run.
         MachineFault: if the coder was lost; finished samples are kept.
     """
-    sample_set = _set(home, run)
+    sample_set = sets.load(home, run.samples)
+    check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_with_blocks(store, run.id)
     usable = [
@@ -133,15 +115,6 @@ def block_gains(coder: Generator, prompt: Prompt, target: str, language: Languag
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
     whole, *without = coder.bits(list(map(unmarked, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
     return {at: bits - whole for at, bits in zip(ordinals, without, strict=True)}
-
-
-def _set(home: Home, run: StoredRun) -> SampleSet:
-    sample_set = sets.load(home, run.samples)
-    if sample_set.digest != run.samples_digest:
-        raise InputFault(
-            f"the set {run.samples!r} has changed since the run {run.id}", cure="bring back the set as it was then"
-        )
-    return sample_set
 
 
 @contextlib.contextmanager

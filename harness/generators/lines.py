@@ -79,9 +79,8 @@ class End:
     def find(self, text: str) -> int | None:
         """Return how many characters of a text are the answer; None if it does not end there yet."""
         ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
-        begin = len(text) - len(text.lstrip())
-        if self.line and (at := text.find("\n", begin)) >= 0:
-            ends.append(at)
+        if self.line and (line_end := end(text)) is not None:
+            ends.append(line_end)
         return min(ends, default=None)
 
 

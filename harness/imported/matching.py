@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import dump_line, sha256
+from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Reference, Sample
-from ctxbench.harness.imported.types import PredictionFormat, RecordedAnswer, RecordedSample
-from ctxbench.harness.tasklines import task_lines
 
 STRATEGY = "recorded"
 """Label of predictions whose strategy neither the caller nor the file names."""
@@ -53,7 +53,7 @@ class Matched:
 
 def matched(
     recorded: Sequence[RecordedSample],
-    shape: PredictionFormat,
+    shape: PredictionFiles,
     *,
     file: str,
     stem: str,
@@ -76,7 +76,7 @@ def matched(
         InputFault: if a record names an unknown sample, or one twice, or does not fit the others.
     """
     if not recorded:
-        raise InputFault("no prediction in the file", where=file, cure=f"write {shape.SHAPE}")
+        raise InputFault("no prediction in the file", where=file, cure=f"write {shape.shape}")
     basis = _of_facts(recorded, file) if sample_set is None else _of_set(sample_set, language)
     recorded = _renamed(recorded, shape, sample_set)
     samples = {sample.id: sample for sample in basis.samples}
@@ -132,28 +132,28 @@ def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
 
 
 def _renamed(
-    recorded: Sequence[RecordedSample], shape: PredictionFormat, sample_set: SampleSet | None
+    recorded: Sequence[RecordedSample], shape: PredictionFiles, sample_set: SampleSet | None
 ) -> Sequence[RecordedSample]:
     """Return the records under the set's ids, where they use those that the set's samples get when exported."""
-    if sample_set is None or shape.TASKS is None:
+    if sample_set is None or shape.tasks is None:
         return recorded
     if {record.task for record in recorded} <= {sample.id for sample in sample_set.samples}:
         return recorded
-    tasks = task_lines(shape.TASKS, sample_set)
+    tasks = formats.tasks(shape, sample_set.samples, sample_set.references)
     official = {task["metadata"]["task_id"]: sample for sample, task in tasks.items()}
     return [replace(record, task=official.get(record.task, record.task)) for record in recorded]
 
 
 def _check(
-    record: RecordedSample, samples: Mapping[str, Sample], shape: PredictionFormat, name: str, language: Language | None
+    record: RecordedSample, samples: Mapping[str, Sample], shape: PredictionFiles, name: str, language: Language | None
 ) -> None:
     sample = samples.get(record.task)
     if sample is None:
         fault = UnknownName(f"sample of {name!r}", record.task, samples)
         raise InputFault(fault.what, where=record.where, cure=fault.cure)
-    if shape.KIND not in (None, sample.kind):
+    if shape.kind not in (None, sample.kind):
         raise InputFault(
-            f"{sample.id!r} is a {sample.kind} sample, such predictions are of {shape.KIND} samples",
+            f"{sample.id!r} is a {sample.kind} sample, such predictions are of {shape.kind} samples",
             where=record.where,
             cure="choose the sample set, or the format, that belongs to the file",
         )

@@ -10,8 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from ctxbench.harness.leaderboard.columns import TextTable
 from ctxbench.harness.leaderboard.rows import Board, Group
-from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, TextTable, sections, title
+from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
 from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
@@ -154,16 +155,13 @@ def _first_tier(group: Group) -> set[int]:
 
 
 def _tabular(text_table: TextTable, first: set[int]) -> Iterator[str]:
-    headings, lines = text_table
-    yield f"\\begin{{tabular}}{{{''.join('l' if heading in TEXT_COLUMNS else 'r' for heading in headings)}}}"
+    heads = text_table.heads
+    yield f"\\begin{{tabular}}{{{''.join('l' if head.is_text else 'r' for head in heads)}}}"
     yield r"\toprule"
-    yield f"{' & '.join(map(escaped, headings))} \\\\"
+    yield f"{' & '.join(escaped(head.text) for head in heads)} \\\\"
     yield r"\midrule"
-    for index, line in enumerate(lines):
-        cells = [
-            _number(cell) if heading not in TEXT_COLUMNS else escaped(cell)
-            for heading, cell in zip(headings, line, strict=True)
-        ]
+    for index, line in enumerate(text_table.lines):
+        cells = [escaped(cell) if head.is_text else _number(cell) for head, cell in zip(heads, line, strict=True)]
         if index in first:
             cells = [f"\\textbf{{{cell}}}" if cell else "" for cell in cells]
         yield f"{' & '.join(cells)} \\\\"

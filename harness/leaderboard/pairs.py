@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctxbench.harness.leaderboard import stats
-from ctxbench.harness.leaderboard.scales import Scale, completed
+from ctxbench.harness.leaderboard.scales import Outcomes, Scale
 from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, IntervalScope
-from ctxbench.harness.results import RunTable, Status
+from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
 
@@ -226,7 +226,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Column:
+class MetricColumn:
     """One metric of one run, of the samples that count and have a value; in the run's order and the unit shown."""
 
     values: Array
@@ -267,26 +267,20 @@ class RunArrays:
         """Look at what became of each sample, once for all metrics."""
         self.table = table
         self._samples = samples
-        self._counts = np.zeros(len(table.sample), dtype=np.bool_)
-        self._counts[completed(table)] = True
-        self._failed = _are(table, Status.MODEL_FAILED)
-        self._excluded = _are(table, Status.EXCLUDED)
+        self._outcomes = Outcomes(table)
 
-    def column(self, metric: str, scale: Scale) -> Column:
+    def column(self, metric: str, scale: Scale) -> MetricColumn:
         """Return one metric; empty if the run lacks it."""
-        stored = self.table.metrics.get(metric)
-        if stored is None:
+        if metric not in self.table.metrics:
             return self._column(np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0))
-        scaled = np.array(stored, dtype=np.float64) * scale.factor
-        excluded = scaled[self._excluded & ~np.isnan(scaled)] if self._excluded is not None else np.zeros(0)
-        if self._failed is not None and scale.worst is not None:
-            scaled[self._failed] = scale.worst
-        rows = np.flatnonzero(self._counts & ~np.isnan(scaled))
-        return self._column(scaled[rows], rows, excluded)
+        own = self._outcomes.own(metric, scale)
+        counting = self._outcomes.counting(own, scale)
+        rows = np.flatnonzero(~np.isnan(counting))
+        return self._column(counting[rows], rows, own[self._outcomes.excluded & ~np.isnan(own)])
 
-    def _column(self, values: Array, rows: Places, excluded: Array) -> Column:
+    def _column(self, values: Array, rows: Places, excluded: Array) -> MetricColumn:
         every = [*values.tolist(), *excluded.tolist()]
-        return Column(
+        return MetricColumn(
             values=values,
             rows=rows,
             places=self._samples.places(self.table)[rows],
@@ -295,14 +289,7 @@ class RunArrays:
         )
 
 
-def _are(table: RunTable, status: Status) -> NDArray[np.bool_] | None:
-    """Return which samples have a status, None if none has."""
-    if status not in table.status:
-        return None
-    return np.fromiter((actual is status for actual in table.status), dtype=np.bool_, count=len(table.status))
-
-
-def align(this: Column, other: Column) -> Aligned:
+def align(this: MetricColumn, other: MetricColumn) -> Aligned:
     """Return two runs' values of the samples that both have, sorted by sample."""
     this_values, other_values, codes = this.spread, other.spread, this.samples.codes
     if not (this.whole and other.whole):

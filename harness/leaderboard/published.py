@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ctxbench.harness.leaderboard.columns import COLUMNS, ColumnHead, TextTable
 from ctxbench.harness.leaderboard.notes import COMMAND, Instructions
 from ctxbench.harness.leaderboard.rows import LANGUAGES, Group
 from ctxbench.harness.papers import tables
@@ -221,8 +222,8 @@ def published_title(listing: Listing) -> str:
     )
 
 
-def published_table(listing: Listing) -> tuple[list[str], list[list[str]]]:
-    """Return headings and lines; a doubtful number has a ``?``, a missing one its reason."""
+def published_table(listing: Listing) -> TextTable:
+    """Return the rows as text; a doubtful number has a ``?``, a missing one its reason."""
     names = _columns(listing)
     lines = [
         [
@@ -233,7 +234,17 @@ def published_table(listing: Listing) -> tuple[list[str], list[list[str]]]:
         ]
         for row in listing.highlighted
     ]
-    return ["strategy", "generator", *({**_TIMES, **_HEADS}.get(name, name) for name in names), "origin"], lines
+    helps = {column.heading: column.help for column in (COLUMNS["strategy"], COLUMNS["seconds"])}
+    headings = [{**_TIMES, **_HEADS}.get(name, name) for name in names]
+    return TextTable(
+        (
+            ColumnHead("strategy", helps["strategy"], is_text=True),
+            ColumnHead("generator", is_text=True),
+            *(ColumnHead(heading, helps.get(heading, "")) for heading in headings),
+            ColumnHead("origin", is_text=True),
+        ),
+        lines,
+    )
 
 
 def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:

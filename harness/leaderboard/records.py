@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, Value
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_records
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.results import COSTS, PRICE
+from ctxbench.harness.results import PRICE
 
 _DECIMALS = 6
 _PRICE_DECIMALS = 12
@@ -83,13 +84,7 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "n": row.n,
         "unscored": row.unscored,
         **{name: _estimate(estimate) for name, estimate in row.metrics.items()},
-        "context_tokens": _number(row.context_tokens),
-        "calls": _number(row.calls),
-        "seconds": _number(row.seconds),
-        "rank_low": row.rank_low,
-        "rank_high": row.rank_high,
-        "tier": row.tier,
-        **{name: _cost(row, name) for name in COSTS},
+        **{key: _cell(key, COLUMNS[key].value(group, row)) for key in RECORD},
         "control": run.control,
         "ranked_by": group.metric,
         "run": run.id,
@@ -130,9 +125,8 @@ def _overall(overall: Overall) -> dict[str, Any]:
             name: {"mean": _number(mean.mean), "mean_of_levels": _number(mean.mean_of_levels), "n": mean.n}
             for name, mean in overall.metrics.items()
         },
-        **dict.fromkeys(("context_tokens", "calls", "seconds", "rank_low", "rank_high")),
+        **dict.fromkeys(RECORD),
         "tier": "",
-        **dict.fromkeys(COSTS),
         "control": run.control,
         "profile": run.profile,
         "benchmark": run.benchmark,
@@ -194,10 +188,11 @@ def _number(value: float | None) -> float | None:
     return None if value is None else round(value, _DECIMALS) + 0.0
 
 
-def _cost(row: Row, name: str) -> float | None:
-    value = row.costs.get(name)
+def _cell(key: str, value: Value) -> Value:
+    if not isinstance(value, float):
+        return value
     # A sample may cost less than a millionth of a dollar.
-    return _number(value) if name != PRICE or value is None else round(value, _PRICE_DECIMALS)
+    return round(value, _PRICE_DECIMALS) if key == PRICE else _number(value)
 
 
 def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:

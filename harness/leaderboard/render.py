@@ -12,11 +12,12 @@ from rich.text import Text
 
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.columns import TextTable
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.pairs import can_be_told_apart
 from ctxbench.harness.leaderboard.rows import Board
-from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, TextTable, sections
+from ctxbench.harness.leaderboard.sections import sections
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -99,21 +100,18 @@ def _where(pair: Compared) -> list[str]:
 
 
 def _rich(text_table: TextTable) -> Table:
-    headings, lines = text_table
     rich_table = Table(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for heading in headings:
-        is_text = heading in TEXT_COLUMNS
+    for head in text_table.heads:
         rich_table.add_column(
-            Text(heading), justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text
+            Text(head.text), justify="left" if head.is_text else "right", overflow="fold", no_wrap=not head.is_text
         )
-    for line in lines:
+    for line in text_table.lines:
         rich_table.add_row(*map(Text, line))
     return rich_table
 
 
 def _markdown(text_table: TextTable) -> str:
-    headings, lines = text_table
-    head = [plain_markdown(heading) for heading in headings]
-    rule = ["---" if heading in TEXT_COLUMNS else "---:" for heading in headings]
-    rows = [head, rule, *([plain_markdown(cell) for cell in line] for line in lines)]
+    headings = [plain_markdown(head.text) for head in text_table.heads]
+    rule = ["---" if head.is_text else "---:" for head in text_table.heads]
+    rows = [headings, rule, *([plain_markdown(cell) for cell in line] for line in text_table.lines)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from ctxbench.harness import metrics
-from ctxbench.harness.results import RunTable, Status
+import numpy as np
+from numpy.typing import NDArray
 
-_COMPLETED = (Status.SCORED, Status.MODEL_FAILED)
+from ctxbench.harness import metrics
+from ctxbench.harness.results import RunTable, Status, value_cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,13 @@ class Scale:
     lower_is_better: bool = False
     help: str = ""
     """A sentence or two for whoever reads a number: what it is, its unit, its direction."""
+    source: str = ""
+    """Where the metric is defined."""
+
+    @property
+    def explained(self) -> str:
+        """The help with its source."""
+        return f"{self.help} Source: {self.source}." if self.source else self.help
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -61,25 +69,49 @@ def scale_of(profile: str, metric: str) -> Scale:
         unit=info.unit,
         lower_is_better=info.lower_is_better,
         help=info.description,
+        source=info.source,
     )
+
+
+class Outcomes:
+    """What the samples of a run count as, whatever the metric."""
+
+    def __init__(self, table: RunTable) -> None:
+        """Look at what became of each sample, once for all metrics."""
+        self._table = table
+        self._scored, self._failed = (_are(table, status) for status in (Status.SCORED, Status.MODEL_FAILED))
+        self.excluded = _are(table, Status.EXCLUDED)
+
+    def own(self, metric: str, scale: Scale) -> NDArray[np.float64]:
+        """Return each sample's own value in the unit shown, whatever became of it; NaN where it has none."""
+        column = self._table.metrics.get(metric, (None,) * len(self._table.sample))
+        return np.array(column, dtype=np.float64) * scale.factor
+
+    def counting(self, own: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+        """Return what each sample counts as, given its own value; NaN where it does not count."""
+        cases = value_cases(scored=self._scored, model_failed=self._failed, own=own, worst=scale.worst)
+        return np.select([holds for holds, _ in cases], [value for _, value in cases], default=np.nan)
+
+
+def _are(table: RunTable, status: Status) -> NDArray[np.bool_]:
+    """Return which samples have a status."""
+    if status not in table.status:
+        return np.zeros(len(table.status), dtype=np.bool_)
+    return np.fromiter((actual is status for actual in table.status), dtype=np.bool_, count=len(table.status))
 
 
 def completed(table: RunTable) -> list[int]:
     """Return the positions of the samples that count: scored or model-failed."""
-    return [index for index, status in enumerate(table.status) if status in _COMPLETED]
+    return [index for index, status in enumerate(table.status) if status in (Status.SCORED, Status.MODEL_FAILED)]
 
 
 def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
     """Return sample -> value in the unit shown, of completed samples at which the metric is defined."""
-    column = table.metrics.get(metric, ())
-    by_sample: dict[str, float] = {}
-    for index in completed(table) if column else ():
-        value = column[index]
-        if table.status[index] is Status.MODEL_FAILED and scale.worst is not None:
-            by_sample[table.sample[index]] = scale.worst
-        elif value is not None:
-            by_sample[table.sample[index]] = value * scale.factor
-    return by_sample
+    if metric not in table.metrics:
+        return {}
+    outcomes = Outcomes(table)
+    counting = outcomes.counting(outcomes.own(metric, scale), scale).tolist()
+    return {sample: value for sample, value in zip(table.sample, counting, strict=True) if not math.isnan(value)}
 
 
 def repositories(table: RunTable) -> Mapping[str, str]:

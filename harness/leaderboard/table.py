@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ctxbench.harness.leaderboard import choices, pairs, stats
-from ctxbench.harness.leaderboard.pairs import Column, Difference, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.pairs import Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
 from ctxbench.harness.leaderboard.rows import (
     LEVELLED,
@@ -81,7 +81,7 @@ def board(
     return Board(groups=groups, overall=overall_means(groups), published=listings(groups, published))
 
 
-Values = Mapping[str, Column]
+Values = Mapping[str, MetricColumn]
 """Metric -> its values in the unit shown."""
 
 
@@ -251,7 +251,7 @@ class GroupMaker:
                 by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_marked=column.with_marked)
         return by_row
 
-    def _mean_of_levels(self, table: RunTable, column: Column) -> float | None:
+    def _mean_of_levels(self, table: RunTable, column: MetricColumn) -> float | None:
         if table.run.benchmark != LEVELLED:
             return None
         ids = [table.sample[row] for row in column.rows.tolist()]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from ctxbench.bench import languages
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.metrics import context
-from ctxbench.harness.metrics.aggregate import aggregate
-from ctxbench.harness.metrics.passk import mean_pass_at_k, pass_at_k
+from ctxbench.harness.metrics.aggregate import aggregate, mean_pass_at_k, pass_at_k
 from ctxbench.harness.metrics.pool import score_many
 from ctxbench.harness.metrics.profile import Case, MetricInfo, Values
 from ctxbench.harness.metrics.profiles import PROFILES, load

@@ -11,11 +11,11 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
+from ctxbench.bench.formats.ctxbench import completions
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
-from ctxbench.harness.imported.ctxbench import completions
 from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.judging import Executor, Rejudgement, judge_stored
 from ctxbench.harness.run.scoring import has_answer, profiles_of, text_scores

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Table, func, select
+from sqlalchemy import Connection, Table, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
 from ctxbench.harness.metrics.context import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
-from ctxbench.harness.results import Load, Origin, RunInfo, RunTable, Status
+from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
@@ -26,6 +27,9 @@ from ctxbench.harness.store.work import loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
 from ctxbench.strategies.registration import is_control
 
+SET_BACK = "bring back the set as it was then"
+_GIVE_SET = "give --samples the set that it was run over, as it was then"
+"""Cure a set that has changed: for commands that take no other, and for those that do."""
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
 
@@ -36,6 +40,7 @@ class RunRow:
 
     id: str
     samples: str
+    samples_digest: str
     limit: int | None
     strategy: str
     generator: str
@@ -66,11 +71,14 @@ def stored_runs(store: Store) -> list[RunRow]:
     r = t.RUN.c
     with store.reading() as connection:
         planned_counts, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
-        rows = _sorted(connection.execute(select(r.id, r.samples, r.sample_limit, r.strategy, r.generator)))
+        rows = _sorted(
+            connection.execute(select(r.id, r.samples, r.samples_digest, r.sample_limit, r.strategy, r.generator))
+        )
         return [
             RunRow(
                 id=row.id,
                 samples=row.samples,
+                samples_digest=row.samples_digest,
                 limit=row.sample_limit,
                 strategy=row.strategy,
                 generator=redacted(row.generator),
@@ -81,39 +89,56 @@ def stored_runs(store: Store) -> list[RunRow]:
         ]
 
 
-def run_of(store: Store, run_id: str, sample_set: SampleSet) -> str:
-    """Return the id of the run with that id, or of the only one whose id begins so.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """One run, and what decided it."""
 
-    Raises:
-        InputFault: if the id is not whole enough, or the run is over other samples than those of the set.
-        UnknownName: if there is no such run.
-    """
-    run = find_run(store, run_id)
-    if run.samples_digest != sample_set.digest:
-        raise InputFault(
-            f"the run {run.id} is over other samples than those of the set {sample_set.name!r}",
-            cure="give --samples the set that it was run over, as it was then",
-        )
-    return str(run.id)
+    id: str
+    samples: str
+    samples_digest: str
+    strategy: str
+    generator: str
+    coder: str
+    n: int
+    """Completions a sample."""
 
 
-def find_run(store: Store, run_id: str) -> Row[Any]:
-    """Return the row of the run with that id, or of the only one whose id begins so.
+def find_run(store: Store, run_id: str) -> StoredRun:
+    """Return the run with that id, or the only one whose id begins so.
 
     Raises:
         InputFault: if the id is not whole enough.
         UnknownName: if there is no such run.
     """
+    columns = [t.RUN.c[field.name] for field in dataclasses.fields(StoredRun)]
     with store.reading() as connection:
-        runs_by_id = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
-    matches = [id_ for id_ in runs_by_id if id_ == run_id] or [id_ for id_ in runs_by_id if id_.startswith(run_id)]
+        runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
+    return StoredRun(**runs_by_id[whole_id(run_id, runs_by_id)]._mapping)
+
+
+def whole_id(run_id: str, ids: Collection[str]) -> str:
+    """Return the id that `run_id` is, or the only one of `ids` that begins so; raises as `find_run`."""
+    matches = [id_ for id_ in ids if id_ == run_id] or [id_ for id_ in ids if id_.startswith(run_id)]
     if not matches:
-        raise UnknownName("stored run", run_id, runs_by_id, command="ctxbench runs")
+        raise UnknownName("stored run", run_id, ids, command="ctxbench runs")
     if len(matches) > 1:
         raise InputFault(
             f"{run_id!r} begins the ids of {len(matches)} runs", cure=f"write more of it: {', '.join(sorted(matches))}"
         )
-    return runs_by_id[matches[0]]
+    return matches[0]
+
+
+def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE_SET) -> None:
+    """Refuse a set that is not the one, of that digest, that a run was made over.
+
+    Raises:
+        InputFault: if the set holds other samples.
+    """
+    if digest != sample_set.digest:
+        raise InputFault(
+            f"the run {run} is over other samples than those of the set {sample_set.name!r}",
+            cure=cure,
+        )
 
 
 def _sorted(runs: Iterable[Any]) -> list[Any]:
@@ -182,38 +207,50 @@ def run_tables(
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
-        ids = [run.id for run in run_rows]
-        counts = verdict_counts(connection, ids)
-        worth = mean_gains(connection, ids)
-        made_elsewhere = notes.imports(connection, ids)
-        remarks = notes.remarks(connection, ids)
-        spent = costs_of(connection, ((run.id, run.generator) for run in run_rows), prices)
-        loads = loads_of(connection, ids)
-        marks = notes.marked(connection, (run.samples_digest for run in run_rows))
-        plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
-        score_query = functools.cache(asked_scores)
-        tables: list[RunTable] = []
-        for run, plan in zip(run_rows, plans, strict=True):
-            verdicts = counts.get(run.id, {})
-            among = None if plan.only(run_filter.language) else (run.samples_digest, str(run_filter.language))
-            values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
-            values |= pass_columns(verdicts, run.n, ks)
-            values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
-            stored = RunColumns(
-                run=run,
-                profile=profile,
-                samples=plan,
-                values=values,
-                verdicts=verdicts,
-                marks=marks.get(run.samples_digest, {}),
-                exclude=marked == "exclude",
-                costs=spent[run.id],
-                imported=run.id in made_elsewhere,
-                loads=loads.get(run.id, ()),
-                remarks=remarks[run.id],
-            )
-            tables += stored.tables(run_filter.language)
-    return tables
+        costs = costs_of(connection, ((run.id, run.generator) for run in run_rows), prices)
+        columns = _run_columns(
+            connection, run_rows, costs, profile, ks, exclude=marked == "exclude", language=run_filter.language
+        )
+        return [table for run in columns for table in run.tables(run_filter.language)]
+
+
+def _run_columns(
+    connection: Connection,
+    run_rows: Sequence[Any],
+    costs: Mapping[str, Costs],
+    profile: str,
+    ks: Collection[int],
+    *,
+    exclude: bool,
+    language: str | None,
+) -> Iterator[RunColumns]:
+    """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
+    ids = [run.id for run in run_rows]
+    counts, gains = verdict_counts(connection, ids), mean_gains(connection, ids)
+    imported, remarks = notes.imports(connection, ids), notes.remarks(connection, ids)
+    loads = loads_of(connection, ids)
+    marks = notes.marked(connection, (run.samples_digest for run in run_rows))
+    plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
+    score_query = functools.cache(asked_scores)
+    for run, plan in zip(run_rows, plans, strict=True):
+        verdicts = counts.get(run.id, {})
+        among = None if plan.only(language) else (run.samples_digest, str(language))
+        values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
+        values |= pass_columns(verdicts, run.n, ks)
+        values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
+        yield RunColumns(
+            run=run,
+            profile=profile,
+            samples=plan,
+            values=values,
+            verdicts=verdicts,
+            marks=marks.get(run.samples_digest, {}),
+            exclude=exclude,
+            costs=costs[run.id],
+            imported=run.id in imported,
+            loads=loads.get(run.id, ()),
+            remarks=remarks[run.id],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,31 +290,27 @@ class RunColumns:
             level=tuple([facts.level for facts in samples.facts]),
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
             metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},
-            context_tokens=unknown if self.imported else samples.context_tokens,
-            calls=unknown if self.imported else samples.calls,
+            context_tokens=unknown if self.imported else samples.numbers["context_tokens"],
+            calls=unknown if self.imported else samples.numbers["calls"],
             seconds=unknown if self.imported else samples.seconds,
             mark=tuple([self.marks.get(id_, "") for id_ in ids]) if self.marks else (),
             costs=self._costs(samples),
         )
 
     def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
-        """Return the columns of `harness.results.COSTS`."""
+        """Return the columns of `harness.results.COSTS`, and any other number that is stored with the results."""
         of_calls = {
             "tokens_in": self.costs.tokens_in,
             "tokens_out": self.costs.tokens_out,
             "tokens_cached": self.costs.tokens_cached,
-            "price": self.costs.price,
+            PRICE: self.costs.price,
         }
-        unknown = (None,) * len(samples.id)
-        return {
-            **{
-                name: unknown if self.imported else tuple(map(column.get, samples.id))
-                for name, column in of_calls.items()
-            },
-            "strategy_seconds": unknown if self.imported else samples.strategy_seconds,
-            "generator_seconds": unknown if self.imported else samples.generator_seconds,
-            "test_seconds": unknown if self.imported else self._test_seconds(samples),
+        costs = {
+            **{name: tuple(map(column.get, samples.id)) for name, column in of_calls.items()},
+            **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
+            "test_seconds": self._test_seconds(samples),
         }
+        return {name: (None,) * len(samples.id) for name in costs} if self.imported else costs
 
     def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
         """Return what their tests took: nothing where there was nothing but blanks to test."""

@@ -5,34 +5,29 @@ Read a run at a time and as columns: an object a row would take longer than the 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, select
 
-from ctxbench.bench.types import UNTESTED, Kind
-from ctxbench.harness.results import Status
+from ctxbench.harness.results import Status, is_tested, status_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.scores import Counts
 from ctxbench.harness.store.verdicts import PASS
 
+T = TypeVar("T")
 Values: TypeAlias = Mapping[str, float | None]
 """Sample -> value."""
 _STATUSES = {str(status): status for status in Status}
-_RESULT_COLUMNS = {
-    "stored": t.RESULT.c.status,
-    "context_tokens": t.RESULT.c.context_tokens,
-    "calls": t.RESULT.c.calls,
-    "strategy_seconds": t.RESULT.c.strategy_seconds,
-    "generator_seconds": t.RESULT.c.generator_seconds,
+_NUMBERS: dict[str, ColumnElement[Any]] = {
+    column.name: column for column in t.RESULT.c if isinstance(column.type, Integer | Float)
 }
-"""Field of `Planned` -> the column of a result that fills it."""
+"""The columns of a result that hold numbers; each that is no field of `RunTable` is one of its costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +43,7 @@ class Facts:
     @property
     def tested(self) -> bool:
         """Whether tests judge it, as of `bench.types.Sample`."""
-        return self.kind == Kind.FUNCTION and self.level != UNTESTED
+        return bool(is_tested(self.kind, self.level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +54,8 @@ class Planned:
     facts: tuple[Facts, ...]
     stored: tuple[str | None, ...]
     """The status of the result; None where there is none."""
-    context_tokens: tuple[float | None, ...]
-    calls: tuple[float | None, ...]
-    strategy_seconds: tuple[float | None, ...]
-    generator_seconds: tuple[float | None, ...]
+    numbers: Mapping[str, tuple[float | None, ...]]
+    """Column of the result -> its values; None where there is no result."""
     kinds: tuple[Facts, ...]
     """The facts without repetitions."""
 
@@ -75,7 +68,8 @@ class Planned:
             excluded: the samples that are left out.
         """
         if not excluded and not any(facts.tested for facts in self.kinds):
-            return tuple([_STATUSES[stored] if stored else Status.INFRA_FAILED for stored in self.stored])
+            alike = {stored: status_of(self.kinds[0], stored, 0, n, excluded=False) for stored in set(self.stored)}
+            return tuple([alike[stored] for stored in self.stored])
         return tuple(
             status_of(facts, stored, verdicts.get(id_, (0, 0))[0], n, excluded=id_ in excluded)
             for id_, facts, stored in zip(self.id, self.facts, self.stored, strict=True)
@@ -90,19 +84,19 @@ class Planned:
         if self.only(language):
             return self
         keep = [place for place, facts in enumerate(self.facts) if facts.language == language]
-        names = [field.name for field in dataclasses.fields(self) if field.name != "kinds"]
-        columns = {name: tuple([getattr(self, name)[place] for place in keep]) for name in names}
-        return Planned(**columns, kinds=_distinct(columns["facts"]))
+
+        def part(column: tuple[T, ...]) -> tuple[T, ...]:
+            return tuple([column[place] for place in keep])
+
+        facts = part(self.facts)
+        numbers = {name: part(column) for name, column in self.numbers.items()}
+        return Planned(id=part(self.id), facts=facts, stored=part(self.stored), numbers=numbers, kinds=_distinct(facts))
 
     @property
     def seconds(self) -> tuple[float | None, ...]:
         """What the strategy and the model took together."""
-        return tuple(
-            [
-                None if strategy is None or generator is None else strategy + generator
-                for strategy, generator in zip(self.strategy_seconds, self.generator_seconds, strict=True)
-            ]
-        )
+        both = zip(self.numbers["strategy_seconds"], self.numbers["generator_seconds"], strict=True)
+        return tuple([None if strategy is None or model is None else strategy + model for strategy, model in both])
 
 
 def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[Planned]:
@@ -111,7 +105,7 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
     p, r = t.PLANNED.c, t.RESULT.c
     joined = t.PLANNED.outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
     query = (
-        select(p.sample_id, *_RESULT_COLUMNS.values())
+        select(p.sample_id, r.status, *(column.label(name) for name, column in _NUMBERS.items()))
         .select_from(joined)
         .where(p.run_id == bindparam("run"))
         .order_by(p.ordinal)
@@ -120,31 +114,20 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
     shared: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], tuple[Facts, ...], tuple[Facts, ...]]] = {}
     for run, digest in runs:
         rows = fetched(connection, query, run=run)
-        ids, *columns = [tuple(map(operator.itemgetter(place), rows)) for place in range(1 + len(_RESULT_COLUMNS))]
+        ids, stored, *columns = [tuple(map(operator.itemgetter(place), rows)) for place in range(2 + len(_NUMBERS))]
         if (digest, ids) not in shared:
             of_set = facts[digest]
             of_ids = tuple([of_set[id_] for id_ in ids])
             shared[digest, ids] = ids, of_ids, _distinct(of_ids)
         ids, of_ids, kinds = shared[digest, ids]
-        by_field = dict(zip(_RESULT_COLUMNS, columns, strict=True))
-        yield Planned(id=ids, facts=of_ids, kinds=kinds, **by_field)
+        numbers = dict(zip(_NUMBERS, columns, strict=True))
+        yield Planned(id=ids, facts=of_ids, stored=stored, numbers=numbers, kinds=kinds)
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return what became of a sample: infra-failed without a result, or while a function lacks a verdict.
-
-    Args:
-        facts: what the sample is.
-        stored: the status of its result; None where there is none.
-        judged: completions that have a verdict.
-        n: completions a sample.
-        excluded: whether the sample is left out.
-    """
-    if excluded:
-        return Status.EXCLUDED
-    if stored is None or (facts.tested and judged != n):
-        return Status.INFRA_FAILED
-    return _STATUSES[stored]
+    """Return what became of a sample, by the rules of `status_cases`; `stored` is the status of its result, if any."""
+    cases = status_cases(excluded=excluded, missing=stored is None, tested=facts.tested, judged=judged, n=n)
+    return next((status for holds, status in cases if holds), None) or _STATUSES[str(stored)]
 
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
-from ctxbench.harness.metrics.passk import pass_at_k
+from ctxbench.harness.metrics.aggregate import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
@@ -199,31 +199,12 @@ def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: f
     return rate.price(tokens_in=int(tokens_in), tokens_out=int(tokens_out), cached=int(cached), seconds=seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRun:
-    """What there is to know of a run for pricing its prompts."""
-
-    id: str
-    samples: str
-    samples_digest: str
-    strategy: str
-    coder: str
-
-
 @dataclass(frozen=True, slots=True)
 class Gain:
     """One priced block."""
 
     kind: str
     bits: float
-
-
-def run_of(store: Store, id_start: str) -> list[StoredRun]:
-    """Return the runs whose id begins with `wanted`."""
-    r = t.RUN.c
-    with store.reading() as connection:
-        rows = connection.execute(select(r.id, r.samples, r.samples_digest, r.strategy, r.coder).order_by(r.id)).all()
-    return [StoredRun(**row._mapping) for row in rows if row.id.startswith(id_start)]
 
 
 def prompts_with_blocks(store: Store, run: str) -> list[tuple[str, Prompt]]:

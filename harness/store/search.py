@@ -1,7 +1,7 @@
 """Search the samples of a run: by words, place, status, score, verdict and flag, a page at a time.
 
-A sample counts as it does on the leaderboard (`harness.store.queries`); here the database computes it, so that no more
-than a page of samples is read.
+A sample counts as it does on the leaderboard (`harness.results`); here the database evaluates the rules, so that no
+more than a page of samples is read.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, case, exists, func, or_, select
 
-from ctxbench.bench.types import UNTESTED, Kind
-from ctxbench.harness.results import Status
+from ctxbench.harness.results import Status, is_tested, status_cases, value_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.notes import judged_again
@@ -149,15 +148,22 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
         .outerjoin(passes, p.sample_id == passes.c.sample_id)
     )
     marked = exists().where(t.MARK.c.set_digest == p.set_digest, t.MARK.c.sample_id == p.sample_id)
-    tested = and_(m.kind == Kind.FUNCTION, m.subkind != UNTESTED)
-    status = case(
-        (marked, str(Status.EXCLUDED)),
-        (r.status.is_(None), str(Status.INFRA_FAILED)),
-        (and_(tested, func.coalesce(passes.c.made, 0) != n.n), str(Status.INFRA_FAILED)),
-        else_=r.status,
+    statuses = status_cases(
+        excluded=marked,
+        missing=r.status.is_(None),
+        tested=is_tested(m.kind, m.subkind),
+        judged=func.coalesce(passes.c.made, 0),
+        n=n.n,
     )
-    failed = values.c.value if measure.worst is None else measure.worst
-    value = case((status == Status.SCORED, values.c.value), (status == Status.MODEL_FAILED, failed))
+    status = case(*((holds, str(counted)) for holds, counted in statuses), else_=r.status)
+    value = case(
+        *value_cases(
+            scored=status == Status.SCORED,
+            model_failed=status == Status.MODEL_FAILED,
+            own=values.c.value,
+            worst=measure.worst,
+        )
+    )
     return (
         select(
             p.ordinal,

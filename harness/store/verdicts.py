@@ -16,9 +16,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, insert, select
 
 from ctxbench.bench.files import sha256
-from ctxbench.bench.types import UNTESTED, Kind
 from ctxbench.harness.metrics import context
-from ctxbench.harness.results import Status
+from ctxbench.harness.results import Status, is_tested
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredVerdict, append_new, parts, read_flags, verdict_row
@@ -214,7 +213,7 @@ def unjudged(store: Store, run: str) -> list[UnjudgedCompletion]:
     query = (
         select(c.sample_id, c.idx, c.text)
         .select_from(joined)
-        .where(c.run_id == run, m.kind == Kind.FUNCTION, m.subkind != UNTESTED, s.value.is_(None))
+        .where(c.run_id == run, is_tested(m.kind, m.subkind), s.value.is_(None))
         .order_by(p.ordinal, c.idx)
     )
     with store.reading() as connection:

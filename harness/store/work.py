@@ -15,8 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.secrets import redacted
-from ctxbench.bench.types import UNTESTED, Kind
-from ctxbench.harness.results import Load
+from ctxbench.harness.results import Load, is_tested
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
@@ -153,7 +152,7 @@ def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[s
     return {
         digest: (
             tuple(sorted({language for language, _, _ in facts})),
-            any(kind == Kind.FUNCTION and level != UNTESTED for _, kind, level in facts),
+            any(is_tested(kind, level) for _, kind, level in facts),
         )
         for digest, facts in facts_by_set.items()
     }
@@ -179,7 +178,7 @@ def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
     query = (
         select(c.run_id, func.count())
         .select_from(joined)
-        .where(c.run_id.in_(runs), m.kind == Kind.FUNCTION, m.subkind != UNTESTED)
+        .where(c.run_id.in_(runs), is_tested(m.kind, m.subkind))
         .group_by(c.run_id)
     )
     judged = (

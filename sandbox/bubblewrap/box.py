@@ -6,14 +6,13 @@ import contextlib
 import fcntl
 import functools
 import os
-import queue
 import select
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ctxbench.sandbox.bubblewrap import cgroups, host
@@ -201,8 +200,8 @@ class BubblewrapLauncher:
             spec = self._layout.specification(
                 uid=host.draw_uid(), status=theirs, groups=group.folders, counters=group.counters, command=self._command
             )
-            process = starter().start([str(host.interpreter()), "-I", "-S", "-B", str(_STAGE), spec], theirs)
-        except OSError as error:
+            process = _started([str(host.interpreter()), "-I", "-S", "-B", str(_STAGE), spec], theirs)
+        except (OSError, RuntimeError) as error:  # the latter while Python shuts down: no thread starts anything
             os.close(status)
             group.remove()
             raise SandboxLost(f"no box can be started: {error}", where="bubblewrap", cure="run it again") from error
@@ -214,51 +213,30 @@ class BubblewrapLauncher:
         return BubblewrapBox(process, status, group)
 
 
-class Starter:
-    """A thread that starts all boxes of this process.
+def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
+    """Start a program with an empty environment and one more file descriptor."""
 
-    A box is to die with its parent, and to the kernel the parent is the *thread* that started it: one of a
-    pool's own would take its boxes down when it ends. This one lives as long as the process.
-    """
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={},
+            cwd="/",
+            pass_fds=(descriptor,),
+            start_new_session=True,  # a Ctrl-C is for us, and we end the boxes
+            bufsize=0,
+        )
 
-    def __init__(self) -> None:
-        self._wanted: queue.SimpleQueue[tuple[list[str], int, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, name="bubblewrap-starter", daemon=True).start()
-
-    def start(self, argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
-        """Start a program with an empty environment and one more file descriptor."""
-        promise: Future[subprocess.Popen[bytes]] = Future()
-        self._wanted.put((argv, descriptor, promise))
-        return promise.result()
-
-    def _serve(self) -> None:
-        while True:
-            argv, descriptor, promise = self._wanted.get()
-            try:
-                # A session of its own: a Ctrl-C is for us, and we end the boxes.
-                process = subprocess.Popen(
-                    argv,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env={},
-                    cwd="/",
-                    close_fds=True,
-                    pass_fds=(descriptor,),
-                    start_new_session=True,
-                    bufsize=0,
-                )
-            except BaseException as error:  # noqa: BLE001 - it belongs to the thread that asked
-                promise.set_exception(error)
-            else:
-                promise.set_result(process)
-
-
-def starter() -> Starter:
-    """Return this process's: a fork has no threads but the one that forked."""
-    return _starter(os.getpid())
+    return _starter(os.getpid()).submit(start).result()
 
 
 @functools.cache
-def _starter(_: int) -> Starter:
-    return Starter()
+def _starter(_: int) -> ThreadPoolExecutor:
+    """Return the thread that starts all boxes of this process; a fork has no threads but the one that forked.
+
+    A box is to die with its parent, and to the kernel the parent is the *thread* that started it: one of a pool's own
+    would take its boxes down when it ends. This one lives as long as the process.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix="bubblewrap-starter")

@@ -6,6 +6,7 @@ memory of the box, hold it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import os
@@ -25,6 +26,8 @@ _SPARE = 4
 """Processes of ours in a group: bwrap, and the guest with its helpers."""
 _numbers = itertools.count()
 _V1 = ("memory", "pids", "cpu")
+_busy: set[Path] = set()
+"""Folders of groups that could not be removed in time."""
 
 
 class ControlGroup:
@@ -66,7 +69,10 @@ class ControlGroup:
         return False
 
     def remove(self, seconds: float = 5.0) -> None:
-        """Remove it once it is empty, which a moment after the last process's end it is."""
+        """Remove it once it is empty, which a moment after the last process's end it is.
+
+        Where that takes longer, on a very busy machine, it is tried again with the next box and when this process ends.
+        """
         deadline = time.monotonic() + seconds
         for folder in self.folders:
             while folder.is_dir():
@@ -74,6 +80,7 @@ class ControlGroup:
                     folder.rmdir()
                 except OSError:
                     if time.monotonic() > deadline:
+                        _busy.add(folder)
                         break
                     time.sleep(0.005)
 
@@ -89,6 +96,7 @@ def make(limits: Limits) -> ControlGroup:
     """Make the control groups of one box; an empty one where that is not ours to do."""
     if os.geteuid() != 0:
         return ControlGroup()
+    _remove_busy()
     name = f"{_PREFIX}{owner().replace(':', '-')}-{next(_numbers)}"
     which = version()
     if which == 2:
@@ -97,6 +105,15 @@ def make(limits: Limits) -> ControlGroup:
     settings = _settings_v1(limits)
     folders = [ROOT / kind / name for kind in _V1 if which and _set(ROOT / kind / name, settings[kind])]
     return ControlGroup(tuple(folders))
+
+
+@atexit.register
+def _remove_busy() -> None:
+    for folder in tuple(_busy):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        if not folder.is_dir():
+            _busy.discard(folder)
 
 
 def usable() -> bool:

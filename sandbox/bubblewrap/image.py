@@ -6,7 +6,6 @@ a box runs as a uid that owns none of it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.link import guest_files
 from ctxbench.sandbox.ownership import once
-from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report
+from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report, digest_of, file_digests
 
 _FORMAT = 1
 """Of the folders; a new one gives every folder, and every image, a new name."""
@@ -65,10 +64,10 @@ def make(environment: Environment, cache: Path, report: Report) -> Image:
     parts = [str(_FORMAT), host.build(), host.release(), environment.installed, wheels.wheels(fetched)]
     packages = once(cache / "envs" / _short(parts), lambda folder: _install(fetched, folder, report))
     files = _library(environment.library)
-    compiled = _short([_FORMAT, host.build(), _digests(files)])
+    compiled = _short([_FORMAT, host.build(), file_digests(files)])
     library = once(cache / "libs" / compiled, lambda folder: _write(files, folder))
     common = once(cache / "libs" / _short([_FORMAT, _ETC, host.build(), host.executable()]), _common)
-    digest = _digest([*parts, programs, _digests(files), environment.digest])
+    digest = digest_of([*parts, programs, file_digests(files), environment.digest])
     return Image(digest, packages, library, common / "etc", common / "bin", common / "empty")
 
 
@@ -156,16 +155,8 @@ def _run(argv: list[str], allowed: tuple[int, ...] = (0,)) -> None:
         )
 
 
-def _digests(files: Mapping[str, bytes]) -> list[list[str]]:
-    return [[name, hashlib.sha256(files[name]).hexdigest()] for name in sorted(files)]
-
-
-def _digest(parts: Sequence[object]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
 def _short(parts: Sequence[object]) -> str:
-    return _digest(parts)[:32]
+    return digest_of(parts)[:32]
 
 
 @dataclass(frozen=True, slots=True)

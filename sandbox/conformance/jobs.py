@@ -96,12 +96,7 @@ def python(pool: Pool, program: str, *, seconds: float = SECONDS, files: Mapping
 
 
 def refused(pool: Pool, attempts: Mapping[str, str]) -> str:
-    """Run statements, each of which must raise OSError or ValueError; return what did not.
-
-    Args:
-        pool: where.
-        attempts: what a statement tries, in words -> the statement.
-    """
+    """Run statements, by what each tries, that must raise OSError or ValueError; return which did not."""
     program = "import contextlib, ctypes, os, resource, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n"
     for words, statement in attempts.items():
         body = "\n".join(f"    {line}" for line in statement.splitlines())

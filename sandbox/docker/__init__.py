@@ -1,12 +1,10 @@
 """Boxes that are Docker containers.
 
 engine    the client, and its faults in one line
-bases     the base image: pulled, or made from Debian packages
-images    built by what they hold, once
+images    the base, built by what they hold once, listed, pruned
 launcher  every flag of a box
 box       frames over the attached stream, and the end
-foreign   boxes of images that are taken as they stand
-stock     what is there: list, prune and sweep
+foreign   boxes of images that are taken as they stand, and files to and from them
 """
 
 from __future__ import annotations

@@ -11,28 +11,27 @@ How a job ended is the engine's word, never the output's.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
+import io
 import math
 import posixpath
 import secrets
 import signal
+import tarfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from ctxbench.sandbox.docker.box import DockerBox, Late, StreamEnded
-from ctxbench.sandbox.docker.engine import Client, engine_faults
+from ctxbench.sandbox.docker.engine import Client, absent, engine_faults
 from ctxbench.sandbox.docker.images import find
-from ctxbench.sandbox.docker.launcher import SHM, EngineFacts, hardened, in_memory, started
-from ctxbench.sandbox.docker.tree import archive
+from ctxbench.sandbox.docker.launcher import SHM, EngineFacts, hardened, in_memory, started, tidy
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest.capture import Output
 from ctxbench.sandbox.link import check_paths
 from ctxbench.sandbox.ownership import owner
 from ctxbench.sandbox.pool import tried
-from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
+from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool, digest_of
 
 _PROBE = Job(action=Command(argv=("true",)), seconds=20.0)
 SETUP_SECONDS = 180.0
@@ -53,6 +52,9 @@ exit $code
 """Folder, mark, bytes of the tar, last mark, program. ``head`` stops where the tar does: tar itself would wait for
 the end of stdin, which comes when ctxbench dies, and then everything is killed. The last mark says that this
 script ended by itself: without it the container was ended from outside, which is not the program's doing."""
+_TIME = 1_600_000_000
+"""When every file was changed last: tar warns of files from 1970."""
+_END = bytes(2 * tarfile.BLOCKSIZE)
 
 
 def key(client: Client, environment: Environment) -> str:
@@ -63,7 +65,7 @@ def key(client: Client, environment: Environment) -> str:
         ValueError: if the environment wants something installed.
     """
     parts = ["foreign", _inspected(client, environment)["Id"], environment.digest]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return digest_of(parts)
 
 
 @contextlib.contextmanager
@@ -219,26 +221,16 @@ class ForeignJob:
     """One job: the program of its container, and the talk with it."""
 
     def __init__(self, folder: str, data: bytes, argv: Sequence[str]) -> None:
-        """Plan a job.
-
-        Args:
-            folder: where the files go; the program's current folder.
-            data: a whole tar.
-            argv: the program.
-        """
+        """Plan a job: a program, started in `folder`, into which a whole tar is unpacked first."""
         self._data = data
         self._first, self._last = (f"<{secrets.token_hex(16)}>" for _ in range(2))
         marks = [self._first, str(len(data)), self._last]
         self.entrypoint = ["/bin/sh", "-c", _SCRIPT, "ctxbench", folder, *marks, *argv]
 
     def run(self, client: Client, box: DockerBox, seconds: float, most: int) -> Outcome:
-        """Unpack the files, follow the program until it ends or its time is over.
+        """Unpack the files in a box just started with `entrypoint`; follow the program to its end, or that of its time.
 
-        Args:
-            client: the engine's.
-            box: just started with `entrypoint`.
-            seconds: the program's time, counted from the moment when the files are there.
-            most: bytes of output that are kept.
+        Its seconds count from the moment when the files are there; `most` bytes of its output are kept.
 
         Raises:
             SandboxLost: if the files cannot be unpacked, or the container is ended by anything but the program.
@@ -317,3 +309,84 @@ def _decoded(output: Output, last: str) -> dict[str, Any]:
 def _without(text: str, last: str) -> str:
     """Return output without the last mark; what a process that outlived the program said may follow it."""
     return text.replace(last, "") if last else text
+
+
+def archive(files: Mapping[str, bytes], *, ended: bool = False) -> bytes:
+    """Return files as a tar; equal files give equal bytes, and the later of two of one name holds.
+
+    Only an archive's last part is `ended`.
+    """
+    data = io.BytesIO()
+    tar = tarfile.TarFile(fileobj=data, mode="w", format=tarfile.GNU_FORMAT)
+    for path in sorted(files):
+        entry = tarfile.TarInfo(path)
+        entry.size, entry.mtime = len(files[path]), _TIME
+        entry.mode = 0o755 if files[path].startswith(b"#!") else 0o644
+        tar.addfile(entry, io.BytesIO(files[path]))
+    return data.getvalue() + (_END if ended else b"")
+
+
+def copy_out(client: Client, image: str, path: str, into: IO[bytes], keep: Callable[[str], bool], most: int) -> bool:
+    """Write the plain files of an image's folder as a tar, below its own name; False if it has no such folder.
+
+    Nothing of the image is run. Equal files give equal bytes. Files whose path below the folder `keep` refuses are left
+    out; together they may have `most` bytes.
+
+    Raises:
+        SandboxUnavailable: if there is no such image.
+        SandboxError: if the files are larger.
+    """
+    with engine_faults(SandboxUnavailable, image):
+        # Never started: its program need not be there.
+        name = client.api.create_container(image, ["-"], labels={"ctxbench.owner": owner()})["Id"]
+        try:
+            try:
+                chunks, _ = client.api.get_archive(name, path)
+            except Exception as error:
+                if absent(error):
+                    return False
+                raise
+            size = _filtered(_ChunkStream(chunks), into, keep, most)
+        finally:
+            tidy(client, name)
+    if size > most:
+        raise SandboxError(f"its files are larger than {most >> 20} MiB", where=f"{image[:19]}: {path}")
+    return True
+
+
+def _filtered(stream: _ChunkStream, into: IO[bytes], keep: Callable[[str], bool], most: int) -> int:
+    """Copy wanted files of a tar, whose members lie below one folder; return their size, or one above `most`."""
+    size = 0
+    with tarfile.open(fileobj=stream, mode="r|") as tar, tarfile.TarFile(fileobj=into, mode="w") as out:
+        for member in tar:
+            _, _, inner = member.name.partition("/")
+            data = tar.extractfile(member) if member.isreg() and inner and keep(inner) else None
+            if data is None:
+                continue
+            size += member.size
+            if size > most:
+                break
+            entry = tarfile.TarInfo(member.name)
+            entry.size, entry.mtime = member.size, _TIME
+            out.addfile(entry, data)
+    return size
+
+
+class _ChunkStream(io.RawIOBase):
+    """Chunks as a file that is read once."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._rest = chunks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            self._rest = next(self._chunks, b"")
+            if not self._rest:
+                return 0
+        part = self._rest[: len(buffer)]
+        buffer[: len(part)] = part
+        self._rest = self._rest[len(part) :]
+        return len(part)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import io
-import json
 import os
 import posixpath
 import re
@@ -27,7 +25,7 @@ from ctxbench.sandbox.docker.engine import Client, absent, engine_faults, fault
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import guest_files
 from ctxbench.sandbox.ownership import alive, exclusive_lock, owner
-from ctxbench.sandbox.types import Environment, Report
+from ctxbench.sandbox.types import Environment, Report, digest_of, file_digests
 
 REPOSITORY = "ctxbench-sandbox"
 _LAST_BYTES = 16 * 1024
@@ -59,19 +57,19 @@ def code() -> Mapping[str, bytes]:
 
 def code_digest(files: Mapping[str, bytes]) -> str:
     """Return the SHA-256 of files by path."""
-    return _digest([[path, hashlib.sha256(files[path]).hexdigest()] for path in sorted(files)])
+    return digest_of(file_digests(files))
 
 
 def tag(environment: Environment, base: str) -> str:
     """Return the name of an environment's image on a base image of that id."""
     parts = [code_digest(code()), base, environment.installed, code_digest(environment.library)]
-    return f"{REPOSITORY}:{_digest(parts)[:32]}"
+    return f"{REPOSITORY}:{digest_of(parts)[:32]}"
 
 
 def key(attributes: Mapping[str, Any], environment: Environment) -> str:
     """Return the digest of everything that a job finds in its box: the image, the wheels in it, the environment."""
     labels = attributes["Config"]["Labels"]
-    return _digest([labels["ctxbench.key"], labels["ctxbench.wheels"], environment.digest])
+    return digest_of([labels["ctxbench.key"], labels["ctxbench.wheels"], environment.digest])
 
 
 def find(client: Client, name: str) -> dict[str, Any] | None:
@@ -100,7 +98,7 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
         "ctxbench.name": environment.name,
         "ctxbench.code": code_digest(files),
         "ctxbench.base": base,
-        "ctxbench.wheels": _digest(wheels.wheels(folder)),
+        "ctxbench.wheels": digest_of(wheels.wheels(folder)),
     }
     with tempfile.TemporaryFile() as context, engine_faults(SandboxUnavailable, f"image of {environment.name}"):
         _pack(context, {**files, **_library(environment)}, folder)
@@ -178,10 +176,6 @@ def _entry(path: str, size: int) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(path)
     entry.size, entry.mode = size, 0o644
     return entry
-
-
-def _digest(parts: list[Any]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def local_base(client: Client, base_image: str) -> str | None:

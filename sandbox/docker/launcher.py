@@ -95,12 +95,7 @@ class EngineFacts:
 
 
 def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
-    """Create a container with the client's settings, attach to it, start it.
-
-    Args:
-        client: the engine's.
-        engine: the same.
-        settings: of a box with that number of a user.
+    """Create a container with the client's settings for a number of a user, attach to it, start it.
 
     Raises:
         SandboxLost: if the engine does not do it now; nothing is left of it.
@@ -153,13 +148,7 @@ def variables(image: list[str], environment: Environment) -> list[str]:
 
 
 def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
-    """Return the host settings of a box.
-
-    Args:
-        limits: what it may use.
-        engine: where it runs.
-        user: the number that it runs as.
-    """
+    """Return the host settings of a box that runs as the user of that number."""
     from docker.types import LogConfig, Ulimit  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
     return {
@@ -200,14 +189,7 @@ def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
 
 
 def in_memory(execution: str, size: int, inodes: int, user: int) -> str:
-    """Return the options of a bounded file system in memory that is the box's own.
-
-    Args:
-        execution: ``exec`` or ``noexec``.
-        size: bytes.
-        inodes: files and folders.
-        user: who owns it.
-    """
+    """Return the options of a box's own file system in memory, ``exec`` or ``noexec``, of at most `size` bytes."""
     return f"rw,{execution},nosuid,nodev,size={size},nr_inodes={inodes},mode=0700,uid={user},gid={user}"
 
 

@@ -22,8 +22,7 @@ from ctxbench.bench import languages
 from ctxbench.harness.generators.incontext import features
 from ctxbench.harness.generators.incontext.context import UNKNOWN
 from ctxbench.harness.generators.incontext.lexer import lex
-from ctxbench.harness.generators.incontext.model import QUANTUM, CopyModel
-from ctxbench.harness.generators.incontext.prior import Floats, Prior
+from ctxbench.harness.generators.incontext.model import QUANTUM, CopyModel, Floats, Prior
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 BATCH = 32

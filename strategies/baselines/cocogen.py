@@ -155,12 +155,7 @@ def problem(query: Query) -> str:
 
 
 def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
-    """Return the first prompt.
-
-    Args:
-        query: the sample's query.
-        contexts: retrieved functions, the most similar last.
-    """
+    """Return the first prompt, with retrieved functions, the most similar last."""
     context_parts = [part for block in contexts for part in (block, text_block("\n"))] or [text_block("\n")]
     return Prompt(
         blocks=(

@@ -189,24 +189,12 @@ class Symbols:
     """Looks up symbols in what a view shows."""
 
     def __init__(self, repo: Repository, path: str, encoder: str) -> None:
-        """Prepare.
-
-        Args:
-            repo: the repository.
-            path: the target file.
-            encoder: finds symbols where no name is equal.
-        """
+        """Look things up for a target file; `encoder` finds symbols where no name is equal."""
         self._repo, self._path, self._encoder = repo, path, encoder
         self._modules: ModuleIndex | None = None
 
     def find(self, name: str, line: str, most: int = 5) -> tuple[Symbol, ...]:
-        """Return the symbols of that very name, else the functions most like the line that uses it.
-
-        Args:
-            name: bare.
-            line: of code.
-            most: how many at most.
-        """
+        """Return at most `most` symbols of that bare name, or else the functions most like the line that uses it."""
         exact_matches = tuple(self._named(name))
         return (exact_matches or tuple(self._like(f"{name}\n{line}", most)))[:most]
 

@@ -76,12 +76,9 @@ def render(
 
 
 def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
-    """Return the prompt with one more section after its last block, as AIM adds one.
+    """Return a prompt of `render` with one more section after its last block, as AIM adds one.
 
-    Args:
-        prompt: one of `render`.
-        title: what stands between the rules.
-        *section_blocks: the section's blocks, no newline at their end.
+    The section's title stands between rules; its last block ends without a newline.
     """
     at = next(
         place

@@ -66,12 +66,8 @@ class Finder:
     def __init__(self, query: Query, repo: Repository, *, encoder: str, current: bool, strip_license: bool) -> None:
         """Prepare.
 
-        Args:
-            query: the sample's query.
-            repo: the repository.
-            encoder: what compares.
-            current: whether functions of the current file are candidates.
-            strip_license: whether scopes lack the comment at the top.
+        `current` says whether functions of the current file are candidates, `strip_license` whether scopes lack the
+        comment at the top.
         """
         self._query, self._repo, self._encoder = query, repo, encoder
         self._current, self._strip = current, strip_license

@@ -95,10 +95,6 @@ def without_target(text: str, query: Query) -> SourceFile:
     """Return the target file without the target function: signature, docstring, decorators, attached comments.
 
     What the view shows of it has no body, so it is completed before it is parsed.
-
-    Args:
-        text: the file's text in the view.
-        query: the sample's query.
     """
     if query.name is None:
         return SourceFile(query.path, query.language, FileLines.whole(text), query.language.outline(text))
@@ -162,15 +158,12 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
 
 
 def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = True) -> FileLines:
-    """Return the file with only the functions of these names; runs of blank lines become one.
+    """Return the file with only the functions of these bare names; runs of blank lines become one.
 
-    Kept are imports, constants, block headers, class headers with docstring and attributes, top-level statements,
-    and all functions of the names: in Java overloads, and constructors by their class's name.
-
-    Args:
-        file: the file, without the target function.
-        names: bare names.
-        strip_license: take out the comment at the top too.
+    Kept are imports, constants, block headers, class headers with docstring and attributes, top-level statements, and
+    all functions of the names: in Java overloads, and constructors by their class's name. Whole lines are taken out, so
+    that a block's header may be left without a body (ICL-strategies paper, RAG-S, Figure 3). `strip_license` takes out
+    the comment at the top too.
     """
     dropped = {
         number

@@ -48,13 +48,9 @@ FILE
 
 
 def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
-    """Return the prompt that asks for the steps.
+    """Return the prompt that asks for the steps, `most` at most, in a closing section of that style.
 
-    Args:
-        query: the sample's query.
-        most: how many steps it asks for at most.
-        style: of the closing section.
-        documents: documentation that is shown before it (Self-Doc + RAGoT-S).
+    Documentation, if there is any, is shown before it (Self-Doc + RAGoT-S).
     """
     blocks = [text_block(_ASK_FOR_STEPS.format(most=most))]
     if documents:

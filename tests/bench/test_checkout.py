@@ -245,7 +245,7 @@ print(checkout.fetch(manifest.load(sys.argv[1]), Home(Path(sys.argv[2])), report
 
 def start(folder: Path, home: Home) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", FETCH, str(folder / "demo.toml"), str(home.root)]
-    root = Path(manifest.__file__).parents[1]
+    root = Path(manifest.__file__).parents[2]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.dashboard.report import bars, model, page
+from ctxbench.dashboard.report import page
 from ctxbench.harness.leaderboard import board, numbers
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
@@ -255,7 +255,7 @@ def test_faults_are_one_line_and_leave_the_old_file(home: Path, tmp_path: Path) 
 
 def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
     ranked = board([coder_eval()], published="auto")
-    tree = read(page.html(model.report(ranked, {})))
+    tree = read(page.html(page.report(ranked, {})))
     titles = [heading.text for heading in tree.all("h2")]
     at = next(index for index, text in enumerate(titles) if text.startswith("published numbers"))
     section = list(tree.all("section"))[at]
@@ -269,12 +269,12 @@ def test_a_group_without_a_single_value_has_no_bars() -> None:
     from ctxbench.harness.results import Status
 
     failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3)
-    tree = read(page.html(model.report(board([failed]), {})))
+    tree = read(page.html(page.report(board([failed]), {})))
     assert not list(tree.all("svg")) and "not ranked" in tree.text
 
 
 def test_an_empty_board_is_a_page_that_says_so() -> None:
-    assert "No runs are stored." in read(page.html(model.report(board([]), {}))).text
+    assert "No runs are stored." in read(page.html(page.report(board([]), {}))).text
 
 
 @pytest.mark.parametrize(
@@ -283,16 +283,16 @@ def test_an_empty_board_is_a_page_that_says_so() -> None:
 )
 def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> None:
     mean = (least + most) / 2
-    scale = bars.axis([(mean, least, most), (mean, None, None)])
+    scale = page.axis([(mean, least, most), (mean, None, None)])
     assert scale is not None
-    assert 0 <= scale.place(least) <= scale.place(most) <= bars.WIDTH
-    assert 1 <= len(scale.ticks) <= 6 and all(0 <= tick.x <= bars.WIDTH for tick in scale.ticks)
+    assert 0 <= scale.place(least) <= scale.place(most) <= page.WIDTH
+    assert 1 <= len(scale.ticks) <= 6 and all(0 <= tick.x <= page.WIDTH for tick in scale.ticks)
     bar = scale.bar((mean, None, None))
     assert bar.low == bar.mean == bar.high and math.isfinite(bar.mean)
 
 
 def test_no_axis_without_values() -> None:
-    assert bars.axis([]) is None
+    assert page.axis([]) is None
 
 
 def test_contrast_is_enough_in_both_schemes() -> None:

@@ -14,13 +14,13 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
 from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.diagnostics.gains import diagnose, find
+from ctxbench.harness.diagnostics.gains import diagnose
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.controls import card_of, oracle_prompt, stored_prompt
 from ctxbench.harness.run.sample import OVERFLOW
-from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.runs import find_run, run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.registration import CONTROLS, is_control
 from tests.harness import test_run_functions, test_runner
@@ -148,7 +148,7 @@ def test_names_are_taken_as_they_are() -> None:
 
 def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
     [summary] = bench.run(model(), "lc.repocoder(iterations=1)")
-    run = find(bench.store, summary.run[:6])
+    run = find_run(bench.store, summary.run[:6])
     made = [
         diagnose(bench.home, bench.store, run, limit=3, progress=silent, resolve=lambda _: test_runner.Coder())
         for _ in range(4)

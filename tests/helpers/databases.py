@@ -8,22 +8,21 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, inspect
 
-from ctxbench.harness.store import schema, store
+from ctxbench.harness.store import store
+from ctxbench.harness.store.schema import upgrade
 
 
 @contextmanager
 def migrated_once() -> Iterator[None]:
     """Fill a blank SQLite database as the migrations have filled the first one, which takes them a tenth of the time.
 
-    Whatever is no blank SQLite database to be brought to the newest schema is migrated as ever.
+    Whatever is no blank SQLite database is migrated as ever.
     """
-    upgrade = schema.upgrade
     statements: list[str] = []
 
-    def copied(connection: Connection, *, where: str, to: str = "head") -> None:
-        blank = connection.dialect.name == "sqlite" and not inspect(connection).get_table_names()
-        if not blank or to != "head":
-            upgrade(connection, where=where, to=to)
+    def copied(connection: Connection, *, where: str) -> None:
+        if connection.dialect.name != "sqlite" or inspect(connection).get_table_names():
+            upgrade(connection, where=where)
         elif statements:
             for statement in statements:
                 connection.exec_driver_sql(statement)

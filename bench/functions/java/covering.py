@@ -7,10 +7,12 @@ known by their bare names there: what is taken for a clock and is none costs a c
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tree_sitter import Node
@@ -23,14 +25,18 @@ from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java import JavaSuite
-from ctxbench.bench.testing.java.build import SURVEY, checked_result, run_big, sources
+from ctxbench.bench.testing.java.build import BIG, SURVEY, checked_result, sources
+from ctxbench.bench.testing.judge import Turns
+from ctxbench.bench.testing.suites import run_job
 from ctxbench.bench.types import Cursor
-from ctxbench.sandbox.types import Call, Ended, Job, Sandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
 SECONDS = 1800.0
 """For compiling, for the whole suite, and for its tests one by one."""
 UNSELECTABLE = "unselectable"
 """The state of a test that passes with the suite, but neither alone nor with its class: it cannot judge."""
+_WHOLE = "[*]"
+"""Ends the id of a test that runs with its whole class only."""
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
@@ -88,12 +94,15 @@ def cover(
 ) -> tuple[Ran, ...]:
     """Run every test once; what came out is kept in the home folder.
 
+    Tests that read a clock, and failed or could not be selected, run once more, with no other job of the home folder
+    beside them, since the machine may have been busy; those that pass then stand as they ran then.
+
     Args:
         project: the repository.
         suite: its suite.
         functions: methods; numbers count their blocks in this order.
         sandbox: where it runs.
-        report: checked_result what happens.
+        report: told what happens.
 
     Raises:
         InputFault: if the tests cannot be run.
@@ -107,27 +116,82 @@ def cover(
     deselected = _deselected(suite)
     key = [suite.environment.digest, suite.layout.flags, deselected, [[path, sha256(files[path])] for path in files]]
     place = project.home.cache / "coverage" / f"{sha256(json.dumps(key))[:32]}.json"
-    with contextlib.suppress(InputFault, ValueError):
-        return _without_clocks(merged(json.loads(read_text(place))), len(blocks))
-    report(f"{name}: running its tests with probes")
+
+    run = functools.partial(_run, suite, files, len(blocks) + len(timed), sandbox, report)
+    first, alone = _stored(place)
+    if first is None:
+        report(f"{name}: running its tests with probes")
+        outcome = run(deselected)
+        first = _checked(name, outcome)
+        tests = merged(first, len(blocks))
+        passed = sum(test.state == "passed" for test in tests)
+        report(f"{name}: {passed} of {len(tests)} tests passed in {outcome.seconds:.1f} s")
+        write_atomic(place, json.dumps(first) + "\n")
+    tests = merged(first, len(blocks))
+    doubtful = {test.id for test in tests if test.clock and test.state in ("failed", UNSELECTABLE)}
+    if not doubtful:
+        return tests
+    if alone is None:
+        report(f"{name}: running tests that failed and read a clock once more, alone: {len(doubtful)}")
+        others = _classes(test.id for test in tests) - _classes(doubtful)
+        with Turns(project.home.cache).alone():
+            result = run([*deselected, *sorted(others)]).result
+        alone = result.get("tests") if isinstance(result, dict) else None
+        write_atomic(place, json.dumps({"first": first, "alone": alone or []}) + "\n")
+    return _replaced(tests, doubtful, merged(alone or [], len(blocks)), lambda line: report(f"{name}: {line}"))
+
+
+def _run(
+    suite: JavaSuite,
+    files: Mapping[str, bytes],
+    probes: int,
+    sandbox: Sandbox,
+    report: Report,
+    deselected: Sequence[str],
+) -> Outcome:
+    """Run the suite on sources with probes, without some tests and classes."""
     arguments = {
         "main": list(suite.layout.main),
-        "test": sorted(path for path in places if _inside(path, suite.layout.test)),
-        "probes": len(blocks) + len(timed),
-        "deselected": deselected,
+        "test": sorted(path for path in files if _inside(path, suite.layout.test)),
+        "probes": probes,
+        "deselected": list(deselected),
         **suite.layout.running(),
     }
     job = Job(action=Call(function=SURVEY, arguments=arguments), files=files, seconds=SECONDS)
-    outcome = run_big(sources(suite.tests, suite.tree, suite.build), job, sandbox, report)
+    return run_job(sources(suite.tests, suite.tree, suite.build), job, sandbox, BIG, report)
+
+
+def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None]:
+    """Return what is kept of the suite's run, and of the run alone; earlier versions kept the former by itself."""
+    with contextlib.suppress(InputFault, ValueError, KeyError):
+        record = json.loads(read_text(place))
+        first, alone = (record["first"], record["alone"]) if isinstance(record, dict) else (record, None)
+        merged(first), merged(alone or [])
+        return first, alone
+    return None, None
+
+
+def _checked(name: str, outcome: Outcome) -> Any:
     if outcome.ended is Ended.TIMED_OUT:
         cure = "name the test files that take long, or never end, under deselect in its [tests]"
         raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
-    test_records = checked_result(outcome, "running its tests")["tests"]
-    ran = _without_clocks(merged(test_records), len(blocks))
-    passed = sum(function.state == "passed" for function in ran)
-    report(f"{name}: {passed} of {len(ran)} tests passed in {outcome.seconds:.1f} s")
-    write_atomic(place, json.dumps(test_records) + "\n")
-    return ran
+    return checked_result(outcome, "running its tests")["tests"]
+
+
+def _classes(tests: Iterable[str]) -> set[str]:
+    """Return the top-level classes of tests."""
+    return {test.partition("#")[0].partition("$")[0] for test in tests}
+
+
+def _replaced(tests: Sequence[Ran], doubtful: Collection[str], alone: Sequence[Ran], report: Report) -> tuple[Ran, ...]:
+    """Return the tests, those in doubt as they ran alone if they passed then; some run only with their whole class."""
+    if not alone:
+        report("they could not run alone")
+        return tuple(tests)
+    passed = {test.id.removesuffix(_WHOLE): test for test in alone if test.state == "passed"}
+    again = {test: passed[bare] for test in doubtful if (bare := test.removesuffix(_WHOLE)) in passed}
+    report(f"{len(again)} of them passed")
+    return tuple(sorted((again.get(test.id, test) for test in tests), key=lambda test: test.id))
 
 
 def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
@@ -157,20 +221,12 @@ def _inside(path: str, folders: Sequence[str]) -> bool:
     return any(path.startswith(f"{folder}/") for folder in folders)
 
 
-def _without_clocks(ran: Sequence[Ran], blocks: int) -> tuple[Ran, ...]:
-    """Return tests with the blocks of methods that they ran; the probes behind these stand where a clock is read."""
-    return tuple(
-        replace(
-            test,
-            hits=frozenset(hit for hit in test.hits if hit < blocks),
-            clock=any(hit >= blocks for hit in test.hits),
-        )
-        for test in ran
-    )
-
-
-def merged(lines: object) -> tuple[Ran, ...]:
+def merged(lines: object, blocks: int | None = None) -> tuple[Ran, ...]:
     """Return the tests of a survey, sorted by id.
+
+    Args:
+        lines: id, state, milliseconds and numbers of probes of each run of each test.
+        blocks: how many probes stand in methods; those behind them stand where a clock is read. None: all.
 
     Raises:
         InputFault: if it is no survey.
@@ -187,7 +243,11 @@ def merged(lines: object) -> tuple[Ran, ...]:
             by_id[run.id] = run
     except (TypeError, ValueError) as error:
         raise InputFault(f"its tests reported nothing that can be read: {error!r}", cure="try it again") from None
-    return tuple(by_id[name] for name in sorted(by_id))
+    tests = tuple(by_id[name] for name in sorted(by_id))
+    if blocks is None:
+        return tests
+    in_methods = frozenset(range(blocks))
+    return tuple(replace(test, hits=test.hits & in_methods, clock=not test.hits <= in_methods) for test in tests)
 
 
 def _rows(lines: object) -> list[Any]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from ctxbench.bench.functions.choose import in_turns
+from ctxbench.bench.functions.choose import faulty_versions
+from ctxbench.bench.functions.java.definitions import within
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java.text import zero
@@ -42,13 +43,13 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
     methods = [node for node in holder.named_children if node.type == "method_declaration"] if holder else []
     if source.root.has_error or len(methods) != 1 or methods[0].child_by_field_name("body") is None:
         return ()
-    faulty = dict.fromkeys([text])
-    for start, end, put in in_turns(_Method(source, methods[0]).places(), text):
-        if len(faulty) > most:
-            break
-        changed = source.data[:start] + put.encode() + source.data[end:]
-        faulty[changed[len(_HEAD) : -len(_TAIL)].decode("utf-8", "replace")] = None
-    return tuple(faulty)[1:]
+
+    def changed(edit: _Edit) -> str:
+        start, end, put = edit
+        whole = source.data[:start] + put.encode() + source.data[end:]
+        return whole[len(_HEAD) : -len(_TAIL)].decode("utf-8", "replace")
+
+    return faulty_versions(text, _Method(source, methods[0]).places(), text, changed, most)
 
 
 _Edit = tuple[int, int, str]
@@ -65,14 +66,14 @@ class _Method:
         self._returned = self._field(node, "type") + dimensions
         self._unset = {
             self._field(part, "name")
-            for part in _within(node)
+            for part in within(node)
             if part.type == "variable_declarator" and part.child_by_field_name("value") is None
         }
 
     def places(self) -> Iterator[tuple[str, _Edit]]:
         """Yield the kind of a fault and the change of the text that makes it."""
         body = self._node.child_by_field_name("body")
-        for node in _within(body) if body is not None else ():
+        for node in within(body) if body is not None else ():
             for kind, place, put in self._changes(node):
                 yield kind, (place.start_byte, place.end_byte, put)
 
@@ -165,14 +166,6 @@ class _Method:
         return self._source.text(part) if part is not None else ""
 
 
-def _within(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        inner = stack.pop()
-        yield inner
-        stack.extend(reversed(inner.named_children))
-
-
 def _above(node: Node, method: Node) -> Iterator[Node]:
     """Yield what stands around a node, from inside out, up to its method."""
     around = node.parent
@@ -232,5 +225,5 @@ def _may_go_on(node: Node, above: list[Node]) -> bool:
 def _binds(node: Node) -> bool:
     """Say whether a condition names something that what follows uses, as ``instanceof Name name`` does."""
     return any(
-        part.type == "instanceof_expression" and (_has(part, "name") or _has(part, "pattern")) for part in _within(node)
+        part.type == "instanceof_expression" and (_has(part, "name") or _has(part, "pattern")) for part in within(node)
     )

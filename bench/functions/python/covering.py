@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench import asts
-from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.judge import Turns
 from ctxbench.bench.testing.python import PythonSuite
 from ctxbench.bench.testing.python.reports import Covered, Malformed, read_coverage, replaced
-from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.bench.testing.suites import run_job
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0
@@ -116,13 +116,7 @@ def _stored(place: Path) -> list[Any]:
 
 
 def _run(suite: PythonSuite, job: Job, sandbox: Sandbox, report: Report) -> Outcome:
-    limits = replace(suite.limits, **_NEEDED)
-    try:
-        sandbox.prepare(suite.environment, report)
-        with sandbox.open(suite.environment, limits=limits) as pool:
-            return pool.run(job)
-    except (SandboxUnavailable, SandboxLost) as error:
-        raise MachineFault(error.what, where=error.where, cure=error.cure) from error
+    return run_job(suite.environment, job, sandbox, replace(suite.limits, **_NEEDED), report)
 
 
 def _checked(name: str, outcome: Outcome, report: Report) -> Any:

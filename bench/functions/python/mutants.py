@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterator
 
 from ctxbench.bench import asts
-from ctxbench.bench.functions.choose import in_turns
+from ctxbench.bench.functions.choose import faulty_versions
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Change = Callable[[ast.AST], ast.AST | None]
@@ -51,12 +51,8 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
     tree = asts.parse(text)
     if tree is None or not tree.body or not isinstance(tree.body[0], _Function):
         return ()
-    faulty = dict.fromkeys([ast.unparse(tree)])
-    for place, change in in_turns(_places(tree, tree.body[0]), text):
-        if len(faulty) > most:
-            break
-        faulty[_changed(tree, place, change)] = None
-    return tuple(faulty)[1:]
+    places = _places(tree, tree.body[0])
+    return faulty_versions(ast.unparse(tree), places, text, lambda place: _changed(tree, *place), most)
 
 
 def _places(tree: ast.Module, function: _Function) -> Iterator[tuple[str, tuple[int, _Change]]]:

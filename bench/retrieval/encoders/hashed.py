@@ -21,7 +21,7 @@ import numpy as np
 from ctxbench.bench.elementary import log
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders.registry import encoder
-from ctxbench.bench.retrieval.words import words
+from ctxbench.bench.retrieval.lexical import words
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.types import Floats

@@ -7,7 +7,7 @@ import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
@@ -17,14 +17,12 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.java import text as java_text
 from ctxbench.bench.testing.java.build import JUDGE, LIMITS, Build, built, sources
 from ctxbench.bench.testing.java.layout import Layout, layout
-from ctxbench.bench.testing.python.judging import ended
-from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
+from ctxbench.bench.testing.types import TAMPERED, Finding, Judgement, Verdict, concluded, ended, killed, span_of
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
 SECONDS = 180.0
 """For what waits or sleeps; a loop meets the limit on processor time long before, which is in the guest."""
-_MAX_REASON = 300
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
 """The launcher's exit status when a test failed: the only right one, since the canary does."""
@@ -63,7 +61,7 @@ class JavaSuite:
 
     def blank(self, sample: Sample) -> str:
         """Return the method with a body that returns null, 0 or false."""
-        start, _ = _span(sample)
+        start, _ = span_of(sample)
         return java_text.blank("\n".join(sample.prefix.split("\n")[start:]))
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
@@ -75,7 +73,7 @@ class JavaSuite:
         if sample.path not in self.tree:
             raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
         source = self.tree[sample.path]
-        changed = java_text.splice(source, self.layout.encoding, _span(sample), sample.name or "", text)
+        changed = java_text.splice(source, self.layout.encoding, span_of(sample), sample.name or "", text)
         call = Call(
             function=JUDGE,
             arguments={
@@ -115,21 +113,6 @@ class JavaSuite:
         )
 
 
-def _span(sample: Sample) -> tuple[int, int]:
-    if sample.span is None:
-        raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
-    return sample.span
-
-
-class _Finding(NamedTuple):
-    """What a run means, without what it cost."""
-
-    verdict: Verdict
-    reason: str = ""
-    run: int = 0
-    failed: tuple[str, ...] = ()
-
-
 def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
     """Return what the outcome of a run of `tests` means.
 
@@ -138,17 +121,7 @@ def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
         outcome: of a job that called ``ctxbench_java:judge`` with these.
         secret: what the canary must say.
     """
-    finding = _verdict(tests, outcome, secret)
-    line = " ".join(finding.reason.split())
-    return Judgement(
-        verdict=finding.verdict,
-        reason=line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…",
-        tests_run=finding.run,
-        failed=finding.failed,
-        output=_output(outcome),
-        seconds=outcome.seconds,
-        peak_bytes=outcome.peak_bytes,
-    )
+    return _verdict(tests, outcome, secret).judgement(outcome, _output(outcome))
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
@@ -172,58 +145,56 @@ def _output(outcome: Outcome) -> str:
     return (outcome.output + (messages if isinstance(messages, str) else ""))[:_MAX_OUTPUT]
 
 
-def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> _Finding:
+def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> Finding:
     early = ended(outcome)
     if early:
-        return _Finding(*early)
+        return early
     report = outcome.result
     if not isinstance(report, dict):
         what = f"no result came (exit status {outcome.exit_code})"
         if outcome.out_of_memory:
             what = "out of memory"
-        return _Finding(Verdict.FAILED, f"ended early: {what}")
+        return Finding(Verdict.FAILED, f"ended early: {what}")
     if report.get("unusable"):
-        return _Finding(Verdict.BROKEN, str(report["unusable"]))
+        return Finding(Verdict.BROKEN, str(report["unusable"]))
     if report.get("overtime"):
-        return _Finding(Verdict.TIMED_OUT, "ran out of processor time")
+        return Finding(Verdict.TIMED_OUT, "ran out of processor time")
     if report.get("compiled") is not True:
-        return _Finding(Verdict.FAILED, f"does not compile: {_first_error(str(report.get('messages', '')))}")
+        return Finding(Verdict.FAILED, f"does not compile: {_first_error(str(report.get('messages', '')))}")
     if report.get("foreign"):
-        return _Finding(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {report['foreign']}")
+        return Finding(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {report['foreign']}")
     tested = report.get("tests")
     if not isinstance(tested, dict):
-        return _Finding(Verdict.FAILED, f"{TAMPERED}: the result has another form")
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the result has another form")
     return _tested(tests, report, tested, outcome, secret)
 
 
 def _tested(
     tests: Sequence[str], report: Mapping[str, Any], tested: Mapping[str, Any], outcome: Outcome, secret: str
-) -> _Finding:
+) -> Finding:
     states = {name: _state(tested.get(name)) for name in tests}
     run = sum(1 for state in states.values() if state is not None)
     canary = _state(report.get("canary"))
     if canary is None and not run:
         status = report.get("exit")
         if isinstance(status, int) and status < 0:
-            why = "out of memory" if outcome.out_of_memory else f"killed by signal {-status}"
-            return _Finding(Verdict.FAILED, f"ended early: {why}")
-        return _Finding(Verdict.FAILED, f"ended early: no report came (exit status {status})")
+            return Finding(Verdict.FAILED, f"ended early: {killed(-status, outcome)}")
+        return Finding(Verdict.FAILED, f"ended early: no report came (exit status {status})")
     if canary is None or canary[0] == "passed":
-        return _Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
     if not canary[1].endswith(f": {secret}"):
-        return _Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run)
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run)
     if not run:
-        return _Finding(Verdict.NO_TESTS, "none of the expected tests was found")
-    wrong = {name: state for name, state in states.items() if state is None or state[0] != "passed"}
+        return Finding(Verdict.NO_TESTS, "none of the expected tests was found")
+    wrong = {
+        name: "not run" if state is None else f"{state[0]}: {state[1]}"
+        for name, state in states.items()
+        if state is None or state[0] != "passed"
+    }
     unproven = ""
     if report.get("exit") != _FAILED_STATUS or outcome.exit_code != 0:
         unproven = f"{TAMPERED}: exit status {report.get('exit')} where it must be {_FAILED_STATUS}"
-    if wrong:
-        first, state = next(iter(wrong.items()))
-        why = "not run" if state is None else f"{state[0]}: {state[1]}"
-        reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
-        return _Finding(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
-    return _Finding(Verdict.FAILED, unproven, run) if unproven else _Finding(Verdict.PASSED, "", run)
+    return concluded(tests, wrong, unproven, run)
 
 
 def _state(value: object) -> tuple[str, str] | None:

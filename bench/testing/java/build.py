@@ -19,7 +19,7 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.java import errors as java_errors
 from ctxbench.bench.testing.java.errors import CompileError, jar_of
 from ctxbench.bench.testing.java.layout import Layout, Poms
-from ctxbench.sandbox.errors import SandboxError
+from ctxbench.bench.testing.suites import run_job
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 PROGRAMS = (
@@ -36,7 +36,7 @@ BUILD, SURVEY, JUDGE = (f"{PACKAGE}:{name}" for name in ("build", "survey", "jud
 _SHIPPED = (".py", ".java", ".policy")
 Report = Callable[[str], None]
 _SECONDS = 900.0
-_BIG = Limits(
+BIG = Limits(
     memory=LIMITS.memory,
     disk=512 * MIB,
     inodes=60_000,
@@ -155,20 +155,6 @@ def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layo
     return InputFault(f"{what}: {java_errors.summary(errors)}", cure=advice)
 
 
-def run_big(environment: Environment, job: Job, sandbox: Sandbox, report: Report) -> Outcome:
-    """Run one job that needs much room and time: all sources, all tests.
-
-    Raises:
-        MachineFault: if there is no box, or it was lost.
-    """
-    try:
-        sandbox.prepare(environment, report)
-        with sandbox.open(environment, limits=_BIG) as pool:
-            return pool.run(job)
-    except SandboxError as error:
-        raise MachineFault(error.what, where=error.where, cure=error.cure) from error
-
-
 def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
     """Return the result of such a job.
 
@@ -191,7 +177,7 @@ def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: 
     """Return what compiling it gave: jars, or javac's messages as ``fault``."""
     arguments = {"main": list(where.main), "test": list(where.test), **where.compiling()}
     job = Job(action=Call(function=BUILD, arguments=arguments), seconds=_SECONDS)
-    outcome = run_big(environment, job, sandbox, report)
+    outcome = run_job(environment, job, sandbox, BIG, report)
     if isinstance(outcome.result, dict) and outcome.result.get("fault"):
         return outcome.result
     return checked_result(outcome, "compiling it")

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
+import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256, write_atomic
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.python.judging import Twins, canaries, failing, judge, nonce, survived
 from ctxbench.bench.testing.python.text import indentation, splice
 from ctxbench.bench.testing.suites import ADDED
-from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.testing.types import Judgement, span_of
 from ctxbench.bench.types import Reference, Sample
-from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
+from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Pool, Sandbox
 
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
@@ -39,6 +44,10 @@ TRIAL_WALL = 900.0
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
+_MAX_BYTES = 8 << 20
+"""Of one file of bytecode."""
+_VERSION = 1
+"""Of how bytecode is kept."""
 
 
 def requirements(tests: TestSuite) -> tuple[str, ...]:
@@ -106,9 +115,9 @@ class PythonSuite:
         """
         if sample.path not in self.environment.tree:
             raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
-        changed = splice(self.environment.tree[sample.path], _span(sample), sample.name or "", text)
+        changed = splice(self.environment.tree[sample.path], span_of(sample), sample.name or "", text)
         tests = list(reference.tests)
-        start, end = _span(sample)
+        start, end = span_of(sample)
         lines = [start, end + len(changed.splitlines()) - len(self.environment.tree[sample.path].splitlines())]
         call = Call(
             function=RUN,
@@ -193,7 +202,7 @@ class PythonSuite:
 
 def blank(sample: Sample) -> str:
     """Return a sample's function with its docstring and no body."""
-    start, _ = _span(sample)
+    start, _ = span_of(sample)
     lines = sample.prefix.split("\n")[start:]
     first = indentation(lines[0])
     if not lines[-1].strip() and len(lines[-1]) <= len(first):
@@ -208,14 +217,75 @@ def _places(tests: TestSuite) -> list[str]:
     return [*tests.paths, *([] if named else [ADDED])]
 
 
-def _span(sample: Sample) -> tuple[int, int]:
-    if sample.span is None:
-        raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
-    return sample.span
-
-
 @cache
 def library() -> Mapping[str, bytes]:
     """Return the package's files by path, as `Environment.library` takes them."""
     folder = Path(__file__).parent / PACKAGE
     return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*.py"))})
+
+
+@runtime_checkable
+class Compiling(Protocol):
+    """A `Suite` whose tests are compiled whenever they are imported."""
+
+    def compiling(self, tests: Collection[str]) -> Job:
+        """Return the job that compiles the modules of these tests and what they import."""
+        ...
+
+
+def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, home: Home) -> Mapping[str, bytes]:
+    """Return path -> content of the bytecode files of some tests, from the home's cache if it has them.
+
+    Half of what a judgement takes goes into rewriting the assertions of test modules, which no completion changes.
+
+    Args:
+        suite: whose tests they are.
+        tests: their ids.
+        pool: boxes of the suite's environment.
+        image: a key of all that the boxes hold.
+        home: whose cache is used.
+
+    Raises:
+        SandboxLost: if the machine failed.
+    """
+    if not tests:
+        return {}
+    path = home.cache / "bytecode" / f"{sha256(json.dumps([_VERSION, image, sorted(tests)]))[:32]}.json"
+    if path.is_file():
+        return read_bytecode(json.loads(path.read_text(encoding="utf-8")))
+    outcome = pool.run(suite.compiling(tests))
+    files = read_bytecode(outcome.result)
+    if files:
+        write_atomic(path, json.dumps(outcome.result))
+    return files
+
+
+def with_bytecode(job: Job, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Return a job's files and the bytecode files but those of the job's own, which were made of the answer."""
+    own = {(str(path.parent), path.stem) for path in map(PurePosixPath, job.files)}
+    return {**{path: content for path, content in files.items() if _source(path) not in own}, **job.files}
+
+
+def read_bytecode(result: object) -> dict[str, bytes]:
+    """Return path -> content of what ``ctxbench_pytest:compiled`` returned.
+
+    What is odd is left out: a job without it takes longer and says the same.
+    """
+    files: dict[str, bytes] = {}
+    for path, text in result.items() if isinstance(result, dict) else ():
+        if PurePosixPath(path).parent.name != "__pycache__" or PurePosixPath(path).suffix != ".pyc":
+            continue
+        unpacker = zlib.decompressobj()
+        try:
+            content = unpacker.decompress(base64.b64decode(text, validate=True), _MAX_BYTES)
+        except (TypeError, ValueError, binascii.Error, zlib.error):
+            continue
+        if unpacker.eof:
+            files[path] = content
+    return files
+
+
+def _source(path: str) -> tuple[str, str]:
+    """Return folder and stem of the file that a bytecode file was made of."""
+    cached = PurePosixPath(path)
+    return str(cached.parent.parent), cached.name.partition(".")[0]

@@ -11,28 +11,18 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctxbench.bench.testing.python.reports import Malformed, Phase, RunReport, read_run, read_ways
-from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
-from ctxbench.sandbox.types import Ended, Outcome
+from ctxbench.bench.testing.types import TAMPERED, Finding, Judgement, Verdict, concluded, ended, killed
+from ctxbench.sandbox.types import Outcome
 
-_MAX_REASON = 300
 _FAILED_STATUS = 1
 """pytest's exit status when a test failed: the only right one, since the canaries do."""
 _NO_TESTS_STATUS = (4, 5)
 """Named tests not found; nothing collected."""
 WAYS = frozenset(("returns", "raises", "idles"))
 """In which the guest runner takes a value away; see ``ctxbench_pytest.twin``."""
-
-
-class _Finding(NamedTuple):
-    """What a run means, without what it cost."""
-
-    verdict: Verdict
-    reason: str = ""
-    run: int = 0
-    failed: tuple[str, ...] = ()
 
 
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
@@ -50,28 +40,8 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
         finding = _verdict(tests, canaries, nonce, outcome, report)
         flags = tuple(sorted({*report.flags})) if report else ()
     except Malformed as error:
-        finding = _Finding(*(ended(outcome) or (Verdict.FAILED, f"{TAMPERED}: {error}")))
-    return Judgement(
-        verdict=finding.verdict,
-        reason=short(finding.reason),
-        tests_run=finding.run,
-        failed=finding.failed,
-        output=outcome.output,
-        seconds=outcome.seconds,
-        peak_bytes=outcome.peak_bytes,
-        flags=flags,
-    )
-
-
-def ended(outcome: Outcome) -> tuple[Verdict, str] | None:
-    """Return the verdict on a job that did not come to its end by itself, None on one that did."""
-    if outcome.ended is Ended.TIMED_OUT:
-        return Verdict.TIMED_OUT, "ran out of time"
-    if outcome.ended is Ended.WRECKED:
-        return Verdict.FAILED, "wrecked its box, three times"
-    if outcome.ended is Ended.KILLED:
-        return Verdict.FAILED, _killed(outcome.signal, outcome)
-    return None
+        finding = ended(outcome) or Finding(Verdict.FAILED, f"{TAMPERED}: {error}")
+    return finding.judgement(outcome, outcome.output, flags)
 
 
 def passed(report: RunReport, tests: Sequence[str]) -> frozenset[int]:
@@ -108,33 +78,29 @@ def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
 
 def _verdict(
     tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome, report: RunReport | None
-) -> _Finding:
+) -> Finding:
     early = ended(outcome)
     if early:
-        return _Finding(*early)
+        return early
     if report is None:
-        return _Finding(Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})")
+        return Finding(Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})")
     by_test = _by_test(report)
     if report.signal == signal.SIGXCPU:
-        return _Finding(Verdict.TIMED_OUT, "ran out of processor time")
+        return Finding(Verdict.TIMED_OUT, "ran out of processor time")
     run = sum(1 for place in by_test if place is not None and 0 <= place < len(tests))
     reason = _lie(report, by_test, tests, canaries, nonce) or _cut_short(report, outcome)
     if reason:
-        return _Finding(Verdict.FAILED, reason, run)
+        return Finding(Verdict.FAILED, reason, run)
     if report.broken:
         where, what = report.broken[0]
-        return _Finding(Verdict.FAILED, f"import or collection broke: {where}: {what}", run)
+        return Finding(Verdict.FAILED, f"import or collection broke: {where}: {what}", run)
     if not run and not report.collected and report.end in _NO_TESTS_STATUS:
-        return _Finding(Verdict.NO_TESTS, "none of the expected tests was found")
+        return Finding(Verdict.NO_TESTS, "none of the expected tests was found")
     if not report.collections:
-        return _Finding(Verdict.FAILED, f"import or collection broke: exit status {report.end}", run)
+        return Finding(Verdict.FAILED, f"import or collection broke: exit status {report.end}", run)
     wrong = _wrong(by_test, tests)
     unproven = _unproven(report, by_test, canaries, outcome)
-    if wrong:
-        first, why = next(iter(wrong.items()))
-        reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
-        return _Finding(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
-    return _Finding(Verdict.FAILED, unproven, run) if unproven else _Finding(Verdict.PASSED, "", run)
+    return concluded(tests, wrong, unproven, run)
 
 
 def _by_test(report: RunReport) -> dict[int, list[Phase]]:
@@ -180,7 +146,7 @@ def _in_order(phases: Sequence[Phase]) -> bool:
 
 def _cut_short(report: RunReport, outcome: Outcome) -> str:
     if report.signal is not None:
-        return _killed(report.signal, outcome)
+        return killed(report.signal, outcome)
     if report.end is None:
         return f"ended early: exit status {report.exit} before all tests were done"
     if report.end != report.exit:
@@ -213,16 +179,6 @@ def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequ
     if report.loaded is not True:
         return "the tests did not import the changed file"
     return ""
-
-
-def _killed(number: int | None, outcome: Outcome) -> str:
-    return "out of memory" if outcome.out_of_memory else f"killed by signal {number}"
-
-
-def short(text: str) -> str:
-    """Return a reason on one line of bounded length."""
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from ctxbench.bench.spec import Shorthand
-from ctxbench.harness.generators.openai import settings as options
-from ctxbench.harness.generators.openai.counting import Counter
-from ctxbench.harness.generators.openai.generator import OpenAI
-from ctxbench.harness.generators.registry import generator
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.spec import Shorthand
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
+from ctxbench.harness.generators.openai import counting, pricing, wire
+from ctxbench.harness.generators.openai import settings as options
+from ctxbench.harness.generators.openai.client import LARGEST, Client
+from ctxbench.harness.generators.openai.settings import OpenAISettings
+from ctxbench.harness.generators.registry import generator
+from ctxbench.strategies.api import Prompt
+
+PROTOCOL = "2"
+"""Incremented when the same request is sent in other words, or its answer read in another way."""
+_MOST_SERVED = 20
+"""The most names of answering models that are kept."""
+_A_CHARACTER = 512
+"""The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 # A model, and where it is served; a model's own name may hold an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure")
@@ -44,7 +62,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     context gain itself, which takes a server that gives ``echo`` with ``logprobs``; `tokenizer` is a folder with the
     model's ``tokenizer.json``, by which prompts are cut to `window`; `revision` is part of the key of every answer.
     """
-    settings = options.OpenAISettings(
+    settings = OpenAISettings(
         model=options.name_of(model, url),
         url=options.base_url(url),
         chat=options.is_chat(endpoint, model),
@@ -65,5 +83,196 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     )
     if not insecure:
         options.see_private(settings)
-    counter = Counter(tokenizer, settings) if tokenizer else None
+    counter = counting.Counter(tokenizer, settings) if tokenizer else None
     return OpenAI(settings, prices=bits, revision=revision and options.word("revision", revision), counter=counter)
+
+
+class OpenAI(Generator):
+    """A model behind an OpenAI-compatible server. Its `generate` may be called by many threads at once."""
+
+    def __init__(
+        self,
+        settings: OpenAISettings,
+        *,
+        revision: str = "",
+        prices: bool = False,
+        counter: counting.Counter | None = None,
+    ) -> None:
+        """Prepare; the server is not contacted before the first request.
+
+        Args:
+            settings: the model, its server, and how to ask.
+            revision: what the user knows of the served weights, one word.
+            prices: whether the server also prices given texts (``echo`` with ``logprobs``).
+            counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
+        """
+        self._settings = settings
+        self._client = Client(settings)
+        self._lock = threading.Lock()
+        self._served: dict[wire.Served, None] = {}
+        self._others = False
+        self._counter = counter
+        parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
+        self.version = "-".join(filter(None, parts))
+        # Without the model's tokenizer prompts are not cut.
+        self.window = settings.window if counter is not None else 0
+        self.capabilities = Capabilities(
+            batch_size=settings.concurrency,
+            concurrent=True,
+            instructs=settings.chat,
+            prices=prices,
+            fills=True,
+            counts=counter is not None,
+            thinking=settings.thinking,
+            service=True,
+        )
+
+    def count(self, request: Request) -> int:
+        """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own.
+
+        What the model may think counts as well, because it needs room in the same window.
+        """
+        counted = code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
+        return counted + self._settings.thinking
+
+    def infilling(self) -> fim.Template:
+        """Return the template for the text after the cursor; servers' own ``suffix`` is not used.
+
+        Raises:
+            InputFault: if it is asked as a chat model, or its name says no family and the spec none either.
+        """
+        settings = self._settings
+        return fim.of_name(settings.model, family_name=settings.fim, chat=settings.chat, where=settings.where)
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The models that answered so far, where the server names more than the spec: model, fingerprint."""
+        with self._lock:
+            return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
+
+    def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
+        """Answer every request, in order; one that failed has its fault in its place.
+
+        Raises:
+            InputFault: if the key, the model or the address is wrong.
+        """
+        return spread(self._answer, requests, self._settings.concurrency)
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
+
+        Raises:
+            InputFault: if the server gives no such thing.
+            MachineFault: if it failed.
+        """
+        pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
+        return spread(self._price, pairs, self._settings.concurrency)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _answer(self, request: Request) -> Response | MachineFault:
+        line = wire.ends_with_line(request, self._settings)
+        try:
+            response = self._ask(request, line=line)
+            if line and response.finish == "stop" and not response.text.strip():
+                # A blank line came first, or nothing at all: the reply is the same.
+                response = _both(response, self._ask(request, line=False))
+        except MachineFault as fault:
+            return fault
+        return response
+
+    def _ask(self, request: Request, *, line: bool) -> Response:
+        least = self._least(wire.message(request, self._settings))
+
+        def read(reply: Any, seconds: float) -> Response:
+            answered = wire.response(reply, request, self._settings, seconds, least=least)
+            text = self._client.scrub(answered.text)
+            self._note(replace(wire.served(reply, self._settings), repeats=text != answered.text))
+            return replace(answered, text=text)
+
+        return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
+
+    def _note(self, who: wire.Served) -> None:
+        """Keep the names of models that answered, if they say more than the spec; only the first if they change."""
+        scrub = self._client.scrub
+        who = replace(who, model=scrub(who.model), fingerprint=scrub(who.fingerprint), provider=scrub(who.provider))
+        if str(who) == self._settings.model:
+            return
+        with self._lock:
+            if who in self._served or len(self._served) < _MOST_SERVED:
+                self._served[who] = None
+            else:
+                self._others = True
+
+    def _least(self, text: str) -> int:
+        """Return the least number of tokens of a text that the server must have read; 0 if it is not trusted."""
+        if not self._settings.whole:
+            return 0
+        return counting.least(text) if self._counter is None else self._counter.least(text)
+
+    def _price(self, pair: tuple[str, str]) -> float:
+        prompt, text = pricing.ends(*pair)
+
+        least = self._least(prompt + text)
+
+        def read(reply: Any, _: float) -> float:
+            return pricing.bits(reply, text, self._settings, least=least)
+
+        # A reply names every token that was sent, with its number.
+        largest = LARGEST + _A_CHARACTER * (len(prompt) + len(text))
+        body = pricing.body(prompt, text, self._settings)
+        return self._client.post("/completions", body, read, largest=largest)
+
+
+def _both(first: Response, second: Response) -> Response:
+    """Return the second of two answers with the tokens and seconds of both."""
+    return replace(
+        second,
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_out=first.tokens_out + second.tokens_out,
+        seconds=first.seconds + second.seconds,
+        cached=first.cached + second.cached,
+    )
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
+    """Do the work on every item, at most `width` at once; return the results in order.
+
+    The threads are no pool of the library's: those are waited for when the process ends, and one that waits for a
+    server would hold up an interrupted run.
+
+    Raises:
+        BaseException: the first that the work raised; what is not begun by then never is.
+    """
+    if len(items) < 2 or width < 2:
+        return [work(item) for item in items]
+    results: dict[int, R] = {}
+    errors: list[BaseException] = []
+    waiting = iter(enumerate(items))
+    lock = threading.Lock()
+
+    def worker() -> None:
+        while not errors:
+            with lock:
+                number, item = next(waiting, (-1, items[0]))
+            if number < 0:
+                return
+            try:
+                results[number] = work(item)
+            except BaseException as error:  # noqa: BLE001 - raised again by who waits for it
+                errors.append(error)
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(width, len(items)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(items))]

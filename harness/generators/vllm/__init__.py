@@ -17,6 +17,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
+from ctxbench.harness.generators import lines
 from ctxbench.harness.generators.base import Request, Response, sample_seed
 from ctxbench.harness.generators.local import AUTO, Local, LocalRequest, checked, is_chat, model_digest
 from ctxbench.harness.generators.registry import generator
@@ -26,7 +27,6 @@ from ctxbench.strategies.api import Prompt
 T = TypeVar("T")
 PROTOCOL = "1"
 """Incremented when the same request would be answered differently."""
-_NEWLINE = "\n"
 _GOES = 3
 """How often an answer that begins with blank lines is continued."""
 
@@ -175,7 +175,7 @@ class VLLM(Local):
             early = [
                 number
                 for number, answer in answers.items()
-                if answer.by == _NEWLINE and self._goes_on(fitting[number], answer.ids)
+                if answer.by == lines.END and self._goes_on(fitting[number], answer.ids)
             ]
             if not early:
                 break
@@ -195,7 +195,7 @@ class VLLM(Local):
             temperature=max(0.0, how.temperature),
             top_p=how.top_p,
             seed=sample_seed(how.seed, asked.request.index) if how.temperature > 0 else None,
-            stops=(*asked.end.stops, *([_NEWLINE] if asked.end.line else [])),
+            stops=(*asked.end.stops, *([lines.END] if asked.end.line else [])),
             ends=tuple(sorted(self._tokens.middle_ends(asked.request))),
         )
 
@@ -219,5 +219,5 @@ def _remainder(request: EngineRequest, answer: EngineAnswer, *, stops: bool) -> 
         ids=[*request.ids, *answer.ids],
         most=request.most - len(answer.ids),
         seed=None if request.seed is None else sample_seed(request.seed, len(answer.ids)),
-        stops=tuple(stop for stop in request.stops if stops or stop != _NEWLINE),
+        stops=tuple(stop for stop in request.stops if stops or stop != lines.END),
     )

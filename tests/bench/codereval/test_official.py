@@ -14,8 +14,8 @@ from ctxbench.bench.codereval import container, official_java, official_python, 
 from ctxbench.bench.codereval.container import Contents
 from ctxbench.bench.codereval.image import check, import_image
 from ctxbench.bench.codereval.image_projects import NO_FOLDER, NO_INTERPRETER, NO_TEST, OfficialTest, judged_by
+from ctxbench.bench.codereval.protocol import JAVA, java_test, python_tests
 from ctxbench.bench.codereval.records import TaskRecord
-from ctxbench.bench.codereval.tests_of import JAVA, java_test, python_tests
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.importing import read_tasks
 from ctxbench.bench.formats.types import Task
@@ -292,13 +292,13 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def copy_out(_: object, image: str, folder: str, into: Any, keep: Callable[[str], bool], most: int) -> bool:
             assert image == contents.id and most > 0
             inside = {path.removeprefix(f"{folder}/"): text for path, text in texts.items() if path.startswith(folder)}
-            from ctxbench.sandbox.docker.tree import archive
+            from ctxbench.sandbox.docker.foreign import archive
 
             into.write(archive({f"x/{path}": text.encode() for path, text in inside.items() if keep(path)}, ended=True))
             return bool(inside)
 
         monkeypatch.setattr(container, "look", lambda image, report: contents)
-        monkeypatch.setattr("ctxbench.sandbox.docker.tree.copy_out", copy_out)
+        monkeypatch.setattr("ctxbench.sandbox.docker.foreign.copy_out", copy_out)
         monkeypatch.setattr("ctxbench.sandbox.docker.engine.connected", _Engine)
 
     return holding

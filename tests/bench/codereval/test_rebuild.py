@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.codereval import accounts, projects, rebuilding
-from ctxbench.bench.codereval.rebuild import rebuild
+from ctxbench.bench.codereval import accounts, rebuilding
+from ctxbench.bench.codereval.rebuild import by_project, rebuild
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.importing import read_tasks
@@ -186,8 +186,8 @@ def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -
     shop = repositories(tmp_path)[0]
     twin = repository(tmp_path / "twin", "shop", tmp_path)
     with pytest.raises(InputFault, match="shop and shop both stand for CoderEval's project me/shop"):
-        projects.by_project([shop, twin])
-    shipped = projects.by_project()[PYTHON, "pexip/os-python-cachetools"]
+        by_project([shop, twin])
+    shipped = by_project()[PYTHON, "pexip/os-python-cachetools"]
     assert shipped.name == "codereval-cachetools"
     (tmp_path / "mine.toml").write_text(
         (tmp_path / "shop.toml")
@@ -196,7 +196,7 @@ def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -
         .replace("me/shop", "Pexip/os-python-cachetools")
     )
     own = manifests.load(str(tmp_path / "mine.toml"))
-    assert projects.by_project([own])[PYTHON, "pexip/os-python-cachetools"] is own
+    assert by_project([own])[PYTHON, "pexip/os-python-cachetools"] is own
 
 
 def test_other_tests_make_another_set(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from ctxbench.bench import formats
 from ctxbench.bench import samples as sets
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import ctxbench
 from ctxbench.bench.formats.importing import HYGIENE_OFF, import_set, read_tasks
-from ctxbench.bench.formats.types import Format, Options
+from ctxbench.bench.formats.types import BenchmarkFormat, Options
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON
@@ -80,11 +80,22 @@ def imported(tmp_path: Path, *pairs: tuple[Sample, Reference], **options: Any) -
     return import_set("ctxbench", [file(tmp_path, *pairs)], Home(tmp_path / "home"), "made", **options)
 
 
-def test_every_shape_has_what_a_format_has() -> None:
-    for name in formats.NAMES:
-        form = formats.named(name)
-        assert isinstance(form.SHAPE, str) and form.SHAPE.endswith(".")
-        assert all(callable(getattr(form, part)) for part in Format.__dict__ if part in ("read", "records"))
+def test_every_installed_format_has_samples_or_predictions() -> None:
+    assert formats.names() == (
+        *("codereval", "crosscodeeval", "ctxbench", "infercom", "projbench", "repobench", "repocoder", "repoeval"),
+    )
+    assert {*formats.names()} == {*formats.sample_names(), *formats.prediction_names()}
+    assert all(formats.samples(name).shape.endswith(".") for name in formats.sample_names())
+    assert all(formats.predictions(name).shape for name in formats.prediction_names())
+
+
+def test_a_format_without_what_is_asked_for_is_refused() -> None:
+    with pytest.raises(UnknownName, match="no format of samples is called 'infercom'"):
+        formats.samples("infercom")
+    with pytest.raises(UnknownName, match="no format of predictions is called 'repobench'"):
+        formats.predictions("repobench")
+    with pytest.raises(InputFault, match="format empty: it has neither samples nor predictions"):
+        formats.register(BenchmarkFormat(name="empty"))
 
 
 def test_files_that_hold_a_copy_of_the_answer_are_hidden(tmp_path: Path, home: Home) -> None:

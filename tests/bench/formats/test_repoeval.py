@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxbench.bench import asts
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import repoeval
@@ -167,7 +168,7 @@ def test_what_has_no_place_is_refused() -> None:
 )
 def test_heads_are_those_that_the_miner_finds(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
-    lines, tree = text.split("\n"), definitions.parse(text)
+    lines, tree = text.split("\n"), asts.parse(text)
     assert tree is not None
     found = definitions.definitions(text, tree).usable
     assert len(found) > 3

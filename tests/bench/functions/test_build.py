@@ -17,6 +17,7 @@ from ctxbench.bench.functions.certify import JOBS
 from ctxbench.bench.functions.choose import MEASURING
 from ctxbench.bench.functions.verify import Verification, verify
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
@@ -73,6 +74,20 @@ def test_a_sample_is_the_file_around_the_body(tmp_path: Path) -> None:
 def test_building_again_gives_the_same_bytes_whatever_the_workers(tmp_path: Path) -> None:
     digests = {make(tmp_path, name=f"set{workers}", workers=workers).digest for workers in (1, 2, 5)}
     assert len(digests) == 1
+
+
+def test_what_a_repository_gives_is_the_same_whatever_is_built_beside_it(tmp_path: Path) -> None:
+    first, second = (local_manifest(tmp_path, name=name) for name in ("first", "second"))
+
+    def built(*manifests: RepoManifest) -> SampleSet:
+        home = Home(tmp_path / f"home{len(manifests)}")
+        return build(manifests, home, "set", sandbox=in_process(), lock=lambda *_: LOCK, per_repo=2)
+
+    both, alone = built(first, second), built(second)
+    assert len(alone.samples) == 2
+    assert alone.samples == tuple(sample for sample in both.samples if sample.repo == "second")
+    assert alone.references == {sample.id: both.references[sample.id] for sample in alone.samples}
+    assert alone.manifest["repositories"] == {"second": both.manifest["repositories"]["second"]}
 
 
 def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import fcntl
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.java import lift
-from ctxbench.bench.functions.java.covering import Ran, cover, merged, numbered, probed
+from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, cover, merged, numbered, probed
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
@@ -19,7 +21,7 @@ from ctxbench.bench.testing.java.build import Build
 from ctxbench.bench.testing.java.layout import layout
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.fake import FakeSandbox
-from ctxbench.sandbox.types import Call, Ended, Outcome
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.java_shop import TREE
 
 
@@ -38,8 +40,8 @@ def test_numbers_run_through_all_files() -> None:
 
 
 def test_runs_of_one_test_are_merged() -> None:
-    rows = [["A#x[*]", "passed", 500, [1]], ["B#y", "passed", 1, []], ["A#x[*]", "failed", 250, [2]]]
-    assert merged(rows) == (Ran("A#x[*]", "failed", 0.75, frozenset({1, 2})), Ran("B#y", "passed", 0.001, frozenset()))
+    lines = [["A#x[*]", "passed", 500, [1]], ["B#y", "passed", 1, []], ["A#x[*]", "failed", 250, [2]]]
+    assert merged(lines) == (Ran("A#x[*]", "failed", 0.75, frozenset({1, 2})), Ran("B#y", "passed", 0.001, frozenset()))
 
 
 @pytest.mark.parametrize(
@@ -54,17 +56,69 @@ def test_lifting_a_method_keeps_its_shape() -> None:
     assert lift(["    int a() {", "        return 1;", "", "    }"]) == "int a() {\n    return 1;\n\n}"
 
 
-def test_what_takes_too_long_can_be_deselected(tmp_path: Path) -> None:
-    tests = TestSuite(deselect=("src/test/java/shop/OldTest.java", "shop.CartTest#pays"))
+def shop(tmp_path: Path, *deselect: str) -> tuple[Project, JavaSuite]:
+    """Return a repository with one test that waits, and its suite; nothing of it is compiled."""
+    tests = TestSuite(deselect=deselect)
+    wait = b"package shop;\nclass WaitTest { @Test void waits() throws Exception { Thread.sleep(5); } }\n"
+    tree = {**TREE, "src/test/java/shop/WaitTest.java": wait}
     jar = io.BytesIO()
     zipfile.ZipFile(jar, "w").close()
-    suite = JavaSuite(tests, layout(tests, TREE), TREE, Build(main=jar.getvalue(), test=b"", tools=b"", dropped=()))
+    suite = JavaSuite(tests, layout(tests, tree), tree, Build(main=jar.getvalue(), test=b"", tools=b"", dropped=()))
     manifest = RepoManifest(name="shop", language=JAVA, license="MIT", version="1", sources=(), tests=tests)
     snapshot = Snapshot(name="shop", language=JAVA, digest="", texts={}, dropped={})
-    project = Project(manifest=manifest, root=tmp_path, snapshot=snapshot, home=Home(tmp_path), lock=lambda *_: ())
+    return Project(manifest=manifest, root=tmp_path, snapshot=snapshot, home=Home(tmp_path), lock=lambda *_: ()), suite
+
+
+def deselected(job: Job) -> list[str]:
+    assert isinstance(job.action, Call)
+    return list(job.action.arguments["deselected"])
+
+
+def test_what_takes_too_long_can_be_deselected(tmp_path: Path) -> None:
+    project, suite = shop(tmp_path, "src/test/java/shop/OldTest.java", "shop.CartTest#pays")
     sandbox = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
     with pytest.raises(InputFault, match="take longer than 1800 s; name the test files that .* under deselect"):
         cover(project, suite, (), sandbox, lambda line: None)
-    action = sandbox.jobs[0].action
-    assert isinstance(action, Call)
-    assert action.arguments["deselected"] == ["shop.OldTest", "shop.CartTest#pays"]
+    assert deselected(sandbox.jobs[0]) == ["shop.OldTest", "shop.CartTest#pays"]
+
+
+def rows(waits: str) -> list[object]:
+    return [
+        ["shop.WaitTest#waits", waits, 5, [0]],
+        ["shop.CartTest$Inner#pays", "passed", 1, []],
+        ["shop.WrongTest#fails", "failed", 1, []],
+    ]
+
+
+@pytest.mark.parametrize("first", ["failed", UNSELECTABLE])
+def test_a_test_that_reads_a_clock_and_failed_runs_again_alone(first: str, tmp_path: Path) -> None:
+    project, suite = shop(tmp_path, "shop.CartTest#sells")
+
+    def answer(job: Job) -> Outcome:
+        again = len(deselected(job)) > 1
+        if again:
+            with (project.home.cache / "judging.room").open() as room, pytest.raises(BlockingIOError):
+                fcntl.flock(room, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return Outcome(ended=Ended.EXITED, result={"tests": rows("passed" if again else first)})
+
+    sandbox = FakeSandbox(answer)
+    for _ in range(2):  # what came out is kept
+        ran = {test.id: test.state for test in cover(project, suite, (), sandbox, lambda line: None)}
+        assert ran["shop.WaitTest#waits"] == "passed" and ran["shop.WrongTest#fails"] == "failed"
+        assert list(map(deselected, sandbox.jobs)) == [
+            ["shop.CartTest#sells"],
+            ["shop.CartTest#sells", "shop.CartTest", "shop.WrongTest"],
+        ]
+    # Earlier versions kept the first run only.
+    (stored,) = (project.home.cache / "coverage").iterdir()
+    stored.write_text(json.dumps(rows(first)))
+    assert cover(project, suite, (), sandbox, lambda line: None)[1].state == "passed" and len(sandbox.jobs) == 3
+
+
+def test_what_cannot_run_alone_stays_failed(tmp_path: Path) -> None:
+    project, suite = shop(tmp_path)
+    outcomes = iter([Outcome(ended=Ended.EXITED, result={"tests": rows("failed")}), Outcome(ended=Ended.TIMED_OUT)])
+    reports: list[str] = []
+    ran = cover(project, suite, (), FakeSandbox(lambda job: next(outcomes)), reports.append)
+    assert {test.id for test in ran if test.state == "failed"} == {"shop.WaitTest#waits", "shop.WrongTest#fails"}
+    assert "could not run alone" in reports[-1]

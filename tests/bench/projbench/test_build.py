@@ -12,7 +12,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.projbench import analysis
+from ctxbench.bench.projbench import candidates
 from ctxbench.bench.projbench.build import BuiltSamples, build_samples, manifest_of
 from ctxbench.bench.repositories.snapshot import MAX_BYTES, Snapshot, load
 from ctxbench.bench.samples import SampleSet
@@ -67,8 +67,8 @@ def test_samples_are_what_they_say(tmp_path: Path) -> None:
 
 
 def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(analysis, "POOL_FROM", 0)
-    monkeypatch.setattr(analysis, "_BATCH", 500)
+    monkeypatch.setattr(candidates, "POOL_FROM", 0)
+    monkeypatch.setattr(candidates, "_BATCH", 500)
     read = repository(tmp_path / "repo")
     homes = [Home(tmp_path / str(workers)) for workers in (1, 2)]
     made = [

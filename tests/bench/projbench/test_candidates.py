@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.projbench.analysis import analyse
-from ctxbench.bench.projbench.candidates import LineCandidate, candidates
+from ctxbench.bench.projbench.candidates import LineCandidate, analyse, candidates
 from tests.helpers.trees import make_snapshot
 
 CART = {"shop/__init__.py": "", "shop/cart.py": "class Cart:\n    pass\n\ndef total(x):\n    return x\n\nRATE = 1\n"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
-from ctxbench.bench.projbench.candidates import LineCandidate
-from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
+from ctxbench.bench.projbench.candidates import Cut, LineCandidate, cut, fault, ordered
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
 

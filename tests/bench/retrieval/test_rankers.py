@@ -16,9 +16,8 @@ from ctxbench.bench.retrieval.corpus import Corpus, search, similarity
 from ctxbench.bench.retrieval.dense import Dense
 from ctxbench.bench.retrieval.encoders import get
 from ctxbench.bench.retrieval.encoders.vectors import Vectors
-from ctxbench.bench.retrieval.lexical import BM25, Jaccard
+from ctxbench.bench.retrieval.lexical import BM25, Jaccard, words
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.retrieval.words import words
 from ctxbench.bench.types import Place
 
 

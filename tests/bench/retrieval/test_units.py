@@ -6,8 +6,8 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
+from ctxbench.bench.retrieval.lexical import words
 from ctxbench.bench.retrieval.units import cutter, units
-from ctxbench.bench.retrieval.words import words
 
 PYTHON = '''\
 """Prices."""

@@ -11,8 +11,7 @@ import pytest
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing import python
 from ctxbench.bench.testing import python as guest
-from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.python.bytecode import read
+from ctxbench.bench.testing.python import PythonSuite, read_bytecode
 from ctxbench.bench.testing.python.judging import WAYS, Twins
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Reference
@@ -287,7 +286,7 @@ def test_bytecode_holds_the_rewritten_tests_and_what_they_import_for_their_text_
     job = suite.compiling(shop.TESTS["total"])
     assert isinstance(job.action, Call) and job.action.function == guest.COMPILE
     (tmp_path / "tree").mkdir()
-    compiled = read(call("compiled", tmp_path / "tree", shop.TREE, job.action.arguments))
+    compiled = read_bytecode(call("compiled", tmp_path / "tree", shop.TREE, job.action.arguments))
     stems = {path.rpartition("/")[2].partition(".")[0]: path for path in compiled}
     assert {"test_prices", "conftest", "prices"} <= set(stems)
     assert "-pytest-" in stems["test_prices"] and "-pytest-" not in stems["prices"]

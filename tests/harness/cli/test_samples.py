@@ -118,7 +118,8 @@ def test_import_says_what_was_left_out(built: str, tmp_path: Path) -> None:
         (("--format", "codereval", "--rebuild", "--image", "x"), "choose one of --rebuild and --image"),
         (("--format", "codereval", "--rebuild", "--repos", "x"), "--repos is for sets whose tests are not run"),
         (("--format", "codereval", "--image", "x", "--hygiene", "off"), "--hygiene off is for --repos"),
-        (("--format", "coderevil"), "codereval"),
+        (("--format", "coderevil"), "'coderevil' is not one of 'codereval', "),
+        (("--format", "infercom"), "'infercom' is not one of 'codereval', "),
     ],
 )
 def test_options_that_would_change_nothing_are_refused(options: tuple[str, ...], words: str) -> None:
@@ -128,8 +129,8 @@ def test_options_that_would_change_nothing_are_refused(options: tuple[str, ...],
 
 def test_help_tells_every_shape() -> None:
     said = " ".join(run_cli("samples", "import", "--help").out.split())
-    for name in formats.NAMES:
-        assert " ".join(formats.named(name).SHAPE.split())[:40] in said
+    for name in formats.sample_names():
+        assert " ".join(formats.samples(name).shape.split())[:40] in said
     assert "hub:OWNER/NAME" in said
 
 

@@ -15,6 +15,8 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import HF, hf
+from ctxbench.harness.generators.lines import end_of
+from ctxbench.harness.generators.local import LocalRequest
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, tiny_llama
@@ -86,7 +88,7 @@ def test_a_text_that_spells_a_mark_is_none(model: HF) -> None:
 
 def test_an_answer_ends_with_a_mark_which_is_no_part_of_it(model: HF) -> None:
     filled = fim.filled(model, *asked())
-    row, _ = model._row(filled, [0], 9)
+    row = model._row(LocalRequest(request=filled, ids=[0], most=9, end=end_of(filled, chat=False)))
     made = model._tokens.plain("y")[1:]
     assert not row.ended(made) and row.ended([*made, PAD]) and row.ended([*made, SUFFIX])
     assert model._tokens.answer(filled, [0], [*made, PAD]) == "y"

@@ -18,8 +18,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fitting import fit
-from ctxbench.harness.generators.hf import HF, hf
-from ctxbench.harness.generators.hf.network import TorchNetwork, draw
+from ctxbench.harness.generators.hf import HF, TorchNetwork, draw, hf
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama

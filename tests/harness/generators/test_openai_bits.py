@@ -12,7 +12,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort
-from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Fault, Server, bits_of, serving
 

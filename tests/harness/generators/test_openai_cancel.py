@@ -14,7 +14,7 @@ import pytest
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.openai import OpenAI
 from tests.harness.generators.test_openai import ask
 
 AT_ONCE = 8

@@ -14,7 +14,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.fim import filled
-from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
 

@@ -14,7 +14,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import lines, openai
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.lines import End
-from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving
 

@@ -15,7 +15,7 @@ import pytest
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import Response, TooLong, accounted
-from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.write import clean
 from tests.harness.generators.test_openai import ask

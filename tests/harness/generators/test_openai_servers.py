@@ -16,7 +16,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
-from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Body, Fault, raw, serving
 

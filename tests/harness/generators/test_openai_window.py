@@ -15,8 +15,8 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling
 from ctxbench.harness.generators.fitting import fitted
+from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.harness.generators.openai.counting import TEMPLATE
-from ctxbench.harness.generators.openai.generator import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
 

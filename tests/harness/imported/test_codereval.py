@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench.codereval.predictions import NO_RESULT, read
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.types import RecordedSample
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind
-from ctxbench.harness.imported.codereval import NO_RESULT, read
-from ctxbench.harness.imported.types import RecordedSample
 from tests.harness.imported.records import java_task, python_task
 
 

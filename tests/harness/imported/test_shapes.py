@@ -6,19 +6,15 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.projbench import first_line
 from ctxbench.bench.testing.types import Verdict
-from ctxbench.harness import imported
-from ctxbench.harness.imported.infercom import first_line
 
 
 def read(shape: str, *records: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    found = imported.named(shape).read((f"p.jsonl:{number}", record) for number, record in enumerate(records, 1))
+    found = formats.predictions(shape).read((f"p.jsonl:{number}", record) for number, record in enumerate(records, 1))
     return [(one.task, [answer.text for answer in one.answers]) for one in found]
-
-
-def test_every_shape_can_be_named() -> None:
-    assert all(callable(imported.named(name).read) and imported.named(name).SHAPE for name in imported.NAMES)
 
 
 def test_what_each_shape_holds() -> None:
@@ -41,7 +37,7 @@ def test_our_own_completions_are_put_in_order() -> None:
         {"sample": "b", "text": "b1"},
         {"sample": "a", "text": "other", "strategy": "mine", "generator": "m"},
     ]
-    found = imported.named("ctxbench").read((f"p.jsonl:{number}", one) for number, one in enumerate(lines, 1))
+    found = formats.predictions("ctxbench").read((f"p.jsonl:{number}", one) for number, one in enumerate(lines, 1))
     assert [(one.task, one.strategy, one.generator, one.where) for one in found] == [
         ("a", "", "", "p.jsonl:1"),
         ("b", "", "", "p.jsonl:2"),

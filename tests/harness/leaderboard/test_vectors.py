@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ctxbench.harness.leaderboard import pairs, stats
-from ctxbench.harness.leaderboard.pairs import Column, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.pairs import MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.scales import Scale, repositories, scale_of, values
 from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table
@@ -35,7 +35,7 @@ def tables(seed: int, *, repos: int = 9, whole: bool = False) -> list[RunTable]:
     return made
 
 
-def columns(found: list[RunTable], metric: str, scale: Scale) -> list[Column]:
+def columns(found: list[RunTable], metric: str, scale: Scale) -> list[MetricColumn]:
     samples = Samples(found)
     return [RunArrays(table, samples).column(metric, scale) for table in found]
 

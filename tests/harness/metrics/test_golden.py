@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 
 from ctxbench.harness.metrics import aggregate, identifiers, mean_pass_at_k, metrics, pass_at_k, score
-from ctxbench.harness.metrics.aggregate import by_repository
-from ctxbench.harness.metrics.crosscodeeval import cleaned
-from ctxbench.harness.metrics.passk import official_pass_at_k
+from ctxbench.harness.metrics.aggregate import by_repository, official_pass_at_k
+from ctxbench.harness.metrics.crosscodeeval import cleaned, first_statement
 from ctxbench.harness.metrics.repocoder import score_first
-from ctxbench.harness.metrics.statement import cut
 
 OWN = Path(__file__).parent / "fixtures"
 COUNTS = {"python": 784, "java": 257}
@@ -55,7 +53,7 @@ def intermediate_differences(rows: list[dict[str, Any]]) -> Iterator[tuple[str, 
         language, expected = row["lang"], row["expected"]["cceval"]
         predicted, target = cleaned(language, row["prompt"], row["prediction"], row["ground_truth"])
         ours = {
-            "pred_statement": cut(language, row["prompt"], row["prediction"]),
+            "pred_statement": first_statement(language, row["prompt"], row["prediction"]),
             "pred_clean": predicted,
             "target_clean": target,
             "pred_ids": identifiers.extract(language, predicted),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.metrics import PROFILES, Case, aggregate, identifiers, info, metrics, score, score_many
-from ctxbench.harness.metrics.statement import cut
+from ctxbench.harness.metrics.crosscodeeval import first_statement
 
 # Texts rich in what the profiles look at, and any Unicode at all, lone surrogates included.
 QUOTES_AND_ENDS = ("'", '"', '"""', "f'", "\\", "\n", "\r\n", "\r", "\u2028", "\x0c", " ", "    ")
@@ -76,13 +76,13 @@ def grown(prompt: str, prediction: str) -> str:
 @settings(max_examples=200, deadline=None)
 @given(TEXT, TEXT)
 def test_the_cut_equals_its_definition(prompt: str, prediction: str) -> None:
-    assert cut("python", prompt, prediction) == grown(prompt, prediction)
+    assert first_statement("python", prompt, prediction) == grown(prompt, prediction)
 
 
 @pytest.mark.parametrize("depth", [200, 3000])
 def test_deep_nesting_is_no_crash_and_not_valid(depth: int) -> None:
     prompt = "x = " + "(" * depth + "1" + ")" * depth + "\n"
-    kept = cut("python", prompt, "y = 1\nz = 2\n")
+    kept = first_statement("python", prompt, "y = 1\nz = 2\n")
     assert kept == ("y = 1" if depth == 200 else "y = 1\nz = 2\n")
 
 

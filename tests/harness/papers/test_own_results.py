@@ -9,8 +9,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.papers import render, tables
-from ctxbench.harness.papers.own_results import OwnResult, ours, overall
-from ctxbench.harness.papers.reproduce import ComparedTable, check_encoders, specs_of
+from ctxbench.harness.papers.reproduce import ComparedTable, OwnResult, check_encoders, overall, own_result, specs_of
 from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 
@@ -21,13 +20,13 @@ PASSES = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
 def functions(**changes: Any) -> OwnResult:
     fields: dict[str, Any] = {"functions": True, "samples": "some", "strategy": "icl.direct", "generator": "mine"}
     table = make_table({"pass@1": PASSES}, ["one", "two"] * 5, level=LEVELS, **{**fields, **changes})
-    return ours(table, tables.table("icl-table1"))
+    return own_result(table, tables.table("icl-table1"))
 
 
 def lines(**changes: Any) -> OwnResult:
     values = {"em": [1.0, 0.0], "es": [0.75, 0.25], "id_em": [1.0, 1.0], "id_f1": [0.5, 0.0]}
     made = make_table(values, ["one", "two"], profile="infercom", **changes)
-    return ours(made, tables.table("infercom-table3"))
+    return own_result(made, tables.table("infercom-table3"))
 
 
 def beside(name: str, encoder: str | None, found: dict[str, tuple[OwnResult, ...]]) -> ComparedTable:
@@ -50,7 +49,7 @@ def test_functions_are_averaged_by_level_and_the_average_weighs_levels_alike() -
 
 def test_without_one_of_the_levels_there_is_no_average() -> None:
     table = make_table({"pass@1": [1.0]}, ["one"], level=["class_runnable"], functions=True)
-    assert set(ours(table, tables.table("icl-table3")).cells) == {"class"}
+    assert set(own_result(table, tables.table("icl-table3")).cells) == {"class"}
 
 
 def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -> None:
@@ -65,7 +64,7 @@ def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -
 
 def test_seconds_fill_the_times_of_table_6_but_not_those_of_construction() -> None:
     table = make_table({"em": [1.0, 1.0]}, ["one", "two"], profile="infercom")
-    assert {c: cell.mean for c, cell in ours(table, tables.table("infercom-table6")).cells.items()} == {
+    assert {c: cell.mean for c, cell in own_result(table, tables.table("infercom-table6")).cells.items()} == {
         "inference": 0.5
     }
 

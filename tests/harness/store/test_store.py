@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store, open_store, samples, schema
 from ctxbench.harness.store.runs import run_tables, stored_runs
 from ctxbench.harness.store.samples import Planned, planned_samples
 from ctxbench.harness.store.write import StoredFault
@@ -164,5 +164,19 @@ def test_a_reordered_field_of_a_run_swaps_no_columns(store: Store, monkeypatch: 
     monkeypatch.setattr("ctxbench.harness.store.samples.Planned", reordered)
     with store.reading() as connection:
         [columns] = planned_samples(connection, [(run, make_spec().samples_digest)])
-    assert (columns.stored, columns.context_tokens, columns.calls) == (("scored",), (7.0,), (1.0,))
-    assert (columns.strategy_seconds, columns.generator_seconds) == ((0.25,), (1.5,))
+    assert (columns.stored, columns.numbers["context_tokens"], columns.numbers["calls"]) == (
+        ("scored",),
+        (7.0,),
+        (1.0,),
+    )
+    assert (columns.numbers["strategy_seconds"], columns.numbers["generator_seconds"]) == ((0.25,), (1.5,))
+
+
+def test_a_number_stored_with_the_results_is_a_cost_of_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of numbers that the table of results gets needs no other place to be read."""
+    monkeypatch.setitem(samples._NUMBERS, "energy", schema.RESULT.c.context_tokens + 1)
+    store.add_generations([make_generation()])
+    run = add_run(store, samples=2)
+    store.add_finished(run, "c", make_finished("demo/0", context_tokens=7))
+    [table] = run_tables(store)
+    assert table.costs["energy"] == (8.0, None)

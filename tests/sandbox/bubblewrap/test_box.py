@@ -203,13 +203,16 @@ def test_a_forked_process_can_start_boxes_too(start: Start) -> None:
     pid = os.fork()
     if pid == 0:
         try:
-            os.write(writing, start("print('from a fork')").receive(soon()))
+            box = start("print('from a fork')")
+            os.write(writing, box.receive(soon()))
+            box.end()
         finally:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as said:
         assert said.read() == b"from a fork\n"
     os.waitpid(pid, 0)
+    assert not [path for path in groups() if path.name.startswith(f"ctxbench-box-{pid}-")]
 
 
 def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

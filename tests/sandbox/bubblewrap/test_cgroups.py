@@ -52,3 +52,15 @@ def test_a_kernel_without_the_count_of_sockets_still_has_the_rest(root: Path, mo
     monkeypatch.setattr(Path, "write_text", refuse)
     memory = cgroups.make(Limits(memory=400)).folders[0]
     assert (memory / "memory.limit_in_bytes").read_text() == "400"
+
+
+def test_what_was_too_busy_to_be_removed_goes_with_the_next_box(root: Path) -> None:
+    (root / "cgroup.controllers").touch()
+    busy = cgroups.make(Limits())
+    (folder,) = busy.folders
+    busy.remove(seconds=0.0)
+    assert folder.is_dir(), "like a group with processes that are still dying, it cannot be removed"
+    for path in folder.iterdir():
+        path.unlink()
+    cgroups.make(Limits())
+    assert not folder.exists()

@@ -20,9 +20,8 @@ from ctxbench.sandbox import leftovers
 from ctxbench.sandbox.bubblewrap import BubblewrapSandbox
 from ctxbench.sandbox.docker import DockerSandbox, images
 from ctxbench.sandbox.docker.engine import Client
-from ctxbench.sandbox.docker.foreign import key
+from ctxbench.sandbox.docker.foreign import archive, key
 from ctxbench.sandbox.docker.launcher import USERS
-from ctxbench.sandbox.docker.tree import archive
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import MIB, Call, Command, Ended, Environment, Job, Limits, Outcome, Pool

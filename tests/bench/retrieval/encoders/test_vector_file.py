@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.retrieval.encoders.vector_file import VectorFile
+from ctxbench.bench.retrieval.encoders.vectors import VectorFile
 
 WIDTH = 8
 RECORD = 32 + 4 * WIDTH + 4

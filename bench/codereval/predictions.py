@@ -7,29 +7,26 @@ that the harness left out counts as failed, as in the published numbers; it is f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained
-from ctxbench.bench.formats.types import Row
+from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample, Row
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Cursor, Kind, Sample
-from ctxbench.harness.imported.types import RecordedAnswer, RecordedSample
 
 SHAPE = (
     'one object a line: _id and generate_results, a list of code (the official input) or of {"generate_code": "…", '
     '"is_pass": true} (the official output: with file_path, project, name, level, code; Java with project_name, '
     "method_name, code_level, codes)"
 )
-KIND: Kind | None = Kind.FUNCTION
-TASKS = None
 BENCHMARK = "codereval"
 NO_RESULT = "no_result"
 """Flag of a completion that the harness gave no result for."""
@@ -156,3 +153,10 @@ def _filled(sample: RecordedSample, most: int) -> RecordedSample:
     return RecordedSample(
         where=sample.where, task=sample.task, sample=sample.sample, answers=(*sample.answers, *[_lacking()] * lacking)
     )
+
+
+def _write(sample: RecordedSample, _: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"_id": sample.task, "generate_results": [answer.text for answer in sample.answers]}
+
+
+PREDICTIONS = PredictionFiles(shape=SHAPE, read=read, write=_write, kind=Kind.FUNCTION, repeats=True)

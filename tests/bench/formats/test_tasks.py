@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor
-from ctxbench.harness.tasklines import SHAPES, task_lines
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+def task_lines(shape: str, made: SampleSet) -> dict[str, dict[str, Any]]:
+    return formats.tasks(formats.predictions(shape), made.samples, made.references)
+
+
+def test_predictions_of_the_sets_own_ids_refer_to_no_task(tmp_path: Path) -> None:
+    made = make_set(Home(tmp_path))
+    assert task_lines("ctxbench", made) == task_lines("codereval", made) == {}
+
+
+@pytest.mark.parametrize("shape", ["crosscodeeval", "infercom", "projbench", "repocoder"])
 def test_every_sample_has_a_task_with_a_name_of_its_own(tmp_path: Path, shape: str) -> None:
     made = make_set(Home(tmp_path))
     tasks = task_lines(shape, made)

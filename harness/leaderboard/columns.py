@@ -1,0 +1,366 @@
+"""The columns of the leaderboard, each declared once: its heading, its help, its value and its text. Pure.
+
+Terminal, Markdown, LaTeX, the report, the pages, JSON and CSV take their columns from here. Lists of keys at the end
+say which stand where, in order. The columns of a metric come from its declaration (`MetricInfo`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.rows import Group, Row
+from ctxbench.harness.leaderboard.stats import ALPHA
+from ctxbench.harness.results import COSTS, PRICE, Origin
+
+Value: TypeAlias = float | str | None
+"""Whole numbers among them are counts, and are written as they are."""
+INTERVAL = "[95%]"
+"""Ends the heading of a column of means with their intervals."""
+INTERVAL_HELP = "The mean over samples and its 95% interval, over repositories where there are at least five."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a board or a page."""
+
+    key: str
+    """What JSON and CSV call it, and how the lists of columns name it."""
+    heading: str | Callable[[Group], str] = ""
+    """Empty for a column that stands in JSON and CSV only."""
+    help: str = ""
+    """A sentence or two for hover text and the report's list of headings."""
+    value: Callable[[Group, Row], Value]
+    """Unrounded: what JSON and CSV hold and what a page sorts by; None where it is not known."""
+    text: Callable[[Group, Row], str] | None = None
+    """How it is written, with no more digits than are justified; None: as the value, and a dash where there is none."""
+    page: str = ""
+    """Its heading on a page, where that is another."""
+    term: str = ""
+    """How the report's list of headings calls it, where the heading depends on the group."""
+    is_text: bool = False
+    """Whether it holds words, which stand to the left, and no numbers."""
+    always: bool = False
+    """Whether a page shows it also where no row has a value."""
+    exact: bool = False
+    """Whether a page sorts by the value itself, and not by what is written of it."""
+
+    def head(self, group: Group, *, page: bool = False) -> str:
+        """Return its heading in a group."""
+        if page and self.page:
+            return self.page
+        return self.heading if isinstance(self.heading, str) else self.heading(group)
+
+    def written(self, group: Group, row: Row) -> str:
+        """Return what stands in a cell."""
+        if self.text is not None:
+            return self.text(group, row)
+        value = self.value(group, row)
+        return numbers.UNKNOWN if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnHead:
+    """The head of a column of text, whatever the board is written as."""
+
+    text: str
+    help: str = ""
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table of a board as text."""
+
+    heads: tuple[ColumnHead, ...]
+    lines: list[list[str]]
+    """A list of cells a line."""
+
+    @classmethod
+    def of(cls, columns: Iterable[Column], group: Group) -> TextTable:
+        """Return some columns of a group."""
+        columns = tuple(columns)
+        heads = tuple(ColumnHead(column.head(group), column.help, column.is_text) for column in columns)
+        return cls(heads, [[column.written(group, row) for column in columns] for row in group.rows])
+
+
+def heading(group: Group, metric: str) -> str:
+    """Return the heading of a metric's column: its name and its unit."""
+    return group.scales[metric].heading(metric) if metric in group.scales else metric
+
+
+def metric_column(group: Group, metric: str) -> Column:
+    """Return the column of a metric's means with their intervals."""
+    scale = group.scales.get(metric)
+    return Column(
+        key=metric,
+        heading=f"{heading(group, metric)} {INTERVAL}",
+        help=" ".join(filter(None, (scale.explained if scale else "", INTERVAL_HELP))),
+        value=lambda _, row: mean(row, metric),
+        text=lambda _, row: interval_of(row, metric),
+    )
+
+
+def metric_mean(group: Group, metric: str) -> Column:
+    """Return the column of a metric's means alone, as a page shows it beside the ranking."""
+    scale = group.scales.get(metric)
+    return Column(
+        key=metric,
+        heading=heading(group, metric),
+        help=scale.explained if scale else "",
+        value=lambda _, row: mean(row, metric),
+        text=lambda _, row: _estimated(row, metric, "mean"),
+    )
+
+
+def label(row: Row) -> str:
+    """Return what tells a row from the others of its group."""
+    if row.run.control:
+        return f"{row.run.strategy} (control)"
+    return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
+
+
+def rank(row: Row) -> str:
+    """Return the ranks that significant differences leave open, e.g. ``1-2``."""
+    if row.rank_low is None:
+        return numbers.UNKNOWN
+    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
+
+
+def mean(row: Row, metric: str) -> float | None:
+    """Return a row's mean of a metric, None where it has none."""
+    return row.metrics[metric].mean if metric in row.metrics else None
+
+
+def interval_of(row: Row, metric: str) -> str:
+    """Return a row's mean of a metric with its interval."""
+    estimate = row.metrics.get(metric)
+    return numbers.interval(estimate.mean, estimate.low, estimate.high) if estimate else numbers.UNKNOWN
+
+
+def _estimated(row: Row, metric: str, part: str) -> str:
+    """Write a number of a metric to the digits that its interval justifies; nothing where the row lacks the metric."""
+    estimate = row.metrics.get(metric)
+    return numbers.value(getattr(estimate, part), numbers.half_width(estimate.low, estimate.high)) if estimate else ""
+
+
+def _difference(row: Row, metric: str) -> str:
+    difference = row.difference.get(metric)
+    return numbers.interval(difference.mean, difference.low, difference.high, sign=True) if difference else ""
+
+
+def _p(row: Row, metric: str) -> float | None:
+    """Return the corrected p-value, the plain one of rows outside the family."""
+    difference = row.difference.get(metric)
+    if difference is None:
+        return None
+    return difference.p if difference.p_holm is None else difference.p_holm
+
+
+def _p_text(row: Row, metric: str) -> str:
+    """Write the p-value, a star where it is significant."""
+    difference = row.difference.get(metric)
+    if difference is None:
+        return ""
+    is_significant = difference.p_holm is not None and difference.p_holm <= ALPHA
+    return numbers.p_value(_p(row, metric)) + "*" * is_significant
+
+
+def _estimate_column(part: str, heading: str | Callable[[Group], str], help: str, *, always: bool = False) -> Column:  # noqa: A002
+    """Declare the column of a number of the ranking metric's estimate."""
+
+    def value(group: Group, row: Row) -> Value:
+        return getattr(row.metrics.get(group.metric), part, None)
+
+    return Column(
+        key=part,
+        heading=heading,
+        help=help,
+        value=value,
+        text=lambda group, row: _estimated(row, group.metric, part),
+        always=always,
+    )
+
+
+def _difference_column(part: str, heading: str | Callable[[Group], str], help: str) -> Column:  # noqa: A002
+    """Declare the column of a number of the difference to the baseline."""
+
+    def value(group: Group, row: Row) -> Value:
+        return getattr(row.difference.get(group.metric), part, None)
+
+    def text(group: Group, row: Row) -> str:
+        difference = row.difference.get(group.metric)
+        half = numbers.half_width(difference.low, difference.high) if difference else None
+        return numbers.value(getattr(difference, part, None), half)
+
+    return Column(key=f"difference_{part}", heading=heading, help=help, value=value, text=text)
+
+
+def cost_column(
+    key: str,
+    heading: str = "",
+    help: str = "",  # noqa: A002 - as the field is called
+    *,
+    page: str = "",
+    write: Callable[[float | None], str] = numbers.amount,
+) -> Column:
+    """Declare the column of a cost: a field of a row, or a name of its `costs`."""
+
+    def value(_: Group, row: Row) -> Value:
+        cost: Value = row.costs.get(key) if key in row.costs else getattr(row, key, None)
+        return cost
+
+    def text(group: Group, row: Row) -> str:
+        cost = value(group, row)
+        return write(None if isinstance(cost, str) else cost)
+
+    return Column(key=key, heading=heading, help=help, page=page, value=value, text=text)
+
+
+_ALL = (
+    Column(
+        key="rank",
+        heading="rank",
+        help="The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
+        value=lambda _, row: rank(row),
+        always=True,
+    ),
+    Column(
+        key="tier",
+        heading="tier",
+        help="Letters: two rows that share one are not told apart at 5%, after correction for all pairs.",
+        value=lambda _, row: row.tier,
+        is_text=True,
+        always=True,
+    ),
+    Column(
+        key="strategy",
+        heading="strategy",
+        help="What decides which parts of the repository the model is shown.",
+        # On a page any order may be chosen, in which a control could be taken for a leader.
+        value=lambda _, row: label(row) if row.run.control else row.run.strategy,
+        text=lambda _, row: label(row),
+        is_text=True,
+        always=True,
+    ),
+    Column(
+        key="n",
+        heading="n",
+        help="Samples that count: scored, or without a usable answer, which counts as the worst value.",
+        value=lambda _, row: row.n,
+    ),
+    Column(
+        key="unscored",
+        heading="unscored",
+        help="Samples that the machine failed: missing, never counted as 0.",
+        value=lambda _, row: row.unscored,
+    ),
+    Column(
+        key="excluded",
+        heading="marked",
+        help="Samples left out because their own tests cannot judge them.",
+        value=lambda _, row: row.excluded or None,
+        text=lambda _, row: str(row.excluded),
+    ),
+    Column(
+        key="metric",
+        heading=lambda group: f"{heading(group, group.metric)} {INTERVAL}",
+        term=f"mean {INTERVAL}",
+        help=INTERVAL_HELP,
+        value=lambda group, row: mean(row, group.metric),
+        text=lambda group, row: interval_of(row, group.metric),
+    ),
+    _estimate_column(
+        "mean", lambda group: heading(group, group.metric), "Mean over the samples that count.", always=True
+    ),
+    _estimate_column(
+        "low",
+        "low",
+        "Lower end of the 95% interval of the mean, over repositories where there are five or more.",
+        always=True,
+    ),
+    _estimate_column(
+        "high",
+        "high",
+        "Upper end of the 95% interval of the mean, over repositories where there are five or more.",
+        always=True,
+    ),
+    _estimate_column(
+        "mean_of_repositories",
+        "by repo",
+        "The mean of the repositories' means: every repository weighs the same.",
+    ),
+    Column(
+        key="difference",
+        heading=lambda group: f"to {group.baseline}",
+        term="to (a strategy)",
+        help="The paired difference to the baseline on the samples that both completed, with its 95% interval.",
+        value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),
+        text=lambda group, row: _difference(row, group.metric),
+    ),
+    _difference_column(
+        "mean",
+        lambda group: f"to {group.baseline}",
+        "Mean difference to the baseline, on the samples that both completed.",
+    ),
+    _difference_column("low", "to low", "Lower end of the difference's 95% interval."),
+    _difference_column("high", "to high", "Upper end of the difference's 95% interval."),
+    Column(
+        key="p",
+        heading="p",
+        help="How often chance alone would give such a difference, corrected for the pairs shown; a star: below 5%.",
+        value=lambda group, row: _p(row, group.metric),
+        text=lambda group, row: _p_text(row, group.metric),
+        exact=True,
+    ),
+    cost_column("context_tokens", "tokens", "Mean number of tokens of the final prompt's context."),
+    cost_column("calls", "calls", "Mean number of calls of the model for a sample."),
+    cost_column("seconds", "seconds", "Mean seconds a sample: the strategy's work and the model's answers."),
+    cost_column(
+        PRICE,
+        "US$",
+        "Mean price of a sample in US dollars; a dash where the model's price is not known.",
+        page="price US$",
+        write=numbers.dollars,
+    ),
+    cost_column("tokens_in", "tokens in", "Mean tokens that all calls of a sample sent."),
+    cost_column("tokens_out", "tokens out", "Mean tokens that all calls of a sample wrote."),
+    cost_column("tokens_cached", "cached", "Mean tokens, of those sent, that the service had at hand."),
+    *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds")),
+    Column(
+        key="origin",
+        heading="origin",
+        help="run: made here; imported: recorded elsewhere, on the same samples; published: printed in a paper.",
+        value=lambda _, row: "control" if row.run.control else str(row.run.origin),
+        is_text=True,
+    ),
+    Column(key="rank_low", value=lambda _, row: row.rank_low),
+    Column(key="rank_high", value=lambda _, row: row.rank_high),
+)
+COLUMNS = {column.key: column for column in _ALL}
+"""Every column by its key."""
+RANKING = (
+    *("rank", "tier", "strategy", "n", "unscored", "excluded", "metric", "mean_of_repositories"),
+    *("difference", "p"),
+)
+"""The first table of a group."""
+BESIDE = ("context_tokens", "calls", "seconds", PRICE)
+"""What stands behind the other metrics in the second table."""
+PAGE_RANKING = (
+    *("rank", "strategy", "mean", "low", "high", "mean_of_repositories"),
+    *("difference_mean", "difference_low", "difference_high", "p", "tier", "n"),
+)
+"""A page's columns before its links."""
+PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "unscored", "excluded", "origin")
+PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached")
+"""A page's columns behind its links, and behind the other metrics."""
+RECORD = ("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", *COSTS)
+"""What JSON and CSV hold behind the metrics."""
+
+
+def glossary() -> tuple[tuple[str, str], ...]:
+    """Return what each heading of a board means."""
+    columns = [COLUMNS[key] for key in (*RANKING, *BESIDE)]
+    return tuple((column.term or str(column.heading), column.help) for column in columns)
