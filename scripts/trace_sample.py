@@ -1,7 +1,7 @@
 """Print the files that one sample passes from `run` to its stored score, in order.
 
-A file counts when one of its functions is called. The strategy runs in this process instead of a cell, and the result
-goes to a database that is thrown away.
+A file counts when one of its functions is called before the score is stored; the end of the run, and its summary, do
+not count. The strategy runs in this process instead of a cell, and the result goes to a database that is thrown away.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import inspect
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+from unittest import mock
 
 import click
 
@@ -25,6 +26,7 @@ from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 
+T = TypeVar("T")
 _ROOMS = tuple(Path(folder) for folder in ctxbench.__path__)
 
 
@@ -35,16 +37,28 @@ class Trace:
         """Begin with none."""
         self.files: dict[str, str] = {}
         """Path below the package -> the function that was called first."""
+        self._ended = False
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         """Take a call, as `sys.setprofile` gives it."""
         code = frame.f_code
-        if event != "call" or not code.co_flags & inspect.CO_OPTIMIZED:  # modules and classes are bodies, not calls
+        # Modules and classes are bodies, not calls.
+        if self._ended or event != "call" or not code.co_flags & inspect.CO_OPTIMIZED:
             return
         path = Path(code.co_filename)
         for folder in _ROOMS:
             if path.is_relative_to(folder):
                 self.files.setdefault(path.relative_to(folder).as_posix(), code.co_qualname)
+
+    def ending(self, function: Callable[..., T]) -> Callable[..., T]:
+        """Return a function that does the same, and after which nothing is noted any more."""
+
+        def last(*arguments: Any) -> T:
+            result = function(*arguments)
+            self._ended = True
+            return result
+
+        return last
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -75,7 +89,7 @@ def main(name: str, folder: Path, strategy: str, generator: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         store = open_store(f"sqlite:///{scratch}/results.db")
         choices = RunOptions(limit=1, workers=1)
-        with trace.running():
+        with trace.running(), mock.patch.object(store, "add_all_finished", trace.ending(store.add_all_finished)):
             run(home, store, sample_set, strategies=[strategy], generator=generator, choices=choices, cells=_inline)
         store.close()
     for number, (path, function) in enumerate(trace.files.items(), 1):

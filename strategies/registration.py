@@ -22,7 +22,7 @@ CONTROLS: Mapping[str, str] = {
 """Controls: rows made with the answer, to check the measure itself. Name -> one line on what it is.
 
 They are no strategies: they need the reference, so they are no plug-ins and run in no cell. Nothing else may be called
-so; `harness.controls` makes them."""
+so; `harness.run.controls` makes them."""
 _PREFIXES = ("control.", "oracle.")
 
 

@@ -57,6 +57,20 @@ def test_the_files_that_are_collected_otherwise_are_there() -> None:
         assert "\npytestmark = [\n    pytest.mark.slow,\n" in file.read_text(encoding="utf-8"), "all of it is slow"
 
 
+def test_no_room_names_one_above_it_in_its_strings() -> None:
+    rooms = ("dashboard", "harness", "strategies", "bench", "sandbox")
+    for number, room in enumerate(rooms[1:], 1):
+        above = re.compile(rf"ctxbench\.({'|'.join(rooms[:number])})\b")
+        for file in (ROOT / room).rglob("*.py"):
+            if file.name == "old_names.py":  # about what was called otherwise, in whatever room
+                continue
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                    assert not above.search(node.value), f"{file}:{node.lineno}"
+
+
 def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Path) -> None:
     home = Home(tmp_path)
     make_set(home)
@@ -67,6 +81,8 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
     way = ["harness/run/runner.py", "harness/run/attempt.py", "strategies/infile.py", "harness/metrics/__init__.py"]
     assert [file for file in files if file in way] == way
     assert len(files) == len(set(files)) > 30
+    # What only the end of a run needs is no part of a sample's way.
+    assert "harness/store/runs.py" not in files and "bench/errors.py" not in files
     assert not (tmp_path / "results.db").exists()
 
 

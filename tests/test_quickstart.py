@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench import samples
+from ctxbench.bench import quickstart, samples
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
-from ctxbench.harness import quickstart
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.registry import open_sandbox

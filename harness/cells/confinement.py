@@ -1,6 +1,7 @@
-"""Namespaces of cells: a read-only view of the files that a cell needs, and no sight of other processes.
+"""Confinement of cells: privileges that are given up for good, and namespaces.
 
-The server enters its own once; each cell gets on top of them its own process numbers and its own temporary folder.
+The namespaces show a read-only view of the files that a cell needs, and no other processes. The server enters its own
+once; each cell gets on top of them its own process numbers and its own temporary folder.
 Linux only: as root, or as a plain user where the kernel lets one have a user namespace. There is no ``/proc``, ``/sys``
 or ``/dev/shm`` in the view: they show the machine and other cells.
 """
@@ -21,7 +22,7 @@ _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
 """Flags of mount calls and attributes of mounts. Reading leaves no access times: the mounts are read-only."""
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
-_PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -35,6 +36,10 @@ its parent.
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _OWN_PIDS = "/proc/self/ns/pid"
+_DAC_READ_SEARCH = 1 << 2
+_PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
+_VERSION = 0x20080522
+"""Version of the structure that sets capabilities: two halves of 32."""
 
 
 class Namespaces:
@@ -89,9 +94,9 @@ class Namespaces:
         _mount("tmpfs", FOLDER, "tmpfs", _NOSUID | _NODEV, _SIZE + owner)
 
 
-def granted(attempt: Callable[[], None]) -> bool:
+def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
     """Return whether `attempt` raises nothing, in a process of its own."""
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         code = 1
         try:
@@ -121,7 +126,7 @@ def _become_first() -> None:
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         os._exit(code if code >= 0 else 128 - code)
-    _check(_libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "death signal")
+    _check(prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "death signal")
 
 
 def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
@@ -190,22 +195,20 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-_DAC_READ_SEARCH = 1 << 2
-_PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
-_VERSION = 0x20080522
-"""Version of the structure that sets capabilities: two halves of 32."""
+def prctl(option: int, value: int) -> int:
+    """Set an attribute of this process (see its manual page); 0 if that was done. Nothing happens but on Linux."""
+    return int(_libc().prctl(option, value, 0, 0, 0)) if sys.platform.startswith("linux") else 0
 
 
 def bound_privileges() -> None:
     """Keep programs that this process or its children execute from gaining privileges; held ones stay."""
     if not sys.platform.startswith("linux"):
         return
-    libc = ctypes.CDLL(None)
     number = 0
-    while libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) == 0:  # a plain user cannot, and has none
+    while prctl(_PR_CAPBSET_DROP, number) == 0:  # a plain user cannot, and has none
         number += 1
-    libc.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    prctl(_PR_CAP_AMBIENT, _CLEAR_ALL)
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
@@ -218,9 +221,8 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
     Raises:
         OSError: if the kernel refuses.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if reads_all and libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "keep capabilities")
+    if reads_all:
+        _check(prctl(_PR_SET_KEEPCAPS, 1), "keep capabilities")
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -229,5 +231,5 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
         return
     capabilities = _DAC_READ_SEARCH if reads_all else 0
     # Effective, permitted, inheritable: the low half of each, then the high ones.
-    if libc.capset((ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)):
-        raise OSError(ctypes.get_errno(), "capset")
+    head, sets = (ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)
+    _check(_libc().capset(head, sets), "capset")

@@ -1,4 +1,9 @@
-"""The contract of cells: the protocol, the fault of a strategy, and a stand-in without isolation."""
+"""The contract of cells: what they do, the fault of a strategy, a stand-in without isolation, and all limits.
+
+Exceeding a limit is the strategy's fault, for that sample alone. Each is at least twenty times what the strategies of
+the two papers use at most on real repositories (docs/isolation.md has the numbers), so that only a strategy gone wild
+meets it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,30 @@ from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies import resolve
 from ctxbench.strategies.api import Execute, Model, Prompt
 from ctxbench.strategies.registration import Bound
+
+MESSAGE = 8 << 20
+"""Bytes of one message from a cell."""
+CHARACTERS = 2_500_000
+"""Of a prompt."""
+BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
+PLACES, LINES = 20_000, 1_000_000
+"""Of a prompt, kept and dropped blocks together: places, and the lines that these span."""
+LAST_LINE = 10_000_000
+SCORE = 1e12
+"""The largest number, above and below 0, that a block may be scored with."""
+WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
+"""Characters of a flag, role or reason; of a part of a fault; of a path; of a docstring or a traceback."""
+CANDIDATES = 5_000
+"""Texts that one question compares."""
+TOKENS = 32_768
+"""Tokens that one draft may have."""
+GIGABYTE = 1 << 30
+RESERVE = 64 << 20
+"""Bytes of memory that are left to a cell for its report when it holds too much."""
+OVERLAP = 40
+"""Windows of retrieval that may hold one line: 40 times the repository is then indexed."""
+_WORK, _WAITS = 60.0, 5
+"""Seconds, and how many times as long a strategy may wait as work."""
 
 
 class StrategyFault(InputFault):
@@ -100,33 +129,6 @@ class InlineCells:
     def describe(self) -> Mapping[str, str]:
         """Say that there is no isolation."""
         return {"isolation": "none"}
-
-
-MESSAGE = 8 << 20
-"""Bytes of one message from a cell."""
-CHARACTERS = 2_500_000
-"""Of a prompt."""
-BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
-PLACES, LINES = 20_000, 1_000_000
-"""Of a prompt, kept and dropped blocks together: places, and the lines that these span."""
-LAST_LINE = 10_000_000
-SCORE = 1e12
-"""The largest number, above and below 0, that a block may be scored with."""
-WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
-"""Characters of a flag, role or reason; of a part of a fault; of a path; of a docstring or a traceback."""
-CANDIDATES = 5_000
-"""Texts that one question compares."""
-TOKENS = 32_768
-"""Tokens that one draft may have."""
-GIGABYTE = 1 << 30
-RESERVE = 64 << 20
-"""Bytes of memory that are left to a cell for its report when it holds too much."""
-OVERLAP = 40
-"""Windows of retrieval that may hold one line: 40 times the repository is then indexed."""
-
-
-_WORK, _WAITS = 60.0, 5
-"""Seconds, and how many times as long a strategy may wait as work."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Files of this machine that a cell with its own view of them sees: those of Python, and the strategy's.
+"""Files of this machine that cells see, those of Python and the strategy's, and copies of answers that they must not.
 
 The trusted side works them out, and imports no package for it.
 """
@@ -23,6 +23,9 @@ from ctxbench.sandbox.bubblewrap import host
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
 """Files of ``/etc`` that a program needs beside those in a box."""
+_SITES = ("site-packages", "dist-packages")
+_SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
+_CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 
 def visible_paths() -> list[str]:
@@ -98,13 +101,11 @@ def _with_real(paths: Iterable[str]) -> list[str]:
     return [path for path in dict.fromkeys(both) if path != "/" and Path(path).is_absolute() and Path(path).exists()]
 
 
-_SITES = ("site-packages", "dist-packages")
-_SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
-_CACHES = ("~/.cache/pip", "~/.cache/uv")
-
-
 def copies(files: Iterable[str]) -> list[Path]:
-    """Return installed packages that hold one of the files, and the caches of pip and uv.
+    """Return installed packages that hold one of the files, and the caches of pip and uv: to be hidden from cells.
+
+    A repository that is also installed here holds every answer about itself. A strategy that imports such a package
+    then fails with a message.
 
     Args:
         files: paths inside the benchmark's repositories; ``src/rich/text.py`` is looked for as

@@ -1,4 +1,4 @@
-"""The trusted side of cells: fork them and answer their questions."""
+"""The trusted side of cells: fork them, answer their questions, and learn what strategies say of themselves."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ _REMARKS_EVERY = 10.0
 _LOG = logging.getLogger(__name__)
 _MEND = "mend its file, or uninstall the package that provides it"
 _MOST = 100
+_AT_ONCE = 8
 
 
 class ForkedCells:
@@ -288,11 +289,7 @@ def open_cells(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds |
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Open registrations without a run; cells start when a strategy that is not our own is needed.
-
-    Args:
-        hidden: as for `open_cells`.
-    """
+    """Open registrations without a run; cells start when a strategy that is not our own is needed."""
     lock = threading.Lock()
     started: list[ForkedCells] = []
     with contextlib.ExitStack() as stack:
@@ -307,12 +304,7 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
 
 
 def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[StrategyCheck]:
-    """Run the conformance list on a strategy in the cells of a run.
-
-    Args:
-        spec: the strategy.
-        hidden: as for `open_cells`.
-        limits: those of a run; it waits for less, as it has no other work meanwhile.
+    """Run the conformance list on a strategy in the cells of a run; it waits for less, with no other work meanwhile.
 
     Raises:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
@@ -320,9 +312,6 @@ def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[S
     """
     with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, CHECK_WAIT))) as cells:
         return cells.checked(spec)
-
-
-_AT_ONCE = 8
 
 
 class Registrations:

@@ -1,4 +1,4 @@
-"""The trusted side of the fork server: start the process, send it orders, end it."""
+"""The trusted side of the cells' processes: the fork server, their temporary folders, and what they print."""
 
 from __future__ import annotations
 
@@ -32,18 +32,22 @@ _SET_VARIABLES = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
+_PREFIX = "ctxbench-cells-"
+_SURELY_LOCKED = 60.0
+"""Seconds after which a living run has surely locked its folder."""
+MOST_OF_CELL = 1 << 16
+"""Bytes shown of what one strategy prints for one sample."""
+MOST = 1 << 22
+"""Bytes shown in all."""
 
 
 class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
     def __init__(self, hidden: Sequence[Path], visible: Sequence[str], memory: int) -> None:
-        """Start it.
+        """Start it; each process of a cell may hold so many bytes of memory.
 
-        Args:
-            hidden: paths that no cell may read.
-            visible: the paths in the cells' own view of the files, where they have one.
-            memory: bytes that each process of a cell may hold.
+        No cell may read `hidden` paths; `visible` ones are in the cells' own view of the files, where they have one.
 
         Raises:
             MachineFault: if it cannot be started.
@@ -119,11 +123,6 @@ def _environment() -> dict[str, str]:
     return {**variables, **_SET_VARIABLES, "PYTHONPATH": path}
 
 
-_PREFIX = "ctxbench-cells-"
-_SURELY_LOCKED = 60.0
-"""Seconds after which a living run has surely locked its folder."""
-
-
 class Scratch:
     """A folder that is this run's while the process lives: the lock on it ends with the process."""
 
@@ -157,12 +156,6 @@ def sweep() -> None:
                 shutil.rmtree(path)
             finally:
                 os.close(lock)
-
-
-MOST_OF_CELL = 1 << 16
-"""Bytes shown of what one strategy prints for one sample."""
-MOST = 1 << 22
-"""Bytes shown in all."""
 
 
 class Remarks:

@@ -26,14 +26,10 @@ class Questions:
     """One strategy's questions about one query's repository."""
 
     def __init__(self, repo: Repository, spec: str, account: Account, *, trusted: bool) -> None:
-        """Answer from a view.
+        """Answer the strategy that the user spelled as `spec` from the query's view, and count on its account.
 
-        Args:
-            repo: the query's view.
-            spec: the strategy's spec, as the user wrote it.
-            account: the strategy's use so far.
-            trusted: whether the strategy is our own: then the user is to install a missing encoder that it needs,
-                whether the user or a default names it.
+        `trusted` says whether it is our own: then the user is to install a missing encoder that it needs, whether the
+        user or a default names it.
         """
         self._repo, self._account, self._trusted = repo, account, trusted
         self._inner_specs = frozenset(_inner_specs(spec))

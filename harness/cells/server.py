@@ -8,7 +8,6 @@ leaves no process behind and ends with the trusted side, however that ends.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import gc
 import importlib
@@ -100,7 +99,6 @@ _PROCESSES = 1024
 _USERS = 64
 _HANDLES = 1 << 10
 """More than the server ever has open."""
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class Server:
@@ -132,7 +130,7 @@ class Server:
             self._namespaces = Namespaces(visible, secret, str(self._scratch))
             words.append("namespaces")
         if self._namespaces is None:
-            _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+            confinement.prctl(confinement.PR_SET_CHILD_SUBREAPER, 1)
         if self._namespaces is None or self._namespaces.own_users:
             self._users = [None]
         if self._namespaces is None:
@@ -151,17 +149,13 @@ class Server:
     def _try_namespaces(self, visible: list[str], hidden: set[str]) -> None:
         """Set up a cell's namespaces once, in a process of its own that ends at once."""
         trial = Namespaces(visible, hidden, str(self._scratch))
-        pid = trial.fork()
-        if pid == 0:
-            code = 1
-            try:
-                uid = None if trial.own_users else self._users[0]
-                trial.furnish(uid)
-                confinement.drop_privileges(uid)
-                code = 0
-            finally:
-                os._exit(code)
-        if os.waitpid(pid, 0)[1]:
+        uid = None if trial.own_users else self._users[0]
+
+        def confine() -> None:
+            trial.furnish(uid)
+            confinement.drop_privileges(uid)
+
+        if not confinement.granted(confine, trial.fork):
             raise OSError("a cell cannot have its own")
 
     def _make_rules(self) -> None:
@@ -226,7 +220,9 @@ class Server:
             if self._namespaces is not None:
                 _lower(resource.RLIMIT_NPROC, _PROCESSES)
             confinement.drop_privileges(uid, reads_all=self._reads_all)
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: another user's process forgets it
+            confinement.prctl(
+                confinement.PR_SET_PDEATHSIG, signal.SIGKILL
+            )  # only now: another user's process forgets it
             if self._rules is not None:
                 landlock.enforce(self._rules)
                 os.close(self._rules)
@@ -304,11 +300,6 @@ def _bound_memory(most: int) -> None:
     _, current = resource.getrlimit(resource.RLIMIT_DATA)
     if current == resource.RLIM_INFINITY or current > most + RESERVE:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most + RESERVE))
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _load_builtins() -> None:

@@ -1,4 +1,9 @@
-"""One conversation of the trusted side with a cell, within its time and bounds; no message of it is trusted."""
+"""One conversation of the trusted side with a cell, within its bounds and against its clock; no message is trusted.
+
+The clock is read from outside: work, waiting time and memory of the cell's processes. A busy machine is not the
+strategy's fault: only processor time counts as work, and only time in which none of its processes could run counts as
+waiting. Where there is no ``/proc``, all time counts as waiting.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,15 @@ _START_TIMEOUT = 120.0
 """Seconds until a cell must be there."""
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group of the sender."""
+EVERY = 0.5
+"""Seconds between two looks at a cell."""
+_FIRST_REMARK = 10.0
+"""Seconds of work and waiting after which there is something to say; then each time they have doubled."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PROC = Path("/proc")
+_STATE, _TIMES, _PAGES = 0, slice(11, 15), 21
+"""Fields of ``/proc/PID/stat`` behind the name: state; processor time, of ended children too; resident pages."""
 
 
 class Talk:
@@ -40,16 +54,7 @@ class Talk:
         limits: StrategyBounds,
         cure: str = "",
     ) -> None:
-        """Talk over `channel`, in the calling thread.
-
-        Args:
-            channel: to the cell.
-            clock: of the cell.
-            spec: the strategy, for messages.
-            sample: the sample, for messages.
-            limits: of the strategy.
-            cure: of its faults; empty for the usual one, to check it.
-        """
+        """Talk over `channel`, in the calling thread; `cure` is that of faults, empty for the usual: to check it."""
         self._channel, self._clock, self.spec, self._sample = channel, clock, spec, sample
         self._limits, self._cure = limits, cure
         self.account = Account(limits)
@@ -79,7 +84,7 @@ class Talk:
         """Send a message and return the next one.
 
         Raises:
-            StrategyFault: if the strategy raised, is late, sent nonsense or exceeded its contract.
+            StrategyFault: if the strategy raised, is late, sent nonsense or exceeded its bounds.
         """
         try:
             with self.suspecting(), or_gone():
@@ -168,17 +173,6 @@ def greeted(mine: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(sent[0])[0]) if sent else 0
 
 
-EVERY = 0.5
-"""Seconds between two looks at a cell."""
-_FIRST_REMARK = 10.0
-"""Seconds of work and waiting after which there is something to say; then each time they have doubled."""
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_PROC = Path("/proc")
-_STATE, _TIMES, _PAGES = 0, slice(11, 15), 21
-"""Fields of ``/proc/PID/stat`` behind the name: state; processor time, of ended children too; resident pages."""
-
-
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The resources that the processes of a cell use."""
@@ -221,7 +215,7 @@ def ended_for_memory() -> int:
 
 
 class Clock:
-    """The time that one cell has used of its contract. Belongs to one thread."""
+    """The time that one cell has used of its bounds. Belongs to one thread."""
 
     def __init__(self, limits: StrategyBounds, remark: Callable[[str], None] = lambda _: None) -> None:
         """Stand still until it is started.

@@ -1,4 +1,8 @@
-"""Contents of the messages between a cell and the trusted side, as JSON data, checked on arrival."""
+"""Contents of the messages between a cell and the trusted side, as JSON data, checked on arrival.
+
+What comes from a cell is taken apart by functions that raise `Garbage` if a part is missing, of another type, or out of
+bounds (`contract`).
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,16 @@ from ctxbench.strategies.registration import Registration
 _TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _DIGEST = re.compile(r"[0-9a-f]{0,64}")
+_TEXT = {"text": str, "ranker": str}
+ARGUMENTS: Mapping[str, Mapping[str, type]] = {
+    "files": {},
+    "read": {"path": str},
+    "similar_windows": {"text": str, "top": int, "size": int, "stride": int},
+    "search": {**_TEXT, "unit": str, "top": int},
+    "similarity": {**_TEXT, "candidates": list},
+    "execute": {"program": str, "seconds": float},
+}
+"""Question -> the names and types of its arguments; a list holds texts."""
 
 
 def dump_query(query: Query) -> dict[str, Any]:
@@ -78,11 +92,7 @@ def dump_prompt(prompt: Prompt) -> dict[str, Any]:
 
 
 def load_prompt(data: object) -> Prompt:
-    """Return the prompt that a cell sent, every field checked; see `bounds` for its limits.
-
-    Raises:
-        Garbage: if a part is missing, of another type, or out of contract.
-    """
+    """Return the prompt that a cell sent, every field checked; see `contract` for its limits."""
     try:
         parts = fields(data, "blocks", "dropped", "flags")
         prompt = Prompt(
@@ -147,9 +157,6 @@ def load_registration(data: object, name: str) -> Registration:
     Args:
         data: from the cell.
         name: the name that the strategy must have.
-
-    Raises:
-        Garbage: if a part is missing, of another type, or out of contract.
     """
     try:
         parts = fields(data, "name", "kinds", "drafts", "executes", "parameters", "text", "source", "version")
@@ -232,22 +239,14 @@ def named(argument: str) -> Iterator[None]:
 
 
 def checked(value: Any, *kinds: type) -> Any:
-    """Return the value if it is exactly of one of the types (a bool is no int).
-
-    Raises:
-        Garbage: if not.
-    """
+    """Return the value if it is exactly of one of the types (a bool is no int)."""
     if type(value) not in kinds:
         raise Garbage(f"{value!r:.60} is not {' or '.join(kind.__name__ for kind in kinds)}")
     return value
 
 
 def fields(data: object, *names: str) -> dict[str, Any]:
-    """Return an object that has exactly these keys.
-
-    Raises:
-        Garbage: if it is no object, or has other keys.
-    """
+    """Return an object that has exactly these keys."""
     members: dict[str, Any] = checked(data, dict)
     if members.keys() != set(names):
         names_sent = ", ".join(sorted(members)) or "nothing"
@@ -256,11 +255,7 @@ def fields(data: object, *names: str) -> dict[str, Any]:
 
 
 def items(data: object, most: int, what: str) -> Sequence[Any]:
-    """Return a list of `most` items at most.
-
-    Raises:
-        Garbage: if it is none, or longer.
-    """
+    """Return a list of `most` items at most."""
     elements: list[Any] = checked(data, list)
     if len(elements) > most:
         raise Garbage(f"{len(elements):,} {what} are over the limit of {most:,}")
@@ -268,11 +263,7 @@ def items(data: object, most: int, what: str) -> Sequence[Any]:
 
 
 def text(data: object, most: int) -> str:
-    """Return a text of `most` characters at most.
-
-    Raises:
-        Garbage: if it is none, or longer.
-    """
+    """Return a text of `most` characters at most."""
     string: str = checked(data, str)
     if len(string) > most:
         raise Garbage(f"a text of {len(string):,} characters is over the limit of {most:,}")
@@ -280,11 +271,7 @@ def text(data: object, most: int) -> str:
 
 
 def word(data: object) -> str:
-    """Return a short text of printable characters, safe for terminals and databases.
-
-    Raises:
-        Garbage: if it is none.
-    """
+    """Return a short text of printable characters, safe for terminals and databases."""
     string = text(data, contract.WORD)
     if not string.isprintable():
         raise Garbage(f"{string!r:.60} has characters that cannot be printed")
@@ -292,11 +279,7 @@ def word(data: object) -> str:
 
 
 def whole(data: object, least: int, most: int) -> int:
-    """Return a whole number from `least` to `most`.
-
-    Raises:
-        Garbage: if it is none.
-    """
+    """Return a whole number from `least` to `most`."""
     integer: int = checked(data, int)
     if not least <= integer <= most:
         raise Garbage(f"{integer} is not from {least} to {most}")
@@ -304,27 +287,11 @@ def whole(data: object, least: int, most: int) -> int:
 
 
 def number(data: object, least: float, most: float) -> float:
-    """Return a finite number from `least` to `most`.
-
-    Raises:
-        Garbage: if it is none.
-    """
+    """Return a finite number from `least` to `most`."""
     value = float(checked(data, float, int))
     if not math.isfinite(value) or not least <= value <= most:
         raise Garbage(f"{value!r:.60} is no number from {least:g} to {most:g}")
     return value
-
-
-_TEXT = {"text": str, "ranker": str}
-ARGUMENTS: Mapping[str, Mapping[str, type]] = {
-    "files": {},
-    "read": {"path": str},
-    "similar_windows": {"text": str, "top": int, "size": int, "stride": int},
-    "search": {**_TEXT, "unit": str, "top": int},
-    "similarity": {**_TEXT, "candidates": list},
-    "execute": {"program": str, "seconds": float},
-}
-"""Question -> the names and types of its arguments; a list holds texts."""
 
 
 def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:

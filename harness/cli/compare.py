@@ -30,11 +30,11 @@ def compare(
 
     RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning.
     """
-    from ctxbench.harness.cli.leaderboard import read_tables
+    from ctxbench.harness.cli.leaderboard import BoardQuery
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import records, render
 
-    tables = read_tables(home, db, samples=None, profile=profile)
+    tables = BoardQuery(home=home, db=db, profile=profile).tables()
     tables_by_run = [_find(tables, run) for run in runs]
     comparisons: list[Compared] = []
     for language in sorted({table.run.language for tables_of_run in tables_by_run for table in tables_of_run}):

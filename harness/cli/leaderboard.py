@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option, k_option, prices_option
 
@@ -23,82 +23,7 @@ if TYPE_CHECKING:
 
 FORMS = ("table", "json", "csv", "markdown", "latex")
 _WIDEST = 120
-Marked: TypeAlias = Literal["exclude", "include"]
 NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
-
-
-class NothingStored(InputFault):
-    """There is no run to show."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoardQuery:
-    """A user's choice of a board."""
-
-    samples: str | None
-    metric: str | None
-    ks: tuple[int, ...]
-    baseline: str | None
-    profile: str
-    by_level: bool | None
-    published: Literal["auto", "all", "none"]
-    marked: Marked
-    prices: Path | None
-    seed: int
-    home: Home
-    db: str | None
-
-    @property
-    def url(self) -> str:
-        """The database of the runs."""
-        return self.db or self.home.database
-
-    def board(self) -> Board:
-        """Return the board; with ``published=all`` also if no run is stored.
-
-        Raises:
-            InputFault: as `read_tables`, and if no run has the metric or the baseline.
-        """
-        from ctxbench.harness.leaderboard import board
-
-        try:
-            tables = read_tables(
-                self.home,
-                self.db,
-                samples=self.samples,
-                profile=self.profile,
-                ks=self.ks,
-                marked=self.marked,
-                prices=self.prices,
-            )
-        except NothingStored:
-            if self.published != "all" or self.samples:
-                raise
-            tables = []
-        return board(
-            tables,
-            metric=self.metric,
-            baseline=self.baseline,
-            by_level=self.by_level,
-            seed=self.seed,
-            published=self.published,
-        )
-
-
-def board_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a board; the command receives ``query``."""
-
-    @functools.wraps(command)
-    def gathered(**options: Any) -> None:
-        query = BoardQuery(**{field.name: options.pop(field.name) for field in dataclasses.fields(BoardQuery)})
-        command(query=query, **options)
-
-    decorated = gathered
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
-
-
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--samples",
@@ -143,55 +68,108 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def read_tables(
-    home: Home,
-    db: str | None,
-    *,
-    samples: str | None,
-    profile: str,
-    ks: tuple[int, ...] = (),
-    marked: Marked = "exclude",
-    prices: Path | None = None,
-) -> list[RunTable]:
-    """Return the stored runs, oldest first; `prices` is a file of rates by which their tokens are priced.
+class NothingStored(InputFault):
+    """There is no run to show."""
 
-    Raises:
-        UnknownName: if no run has that sample set, or there is no such profile.
-        NothingStored: if there is no run.
-        InputFault: if the file of rates is wrong.
-    """
-    from ctxbench.bench.errors import UnknownName
-    from ctxbench.harness.metrics import PROFILES
-    from ctxbench.harness.prices import load
 
-    if profile not in PROFILES:
-        raise UnknownName("metric profile", profile, PROFILES)
-    from ctxbench.harness.store.store import exists, open_current
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardQuery:
+    """A user's choice of stored runs, and of a board of them; a field for each option of a board."""
 
-    url = db or home.database
-    # Looking must not leave an empty database behind.
-    if db is None and not exists(url):
-        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
-    from ctxbench.harness.store.runs import run_tables
+    home: Home
+    db: str | None = None
+    samples: str | None = None
+    profile: str = "ctxbench"
+    ks: tuple[int, ...] = ()
+    marked: Literal["exclude", "include"] = "exclude"
+    prices: Path | None = None
+    """A file of rates by which the runs' tokens are priced."""
+    metric: str | None = None
+    baseline: str | None = None
+    by_level: bool | None = None
+    published: Literal["auto", "all", "none"] = "auto"
+    seed: int = 0
 
-    rates = load(prices) if prices else None
-    name = samples and samples.partition("[:")[0]
-    with open_current(url) as store:
-        read = functools.partial(run_tables, store, profile=profile, ks=ks, marked=marked, prices=rates)
-        tables = read(samples=name)
-        others = read(samples=None) if not tables and samples else []
-    if samples:
-        # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
-        whole = [table for table in tables if table.run.samples == samples]
-        matching = whole or [table for table in (tables or others) if table.run.samples.startswith(f"{samples}[:")]
-        if not matching and (tables or others):
-            raise UnknownName(
-                "sample set of the stored runs", samples, {table.run.samples for table in tables or others}
+    @property
+    def url(self) -> str:
+        """The database of the runs."""
+        return self.db or self.home.database
+
+    def board(self) -> Board:
+        """Return the board; with ``published=all`` also if no run is stored.
+
+        Raises:
+            InputFault: as `tables`, and if no run has the metric or the baseline.
+        """
+        from ctxbench.harness.leaderboard import board
+
+        try:
+            tables = self.tables()
+        except NothingStored:
+            if self.published != "all" or self.samples:
+                raise
+            tables = []
+        return board(
+            tables,
+            metric=self.metric,
+            baseline=self.baseline,
+            by_level=self.by_level,
+            seed=self.seed,
+            published=self.published,
+        )
+
+    def tables(self) -> list[RunTable]:
+        """Return the stored runs, oldest first.
+
+        Raises:
+            UnknownName: if no run has that sample set, or there is no such profile.
+            NothingStored: if there is no run.
+            InputFault: if the file of rates is wrong.
+        """
+        from ctxbench.harness.metrics import PROFILES
+        from ctxbench.harness.prices import load
+        from ctxbench.harness.store.runs import run_tables
+        from ctxbench.harness.store.store import exists, open_current
+
+        if self.profile not in PROFILES:
+            raise UnknownName("metric profile", self.profile, PROFILES)
+        # Looking must not leave an empty database behind.
+        if self.db is None and not exists(self.url):
+            raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
+        rates = load(self.prices) if self.prices else None
+        with open_current(self.url) as store:
+            read = functools.partial(
+                run_tables, store, profile=self.profile, ks=self.ks, marked=self.marked, prices=rates
             )
-        tables = matching
-    if not tables:
-        raise NothingStored(f"no runs with scores of profile {profile} are stored", where=url, cure=NOTHING_CURE)
-    return list(tables)
+            tables = read(samples=self.samples and self.samples.partition("[:")[0])
+            others = read(samples=None) if not tables and self.samples else []
+        if self.samples:
+            # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
+            whole = [table for table in tables if table.run.samples == self.samples]
+            part = f"{self.samples}[:"
+            matching = whole or [table for table in tables or others if table.run.samples.startswith(part)]
+            if not matching and (tables or others):
+                names = {table.run.samples for table in tables or others}
+                raise UnknownName("sample set of the stored runs", self.samples, names)
+            tables = matching
+        if not tables:
+            what = f"no runs with scores of profile {self.profile} are stored"
+            raise NothingStored(what, where=self.url, cure=NOTHING_CURE)
+        return list(tables)
+
+
+def board_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a board; the command receives ``query``."""
+
+    @functools.wraps(command)
+    def gathered(**options: Any) -> None:
+        query = BoardQuery(**{field.name: options.pop(field.name) for field in dataclasses.fields(BoardQuery)})
+        command(query=query, **options)
+
+    decorated = gathered
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 @click.command()

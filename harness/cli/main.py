@@ -1,15 +1,18 @@
-"""The `ctxbench` command: a table of lazily imported subcommands and the one error handler.
+"""The `ctxbench` command: a table of lazily imported subcommands, ours and registered ones, and the one error handler.
 
 Exit codes: 0; 1 a fault of the user's or the machine's, one line; 2 usage; 3 a bug of ours; 130 interrupt.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from ctxbench.bench.files import fault_of
 from ctxbench.harness.cli import interrupts
 from ctxbench.sandbox.errors import SandboxError
 
-COMMANDS: dict[str, tuple[str, str]] = {
+_OWN: dict[str, tuple[str, str]] = {
     "quickstart": (
         "ctxbench.harness.cli.quickstart:quickstart",
         "Build samples, run two strategies, print the leaderboard.",
@@ -34,23 +37,35 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "strategy": ("ctxbench.harness.cli.strategy:strategy", "List, show and check context strategies."),
     "generator": ("ctxbench.harness.cli.generator:generator", "List and check generators."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
-    "runs": (
-        "ctxbench.dashboard.cli.runs:runs",
-        "List the stored runs: how far, what went wrong, the command to go on.",
-    ),
     "exec": ("ctxbench.harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
     "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "rescore": ("ctxbench.harness.cli.score:rescore", "Give stored completions new metrics; no model is asked."),
     "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
     "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
-    "dashboard": ("ctxbench.dashboard.cli.dashboard:dashboard", "Show the stored runs as web pages."),
-    "report": ("ctxbench.dashboard.cli.report:report", "Write the leaderboard as one file, for a paper or a web page."),
     "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
-    "codereval": ("ctxbench.harness.cli.codereval:codereval", "Look at CoderEval's official image."),
+    "codereval": ("ctxbench.harness.cli.image:codereval", "Look at CoderEval's official image."),
     "image": ("ctxbench.harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
+"""Name -> where the command is (``module:attribute``), and its line in the table of commands."""
+GROUP = "ctxbench.commands"
+"""Entry points of other rooms and packages, each a table of the same form; no name of ours can be taken."""
+
+
+@functools.cache
+def commands() -> Mapping[str, tuple[str, str]]:
+    """Return the table of all commands: ours, then the registered ones. Tables are imported for it, no command is."""
+    table = dict(_OWN)
+    for point in entry_points(group=GROUP):
+        try:
+            registered: Mapping[str, tuple[str, str]] = point.load()
+        except Exception as error:  # noqa: BLE001 - a broken package must not take the other commands along
+            click.echo(f"left out: the commands of {point.value} ({type(error).__name__}: {error})", err=True)
+            continue
+        for name, command in registered.items():
+            table.setdefault(name, command)
+    return table
 
 
 class LazyGroup(click.Group):
@@ -58,20 +73,21 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module that holds the command."""
-        if cmd_name not in COMMANDS:
+        place = _OWN.get(cmd_name) or commands().get(cmd_name)
+        if place is None:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        module, _, attribute = place[0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in commands().items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

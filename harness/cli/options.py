@@ -1,18 +1,23 @@
-"""Options that many commands share, and the only place that reads environment variables for them."""
+"""Options that many commands share, the only place that reads environment variables for them, and tables as text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
+from ctxbench.harness.cli.progress import say
 from ctxbench.sandbox.registry import SPELLINGS, runtime_of
+
+if TYPE_CHECKING:
+    from ctxbench.sandbox.types import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 10_000
@@ -99,6 +104,33 @@ def sandbox_option(function: F) -> F:
         default=None,
         help="Where tests run; default: docker where an engine answers, else bubblewrap.",
     )(function)
+
+
+def opened_sandbox(name: str | None, home: Home) -> Sandbox:
+    """Open the back end that ``--sandbox`` names, and say on stderr which it is.
+
+    Raises:
+        SandboxUnavailable: if it is not there.
+    """
+    from ctxbench.sandbox.registry import open_sandbox
+
+    back_end = open_sandbox(name, home.cache / "sandbox")
+    say(f"tests run in {back_end.name}")
+    return back_end
+
+
+def workers_option(text: str) -> Callable[[F], F]:
+    """Add ``--workers``, as many as cores unless another number is given."""
+    return click.option(
+        "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores", help=text
+    )
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows of a table as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:

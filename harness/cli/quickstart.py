@@ -9,7 +9,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, sandbox_option
+from ctxbench.harness.cli.options import db_option, home_option, opened_sandbox, sandbox_option
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.sandbox.errors import SandboxError
 
@@ -34,7 +34,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from ctxbench.harness.cli.leaderboard import printed, read_tables
+    from ctxbench.harness.cli.leaderboard import BoardQuery, printed
     from ctxbench.harness.leaderboard import board
     from ctxbench.harness.store import open_store
 
@@ -49,7 +49,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
         # The lines are done and shown all the same; the exit code and the last line report the fault.
         other = missing
     run_ids = {summary.run for summary in [*lines, *functions]}
-    tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in run_ids]
+    tables = [table for table in BoardQuery(home=home, db=db).tables() if table.run.id in run_ids]
     click.echo(printed(board(tables), "table"), nl=False)
     say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
     if fault is not None:
@@ -59,7 +59,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
 
 
 def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.harness import quickstart as job
+    from ctxbench.bench import quickstart as job
 
     manifests = job.fetch_set(home, say)
     sample_set = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=say)
@@ -67,18 +67,16 @@ def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
 
 
 def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.harness import quickstart as job
-    from ctxbench.sandbox.registry import open_sandbox
+    from ctxbench.bench import quickstart as job
 
-    judge = open_sandbox(sandbox, home.cache / "sandbox")
-    say(f"tests run in {judge.name}")
+    judge = opened_sandbox(sandbox, home)
     manifests = job.fetch_set(home, say, job.FUNCTION_SET)
     sample_set = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=say)
     return _run(sample_set, limit, judge.name, home, db)
 
 
 def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.harness import quickstart as job
+    from ctxbench.bench import quickstart as job
     from ctxbench.harness.run.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 

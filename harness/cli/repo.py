@@ -8,7 +8,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.options import columns, home_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
@@ -83,9 +83,7 @@ def list_(set_name: str | None, home: Home) -> None:
         rows.append(
             (source.name, source.version, str(source.language), source.license, fetched, ", ".join(source.sets))
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    click.echo("\n".join(columns(rows)))
 
 
 @repo.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,14 @@ import click
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, language_option, sandbox_option
+from ctxbench.harness.cli.options import (
+    db_option,
+    home_option,
+    language_option,
+    opened_sandbox,
+    sandbox_option,
+    workers_option,
+)
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_import import export, import_files
 
@@ -22,7 +28,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.bench.types import Reference, Sample
-    from ctxbench.sandbox.types import Sandbox
 
 _SHOWN_LINES = 12
 _REASONS = {
@@ -82,9 +87,7 @@ def list_sets(home: Home) -> None:
     "--per-repo", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most samples a repository."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
-@click.option(
-    "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores", help="Processes to use."
-)
+@workers_option("Processes to use.")
 @click.option("--force", is_flag=True, help="Replace another set of that name.")
 @click.option("--again", is_flag=True, help="Functions: try those that an earlier build dropped, too.")
 @sandbox_option
@@ -143,14 +146,6 @@ def build(
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
 
 
-def _open(name: str | None, home: Home) -> Sandbox:
-    from ctxbench.sandbox.registry import open_sandbox
-
-    back_end = open_sandbox(name, home.cache / "sandbox")
-    say(f"tests run in {back_end.name}")
-    return back_end
-
-
 def _build_functions(
     manifests: Sequence[RepoManifest],
     home: Home,
@@ -169,15 +164,12 @@ def _build_functions(
 
     check(manifests, per_repo)
 
-    def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-        return wheels.lock(requirements, project, home.cache / "sandbox", say)
-
     sample_set = build(
         manifests,
         home,
         name,
-        sandbox=_open(sandbox, home),
-        lock=lock,
+        sandbox=opened_sandbox(sandbox, home),
+        lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
         per_repo=per_repo,
         seed=seed,
         workers=workers,
@@ -190,13 +182,7 @@ def _build_functions(
 
 @samples.command()
 @click.argument("name")
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=os.cpu_count() or 1,
-    show_default="all cores",
-    help="How many samples to judge at once.",
-)
+@workers_option("How many samples to judge at once.")
 @click.option(
     "--mark",
     is_flag=True,
@@ -218,7 +204,7 @@ def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None
 
     sample_set = sets.load(home, name)
     run = functools.partial(
-        verify_set, home, sample_set, _open(sandbox, home), workers=workers, report=say, again=again
+        verify_set, home, sample_set, opened_sandbox(sandbox, home), workers=workers, report=say, again=again
     )
     with progress("verified", len(sample_set.samples)) as tick:
         verification = run(tick=tick)

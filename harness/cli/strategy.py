@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import home_option, strategy_seconds_option
+from ctxbench.harness.cli.options import columns, home_option, strategy_seconds_option
 
 if TYPE_CHECKING:
     from ctxbench.strategies.registration import Registration
@@ -102,12 +102,12 @@ def _spelling(registration: Registration) -> str:
 def _presets() -> Iterator[str]:
     from ctxbench.harness.papers.presets import presets
 
-    rows = [
-        (row.preset, row.strategy or "external", row.model, row.encoder or "-", row.table) for row in presets().values()
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for row in rows:
-        yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+    return columns(
+        [
+            (row.preset, row.strategy or "external", row.model, row.encoder or "-", row.table)
+            for row in presets().values()
+        ]
+    )
 
 
 @strategy.command()

@@ -1,4 +1,4 @@
-"""The beginning of a sample's function: the text from its first line to the cursor."""
+"""What extraction takes apart: the head of a sample's function, and the code of an answer between tags and fences."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from ctxbench.bench.types import Sample
 
 _STEP = "    "
+_OPEN = re.compile(r"\[code\]", re.I)
+_CLOSE = re.compile(r"\[/code\]", re.I)
+_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n`]*$", re.M)
+_WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +61,6 @@ def _declaration(lines: list[str], name: str) -> int:
 
 def _indentation(text: str) -> str:
     return text[: len(text) - len(text.lstrip(" \t"))]
-
-
-_OPEN = re.compile(r"\[code\]", re.I)
-_CLOSE = re.compile(r"\[/code\]", re.I)
-_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n`]*$", re.M)
-_WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 
 def tagged(answer: str) -> str | None:

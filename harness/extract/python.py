@@ -13,6 +13,8 @@ from ctxbench.harness.extract.parts import FunctionHead, fenced
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)
 """The declaration of any function."""
+_MOST = 50
+"""The most lines at which an answer is tried to be cut."""
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
@@ -205,10 +207,6 @@ def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
     else:
         text = head.head + code
     return next(cuts(head, text))
-
-
-_MOST = 50
-"""The most lines at which an answer is tried to be cut."""
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:

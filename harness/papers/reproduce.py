@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ctxbench.bench import quickstart
 from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness import quickstart
 from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder

@@ -1,1 +1,21 @@
-"""Runs."""
+"""Runs: strategies over a sample set with a generator, stored a finished sample at a time.
+
+The files, in the order in which a sample passes them:
+
+* `runner`: `run`, its `RunOptions`, and the fault of a run that is not whole;
+* `spec`: the choices that decide a run's numbers, the samples that it plans, the command that repeats it;
+* `machinery`: the parts that run beside each other, opened and closed together;
+* `attempt`: what is missing is completed, scored and stored, with its faults;
+* `portions`: work in parts: a process's share of the samples, threads, parts that are stored together;
+* `sample`: one sample's way from its query through the strategy, in its cell, to its completions;
+* `controls`: completions that are made with the answer, in a strategy's place;
+* `batching`, `inflight`: requests of many threads become batches, and every answer is stored;
+* `programs`: the sandbox, for strategies that run what the model wrote;
+* `judging`: verdicts of functions, by their tests;
+* `scoring`: metrics, costs in bits and diagnostics of a completed sample;
+* `stored`: verdicts and scores that completions get after their run.
+
+From outside: `run`, `RunOptions` and `fault_of` of `runner`; `Progress`, `RunSummary` and `silent` of `attempt`;
+`open_executor` of `judging`; `spec` and `stored`. What imports or prices results takes single parts: completions of
+`sample`, the scorer of `scoring`. The dashboard takes `spec` alone.
+"""

@@ -121,14 +121,14 @@ class Attempt:
         scorer: SampleScorer,
         executes: bool = False,
     ) -> None:
-        """Prepare.
+        """Prepare an attempt at a run that is stored already.
 
         Args:
             store: where results go.
             sample_set: what is completed.
             snapshots: reads the repositories; called only if something is missing.
             machinery: cells, model and threads of the run.
-            spec: the run, which is stored already.
+            spec: the run.
             planned: its samples.
             scorer: scores completions.
             executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.
@@ -140,15 +140,14 @@ class Attempt:
         self._executes = executes
         # A digest: computed once, not for every sample.
         self._run = spec.id
-        self._attempt = 0
+        self._attempt, self._tally = 0, _Tally()
 
     def go(self, progress: Progress) -> RunSummary:
         """Complete what is missing, and record the end of the attempt even if it is interrupted."""
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._machinery.judges else []
-        tally = _Tally()
         if missing or lacking:
-            self._try(missing, lacking, tally, progress)
+            self._try(missing, lacking, progress)
         stored = status_counts(self._store, self._run)
         return RunSummary(
             run=self._run,
@@ -156,14 +155,14 @@ class Attempt:
             scored=stored.scored,
             model_failed=stored.model_failed,
             missing=len(self._planned) - stored.scored - stored.model_failed,
-            new=tally.new,
-            faults=tuple(tally.faults),
-            too_long=tally.too_long,
+            new=self._tally.new,
+            faults=tuple(self._tally.faults),
+            too_long=self._tally.too_long,
             judges=self._machinery.judges,
             unjudged=len(self._lacking()),
             passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
-            gave_up=tally.gave_up,
+            gave_up=self._tally.gave_up,
             remark=self._machinery.summaries.spent.remark,
         )
 
@@ -171,9 +170,7 @@ class Attempt:
         """Return the stored completions of functions that have no verdict."""
         return verdicts.unjudged(self._store, self._run) if self._functions else []
 
-    def _try(
-        self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], tally: _Tally, progress: Progress
-    ) -> None:
+    def _try(self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], progress: Progress) -> None:
         machinery = self._machinery
         executor = machinery.executor() if self._functions else None
         asker = Asker(
@@ -197,28 +194,27 @@ class Attempt:
         try:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
-                    self._judge(executor, lacking, tally, tick)
-                self._work(functools.partial(self._complete, self._maker(asker), executor), missing, tally, tick)
-            reason = "faults" if tally.faults else "done"
+                    self._judge(executor, lacking, tick)
+                self._work(functools.partial(self._complete, self._maker(asker), executor), missing, tick)
+            reason = "faults" if self._tally.faults else "done"
         except KeyboardInterrupt:
             reason = "interrupted"
             raise
         finally:
             # A fault in recording the end must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
-                add_remarks(self._store, self._run, [f"Answered by {service}." for service in machinery.batcher.served])
+                if services := machinery.batcher.served:
+                    add_remarks(self._store, self._run, [f"Answered by {service}." for service in services])
                 self._store.add_construction(self._attempt, machinery.construction.take())
-                still_missing = len(missing) - tally.new - tally.elsewhere
-                self._store.end_attempt(self._attempt, reason=reason, finished=tally.new, missing=still_missing)
+                still_missing = len(missing) - self._tally.new - self._tally.elsewhere
+                self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
                 machinery.claims.release([attempt_key(self._attempt)])
 
-    def _judge(
-        self, executor: Executor, lacking: Sequence[UnjudgedCompletion], tally: _Tally, tick: Callable[[int], Any]
-    ) -> None:
+    def _judge(self, executor: Executor, lacking: Sequence[UnjudgedCompletion], tick: Callable[[int], Any]) -> None:
         """Judge what an earlier attempt stored without a verdict."""
         for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):
             if isinstance(verdict, MachineFault):
-                self._note(StoredFault(sample_id=completion.sample_id, kind="machine", message=str(verdict)), tally)
+                self._note(completion.sample_id, verdict)
             tick(1)
 
     def _maker(self, asker: Asker) -> Make:
@@ -229,26 +225,23 @@ class Attempt:
 
     def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
         """Complete and judge one sample, in a thread of its own."""
-        return judged(make(self._spec.strategy, sample, self._spec.sampling, self._spec.n), executor)
+        answered = make(self._spec.strategy, sample, self._spec.sampling, self._spec.n)
+        return answered if executor is None else judged(answered, executor)
 
     def _work(
-        self,
-        make: Callable[[Sample], AnsweredSample],
-        missing: Sequence[Sample],
-        tally: _Tally,
-        tick: Callable[[int], Any],
+        self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Callable[[int], Any]
     ) -> None:
         """Keep every thread busy; score and store together what has come back meanwhile."""
 
         def elsewhere(count: int) -> None:
-            tally.elsewhere += count
+            self._tally.elsewhere += count
             tick(count)
 
         machinery = self._machinery
         portion = Portion(self._store, machinery.claims, self._run, missing, elsewhere=elsewhere)
         under_way = UnderWay(machinery.threads, make)
         while True:
-            stops = machinery.batcher.lost or tally.gave_up
+            stops = machinery.batcher.lost or self._tally.gave_up
             if stops:
                 # Samples that have not begun are left for the next attempt.
                 portion.release(under_way.drop())
@@ -258,32 +251,31 @@ class Attempt:
                     under_way.begin(sample)
             if under_way:
                 returned = under_way.take()
-                answered = [self._outcome(future, sample, tally) for sample, future in returned]
-                self._store_all([answer for answer in answered if answer is not None], tally)
+                answered = [self._outcome(future, sample) for sample, future in returned]
+                self._store_all([answer for answer in answered if answer is not None])
                 portion.release([sample for sample, _ in returned])
                 tick(len(returned))
             elif stops or not portion.wait():
                 return
 
-    def _outcome(self, future: Future[AnsweredSample], sample: Sample, tally: _Tally) -> AnsweredSample | None:
+    def _outcome(self, future: Future[AnsweredSample], sample: Sample) -> AnsweredSample | None:
         try:
             answered = future.result()
         except (StrategyFault, TooLong) as fault:
             if isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong):
                 # The model would refuse the same prompt again; it may accept a shorter one.
-                tally.too_long += 1
+                self._tally.too_long += 1
             else:
-                tally.failed(fault)
-            detail = fault.traceback if isinstance(fault, StrategyFault) else ""
-            self._note(StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=detail), tally)
+                self._tally.failed(fault)
+            self._note(sample.id, fault, kind="strategy")
         except MachineFault as fault:
-            self._note(StoredFault(sample_id=sample.id, kind="machine", message=str(fault)), tally)
+            self._note(sample.id, fault)
         else:
-            tally.succeeded()
+            self._tally.succeeded()
             return answered
         return None
 
-    def _store_all(self, answered: Sequence[AnsweredSample], tally: _Tally) -> None:
+    def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
         # A model that measures its own contexts does so between its batches: as many as there are by then.
         parts = [answered] if self._machinery.pricer.aside is None else self._pace.parts(answered)
         for part in parts:
@@ -291,10 +283,12 @@ class Attempt:
                 finished = self._scorer.finish(part)
             except MachineFault as fault:
                 for unscored in part:
-                    self._note(StoredFault(sample_id=unscored.sample.id, kind="machine", message=str(fault)), tally)
+                    self._note(unscored.sample.id, fault)
                 continue
-            tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
+            self._tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
 
-    def _note(self, fault: StoredFault, tally: _Tally) -> None:
-        self._store.add_fault(self._attempt, fault)
-        tally.faults.append(fault)
+    def _note(self, sample: str, fault: InputFault | MachineFault, *, kind: str = "machine") -> None:
+        detail = fault.traceback if isinstance(fault, StrategyFault) else ""
+        stored = StoredFault(sample_id=sample, kind=kind, message=str(fault), detail=detail)
+        self._store.add_fault(self._attempt, stored)
+        self._tally.faults.append(stored)

@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from ctxbench.bench.apis.units import units
-from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import sha256
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
-from ctxbench.bench.types import Kind, Query, Reference, Sample, Use
-from ctxbench.harness.cells import Cells, StrategyCard
+from ctxbench.bench.types import Query, Reference, Sample, Use
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
@@ -27,7 +23,6 @@ from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.infercom import Apis, api_blocks
 from ctxbench.strategies.layout import WHOLE, as_found, draft_query, infile_prompt, similar_prompt
-from ctxbench.strategies.registration import CONTROLS
 from ctxbench.strategies.stored import crosscodeeval_prompt
 
 GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
@@ -35,27 +30,6 @@ WINDOW = 20
 """Lines of a window, as `lc.repocoder` retrieves them."""
 RETRIEVED = 20
 MOST_APIS = 8
-
-
-def card_of(spec: str, cells: Cells) -> StrategyCard:
-    """Return the card of a strategy or a control.
-
-    Raises:
-        InputFault: if the spec is wrong.
-    """
-    name, bracket, _ = spec.strip().partition("(")
-    if name not in CONTROLS:
-        return cells.card(spec)
-    if bracket:
-        raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
-    return StrategyCard(
-        spec=name,
-        kinds=frozenset(Kind),
-        drafts=False,
-        executes=False,
-        version=sha256(Path(__file__).read_bytes())[:12],
-        summary=CONTROLS[name],
-    )
 
 
 class Controls:
@@ -94,12 +68,6 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     Windows like the code that the reference makes, as `lc.repocoder` finds them with a perfect draft; the
     signatures of the project's functions and classes that the reference uses; the in-file text. The view is a
     strategy's: the reference itself is not in it.
-
-    Args:
-        query: the sample's query.
-        repo: its view.
-        sample: the sample, for the names that its target uses.
-        reference: the answer.
     """
     target = behind_cursor(sample, reference)
     hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)

@@ -93,15 +93,9 @@ class Executor:
         threads: ThreadPoolExecutor,
         claims: Claims | None = None,
     ) -> None:
-        """Use a judge.
+        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads.
 
-        Args:
-            judge: runs the tests.
-            store: where verdicts are kept.
-            sample_set: whose samples are judged.
-            sandbox: name of the back end, kept with each verdict.
-            threads: where tests are awaited; as many tests as threads run at once.
-            claims: which tests are this process's to run; None if no other process runs the same.
+        `claims` say which tests are this process's to run; None if no other process runs the same.
         """
         self._claims = claims or Unshared()
         self._judge, self._store, self._set = judge, store, sample_set
@@ -296,7 +290,7 @@ def open_executor(
 
     Args:
         width: the most tests that run at once.
-        home: where sample sets and caches are.
+        home: where the sandbox keeps its images.
         store: where verdicts are kept.
         sample_set: whose samples are judged.
         sandbox: name of a back end; None for what this machine offers.
@@ -319,13 +313,13 @@ def _stopped() -> Stopped:
     return Stopped("the run was stopped", cure="run the same command again to go on")
 
 
-def judged(answered: AnsweredSample, executor: Executor | None) -> AnsweredSample:
+def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
     """Return an answered sample with the verdicts of its completions; empty completions need none.
 
     Raises:
         MachineFault: if one of them fails; the others are kept in the store.
     """
-    if executor is None or not answered.sample.tested:
+    if not answered.sample.tested:
         return answered
     futures = [
         executor.submit(answered.sample, completion.text) if completion.text.strip() else None
@@ -343,12 +337,7 @@ def judge_stored(
 ) -> Iterator[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]]:
     """Judge completions of a stored run, and store the score of each as soon as it is known; in their order.
 
-    Args:
-        store: where the run is.
-        executor: gives verdicts.
-        sample_set: the run's samples.
-        run: its id.
-        lacking: the completions to judge, see `verdicts.unjudged`.
+    `run` is its id, and `lacking` what `verdicts.unjudged` returns for it.
     """
     samples = {sample.id: sample for sample in sample_set.samples}
     futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]

@@ -1,39 +1,42 @@
-"""`Portion`: the part of a run's missing samples that this process completes, while others may do the same run."""
+"""Work in parts: a process's `Portion` of the missing samples, what is `UnderWay` in threads, and its `WorkPace`."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
-from queue import Empty, SimpleQueue
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, Generic, TypeVar
 
 from ctxbench.bench.types import Sample
 from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.store import Store
 
+K = TypeVar("K")
+R = TypeVar("R")
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _AGAIN = 0.25
 """Seconds between two looks at samples that another process has claimed."""
+_MOMENT = 0.05
+"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
+_SECONDS = 0.5
+"""The time that a part should take."""
 
 
 class Portion:
-    """The missing samples of one run, claimed some at a time; each is handed out at most once."""
+    """The missing samples of one run that this process completes, while others may do the same run.
+
+    They are claimed some at a time; each is handed out at most once.
+    """
 
     def __init__(
         self, store: Store, claims: Claims, run: str, missing: Sequence[Sample], *, elsewhere: Callable[[int], Any]
     ) -> None:
-        """Claim nothing yet.
+        """Claim nothing yet of what had no result a moment ago.
 
-        Args:
-            store: where results go.
-            claims: of this process.
-            run: the run's id.
-            missing: its samples that had no result a moment ago, in their order.
-            elsewhere: called with the number of samples that another process has finished since.
+        `elsewhere` is called with the number of samples that another process has finished since.
         """
         self._store, self._claims, self._run, self._elsewhere = store, claims, run, elsewhere
         self._left = deque(missing)
@@ -77,12 +80,6 @@ class Portion:
         return f"{self._run} {sample.id}"
 
 
-K = TypeVar("K")
-R = TypeVar("R")
-_MOMENT = 0.05
-"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
-
-
 class UnderWay(Generic[K, R]):
     """Work whose results are not taken yet; used by a single thread."""
 
@@ -90,7 +87,6 @@ class UnderWay(Generic[K, R]):
         """Do this work in these threads."""
         self._threads, self._work = threads, work
         self._begun: dict[Future[R], K] = {}
-        self._back: SimpleQueue[Future[R]] = SimpleQueue()
 
     def __len__(self) -> int:
         """Return the number of pieces whose results are not taken yet."""
@@ -98,9 +94,7 @@ class UnderWay(Generic[K, R]):
 
     def begin(self, piece: K) -> None:
         """Submit a piece, which begins as soon as a thread is free."""
-        future = self._threads.submit(self._work, piece)
-        self._begun[future] = piece
-        future.add_done_callback(self._back.put)
+        self._begun[self._threads.submit(self._work, piece)] = piece
 
     def drop(self) -> list[K]:
         """Drop and return the pieces that no thread has begun."""
@@ -109,27 +103,16 @@ class UnderWay(Generic[K, R]):
 
     def take(self) -> list[tuple[K, Future[R]]]:
         """Wait for a finished piece, and a moment for more; return them in the order in which they were submitted."""
-        finished = {self._next(None)}
-        until = time.monotonic() + _MOMENT
-        with contextlib.suppress(Empty):
-            while len(finished) < len(self._begun):
-                finished.add(self._next(max(0.0, until - time.monotonic())))
+        wait(self._begun, return_when=FIRST_COMPLETED)
+        finished = wait(self._begun, timeout=_MOMENT).done
         return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
-
-    def _next(self, seconds: float | None) -> Future[R]:
-        while True:
-            future = self._back.get(timeout=seconds)
-            if future in self._begun:
-                return future
-
-
-T = TypeVar("T")
-_SECONDS = 0.5
-"""The time that a part should take."""
 
 
 class WorkPace:
-    """Parts of work: the first is small, the next ones as large as the time of the last suggests, at most doubled."""
+    """The size of the next part of some work, so that results are stored soon and a kill loses little.
+
+    The first part is small, the next ones as large as the time of the last suggests, at most doubled.
+    """
 
     def __init__(self, first: int) -> None:
         """Begin with parts of `first` pieces."""

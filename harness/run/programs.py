@@ -88,11 +88,7 @@ def back_end(home: Home, name: str | None) -> Sandbox:
 def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
     """Open what runs programs; on leaving, in whatever way, end every box.
 
-    Args:
-        width: the most programs that run at once.
-        home: where the sandbox keeps its images.
-        sandbox: name of a back end; None for what this machine offers.
-        opens: how to open a back end; for tests.
+    At most `width` programs run at once. `sandbox` names a back end; None for what this machine offers.
 
     Raises:
         SandboxUnavailable: if the back end is not there.

@@ -16,16 +16,17 @@ from typing import Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import prices
-from ctxbench.harness.cells import StrategyBounds, StrategyCard, copies, open_cells
+from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
-from ctxbench.harness.run.controls import card_of
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
 from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
 from ctxbench.harness.run.programs import open_tools
@@ -33,6 +34,7 @@ from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
+from ctxbench.strategies.registration import CONTROLS
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""
@@ -107,8 +109,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         cards = [card_of(spec, machinery.cells) for spec in strategies]
         _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
-            # Refused before a run is stored that could never be done.
-            fim.template_of(machinery.batcher.generator)
+            fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
@@ -116,7 +117,9 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
-            add_remarks(store, store.add_run(spec, planned), remarks)
+            run_id = store.add_run(spec, planned)
+            if remarks:
+                add_remarks(store, run_id, remarks)
             attempt = Attempt(
                 store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
             )
@@ -212,6 +215,27 @@ def _check(
                 f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
                 cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
             )
+
+
+def card_of(spec: str, cells: Cells) -> StrategyCard:
+    """Return the card of a strategy or a control.
+
+    Raises:
+        InputFault: if the spec is wrong.
+    """
+    name, bracket, _ = spec.strip().partition("(")
+    if name not in CONTROLS:
+        return cells.card(spec)
+    if bracket:
+        raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
+    return StrategyCard(
+        spec=name,
+        kinds=frozenset(Kind),
+        drafts=False,
+        executes=False,
+        version=sha256(Path(controls.__file__).read_bytes())[:12],
+        summary=CONTROLS[name],
+    )
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:

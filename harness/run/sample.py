@@ -239,13 +239,9 @@ def completion(sample: Sample, answer: Answer) -> Completion:
 
 
 def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
-    """Store a text as the answer to a prompt that no model was asked, under a name that no generator has.
+    """Store a text as the answer to a prompt that no model was asked.
 
-    Args:
-        store: where answers are kept.
-        name: stored in place of a generator: a control, or why no model was asked.
-        prompt: the prompt.
-        text: the answer.
+    `name` is stored in place of a generator, and none is called so: a control, or why no model was asked.
     """
     id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
     stored = StoredGeneration(

@@ -99,13 +99,7 @@ def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sampl
 def unfinished_samples(
     planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()
 ) -> tuple[Sample, ...]:
-    """Return the samples that have no result yet, in the plan's order.
-
-    Args:
-        planned: all samples of the run.
-        finished: the ids of those that have a result.
-        failed: ids of samples that come last, as they are likely to fail again.
-    """
+    """Return the samples without a result, in the plan's order; those that failed come last: they may fail again."""
     finished_ids, failed_ids = frozenset(finished), frozenset(failed)
     unfinished = [sample for sample in planned if sample.id not in finished_ids]
     return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
@@ -147,25 +141,13 @@ class ImportedFile:
 
 
 def repeat_command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
-    """Return the command line that makes a run again, quoted for a POSIX shell.
-
-    Args:
-        run: its choices.
-        file: where it was imported from; None for a run that was made here.
-        options: more words before the rest's end, such as ``--home FOLDER``.
-    """
+    """Return the command line that makes or imports a run again, with more `options`, quoted for a POSIX shell."""
     words = _import_words(run, file, options) if file is not None else _run_words(run, options)
     return shlex.join([PROGRAM, *words])
 
 
 def place_options(home: Home, url: str, shown_url: str) -> list[str]:
-    """Return the options that say where things are kept.
-
-    Args:
-        home: the home folder.
-        url: SQLAlchemy URL of the results.
-        shown_url: the same without its password.
-    """
+    """Return the options that say where things are kept; `shown_url` is the SQLAlchemy `url` without its password."""
     words = ["--home", str(home.root)]
     if url != home.database:
         # The URL of a SQLite file has no password, and only the URL is what --db takes.
@@ -174,13 +156,7 @@ def place_options(home: Home, url: str, shown_url: str) -> list[str]:
 
 
 def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
-    """Return the command line that judges the stored completions of a run that have no verdict yet.
-
-    Args:
-        run: its choices.
-        id_: the run's id.
-        options: more words.
-    """
+    """Return the command line that judges the stored completions of the run `id_` that have no verdict yet."""
     return shlex.join([PROGRAM, "exec", "--samples", run.samples, "--run", id_, *options])
 
 

@@ -88,10 +88,7 @@ def judge_file(
 ) -> Generator[VerdictRow]:
     """Yield the verdict of each completion of a file, in order; all are submitted at once, equal ones once.
 
-    Args:
-        executor: gives verdicts.
-        completions_of_file: as `read` returns them.
-        again: whether those that have a verdict are judged once more.
+    With `again` those that have a verdict are judged once more.
     """
     submit: Callable[[Sample, str], Future[Any]] = executor.again if again else executor.submit
     futures: dict[tuple[str, str], Future[Any]] = {}
@@ -187,12 +184,7 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
     Interrupted, it goes on with the next call where it stopped. Nothing is stored where the profile is not defined for
     a sample, or the sample has no answer to compare with.
 
-    Args:
-        store: where the run is.
-        run: its id.
-        sample_set: the set that it is over.
-        profile: a name of `harness.metrics.PROFILES`.
-        progress: shows how far it is.
+    `run` is an id, and `profile` a name of `harness.metrics.PROFILES`.
     """
     names = metrics.metrics(profile)
     samples = {sample.id: sample for sample in sample_set.samples}

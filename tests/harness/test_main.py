@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
 import click
 import pytest
@@ -11,6 +12,17 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cli import main as module
 from tests.helpers.cli import run_cli
+
+USURPER = {
+    "doctor": ("tests.harness.test_main:elsewhere", "another doctor"),
+    "elsewhere": ("tests.harness.test_main:elsewhere", "a command from elsewhere"),
+}
+
+
+@click.command()
+def elsewhere() -> None:
+    """Do nothing."""
+
 
 HEAVY = (
     "sqlalchemy",
@@ -34,6 +46,25 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
     assert "quickstart" in done.stdout
+
+
+def test_packages_register_commands_and_a_broken_table_takes_none_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {
+        "dashboard": "ctxbench.dashboard.cli:COMMANDS",
+        "broken": "no_such_package:COMMANDS",
+        "usurper": "tests.harness.test_main:USURPER",
+    }
+    points = [EntryPoint(name, value, module.GROUP) for name, value in tables.items()]
+    monkeypatch.setattr(module, "entry_points", lambda group: points if group == module.GROUP else [])
+    module.commands.cache_clear()
+    try:
+        result = run_cli("--help")
+        assert result.code == 0 and "Show the stored runs as web pages." in result.out
+        assert "left out: the commands of no_such_package:COMMANDS (ModuleNotFoundError" in result.err
+        assert "another doctor" not in result.out and "a command from elsewhere" in result.out
+        assert run_cli("elsewhere", "--help").code == 0
+    finally:
+        module.commands.cache_clear()
 
 
 @pytest.mark.parametrize("arguments", [["nope"], ["run", "--nope"], ["score"]])

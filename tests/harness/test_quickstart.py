@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ctxbench.bench import quickstart
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
-from ctxbench.harness import quickstart
 from ctxbench.sandbox.fake import FakeSandbox
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set

@@ -10,7 +10,7 @@ import pytest
 from ctxbench.bench.home import Home
 from ctxbench.dashboard.views.leaderboard import heading, lines
 from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.cli.leaderboard import read_tables
+from ctxbench.harness.cli.leaderboard import BoardQuery
 from ctxbench.harness.leaderboard import board as make_board
 from tests.independent.drawing import Made
 from tests.independent.test_recomputed import board
@@ -38,7 +38,7 @@ def assert_rounded(text: str, number: float, low: float | None, high: float | No
 
 
 def test_the_leaderboard_page_shows_the_jsons_numbers(stored: Path) -> None:
-    tables = read_tables(Home(stored.parent), f"sqlite:///{stored}", samples=None, profile="ctxbench")
+    tables = BoardQuery(home=Home(stored.parent), db=f"sqlite:///{stored}").tables()
     records = {(one["run"], one["language"]): one for one in board(stored)}
     shown = 0
     for group in make_board(tables).groups:
