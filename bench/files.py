@@ -6,6 +6,7 @@ meets half a file. Operating-system errors become one-line faults here and nowhe
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import gzip
@@ -17,7 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 
@@ -266,3 +267,32 @@ def sha256_file(path: Path) -> str:
     """Return the hexadecimal SHA-256 of a file."""
     with explained(path), path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+UTF8 = "utf-8"
+
+
+class Decoded(NamedTuple):
+    """The text of a file."""
+
+    text: str
+    encoding: str
+    """What it was read in, by Python's name for it: ``utf-8``, ``iso8859-1``."""
+    whole: bool
+    """Whether every byte is text in that encoding; else U+FFFD stands for what is none."""
+
+
+def decode(raw: bytes, declared: str | None) -> Decoded:
+    """Return bytes as text, without a mark of byte order, in an encoding or, if that does not fit, in UTF-8.
+
+    Args:
+        raw: the file.
+        declared: the name of its encoding; None if what it declares cannot be read.
+    """
+    try:
+        if declared is not None:
+            name = codecs.lookup(declared).name.removesuffix("-sig")
+            return Decoded(raw.decode("utf-8-sig" if name == UTF8 else declared), name, True)
+    except (LookupError, UnicodeError):
+        pass
+    return Decoded(raw.decode("utf-8-sig", "replace"), UTF8, False)

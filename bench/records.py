@@ -28,7 +28,7 @@ def from_sample(sample: Sample) -> dict[str, Any]:
     record: dict[str, Any] = {
         "id": sample.id,
         "benchmark": sample.benchmark,
-        "language": sample.language.value,
+        "language": sample.language,
         "kind": sample.kind.value,
         "subkind": sample.subkind,
         "repo": sample.repo,

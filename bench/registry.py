@@ -72,6 +72,11 @@ class Registry(Generic[T]):
                 cure="uninstall one of them",
             )
         if name not in self._items:
+            if not points and not self._items:
+                raise InputFault(
+                    f"no installed package declares any {self.kind}: what is installed is older than the code",
+                    cure="install it again (`pip install -e .` in its folder)",
+                )
             if name not in points:
                 raise UnknownName(self.kind, name, {*self._items, *points}, command=self.command)
             self._load(points[name])

@@ -14,10 +14,11 @@ from typing import Protocol
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.retrieval import IndexedFiles, Retrieval
 from ctxbench.bench.retrieval.types import Hit, VisibleTarget
-from ctxbench.bench.types import Language, Query
+from ctxbench.bench.types import Query
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
 
 _MAX_TOP = 10_000

@@ -24,9 +24,10 @@ from ctxbench.bench import records
 from ctxbench.bench.errors import CtxbenchError, InputFault, UnknownName
 from ctxbench.bench.files import explained, parse_json, read_text, sha256, sha256_file, write_atomic, write_jsonl
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.bench.types import Kind, Reference, Sample
 
 FORMAT = 1
 """Version of the files' layout."""

@@ -11,17 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-
-class Language(StrEnum):
-    """A programming language that samples can be built for."""
-
-    PYTHON = "python"
-    JAVA = "java"
-
-    @property
-    def suffix(self) -> str:
-        """The file-name suffix of its source files."""
-        return ".py" if self is Language.PYTHON else ".java"
+from ctxbench.bench.languages.base import Language
 
 
 class Kind(StrEnum):

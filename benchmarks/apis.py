@@ -19,10 +19,11 @@ from benchmarks.windows import LINES, library
 from ctxbench.bench.apis.plain import summary
 from ctxbench.bench.apis.units import units
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.types import Cursor, Kind, Language, Query
+from ctxbench.bench.types import Cursor, Kind, Query
 
 MORE = 10_000
 QUERIES = 50
@@ -46,7 +47,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     (texts, lines), (more, more_lines) = library(LINES), library(LINES + MORE)
     added = more_lines - lines
-    records = sum(len(units(path, text, Language.PYTHON, by="usage")) for path, text in texts.items())
+    records = sum(len(units(path, text, PYTHON, by="usage")) for path, text in texts.items())
     print(f"{lines} lines, {records} API records; {QUERIES} queries of two searches each; plain summaries")
     for spec in sys.argv[1:] or ("hashed", "minilm"):
         try:
@@ -81,7 +82,7 @@ def measure(spec: str, texts: dict[str, str]) -> Times:
     for line, draft in queries:
         repo = _view(retrieval, texts, digest)
         began = time.process_time()
-        _task(repo, spec, line, summary(draft, Language.PYTHON))
+        _task(repo, spec, line, summary(draft, PYTHON))
         spent.append(time.process_time() - began)
     return Times(construction, statistics.median(spent))
 
@@ -95,7 +96,7 @@ def _view(retrieval: Retrieval, texts: dict[str, str], digest: str) -> Repositor
     query = Query(
         id="q",
         benchmark="b",
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=Kind.LINE,
         subkind="next-line",
         repo="stdlib",
@@ -103,7 +104,7 @@ def _view(retrieval: Retrieval, texts: dict[str, str], digest: str) -> Repositor
         cursor=Cursor(line=1, column=0),
         prefix="import os\n",
     )
-    return View(name="stdlib", language=Language.PYTHON, texts=texts, digest=digest, query=query, retrieval=retrieval)
+    return View(name="stdlib", language=PYTHON, texts=texts, digest=digest, query=query, retrieval=retrieval)
 
 
 def _queries(texts: dict[str, str]) -> Iterator[tuple[str, str]]:

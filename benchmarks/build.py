@@ -20,11 +20,11 @@ from typing import TypeVar
 
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import parser
 from ctxbench.bench.projbench.build import build_samples
 from ctxbench.bench.repositories import checkout, manifest, snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Language
 
 T = TypeVar("T")
 LINES = 25_000
@@ -62,7 +62,7 @@ def _parse() -> tuple[float, float]:
     texts = _repository().texts.values()
     began = time.process_time()
     for text in texts:
-        parser(Language.PYTHON).parse(text.encode())
+        parser(PYTHON).parse(text.encode())
     return time.process_time() - began, _peak()
 
 
@@ -92,7 +92,7 @@ def _repository() -> Snapshot:
             break
     ordered = dict(sorted(texts.items()))
     digest = sha256("".join(ordered.values()))
-    return Snapshot(name="stdlib", language=Language.PYTHON, digest=digest, texts=ordered, dropped={})
+    return Snapshot(name="stdlib", language=PYTHON, digest=digest, texts=ordered, dropped={})
 
 
 if __name__ == "__main__":

@@ -16,14 +16,16 @@ from pathlib import Path
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.suites import suite_of
 from ctxbench.bench.testing.types import Judgement
-from ctxbench.bench.types import Kind, Language, Sample
+from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.registry import open_sandbox
 from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Report, Sandbox
 
-COMMENTS = {Language.PYTHON: "# again", Language.JAVA: "// again"}
+COMMENTS = {PYTHON: "# again", JAVA: "// again"}
 
 
 class MeteredSandbox:

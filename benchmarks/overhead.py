@@ -26,8 +26,8 @@ from typing import Any
 from sqlalchemy import text
 
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted

@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from benchmarks.windows import library
 from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.corpus import Corpus, search
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard, words
 from ctxbench.bench.retrieval.units import cutter
-from ctxbench.bench.types import Language
 
 QUERIES = 40
 TOP = 10
@@ -29,7 +29,7 @@ def main() -> None:
     for unit in ("function", "mini-block"):
         cut = cutter(unit)
         began = time.perf_counter()
-        corpus = Corpus([unit_ for path, text in texts.items() for unit_ in cut(path, text, Language.PYTHON)])
+        corpus = Corpus([unit_ for path, text in texts.items() for unit_ in cut(path, text, PYTHON)])
         spent = time.perf_counter() - began
         print(f"{lines} lines, {len(corpus.units)} units {unit} cut in {spent * 1e3:.0f} ms")
         queries = [unit_.text for unit_ in corpus.units[3 :: max(1, len(corpus.units) // QUERIES)]][:QUERIES]

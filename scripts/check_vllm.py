@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import hf
 from ctxbench.harness.generators.vllm import engine, vllm
@@ -39,7 +40,7 @@ def requests() -> list[Request]:
 def _request(text: str, line: bool, **how: Any) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
     kind, sampling = Kind.LINE if line else Kind.FUNCTION, Sampling(max_tokens=LONGEST, **how)
-    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, one_line=line)
+    return Request(prompt=prompt, language=PYTHON, kind=kind, sampling=sampling, one_line=line)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
             differ += not same
             print("same" if same else "DIFFERS", request.one_line, repr(answer.text), answer.tokens_out, answer.cached)
         prompts, texts = [request.prompt for request in batch], [TEXT] * len(batch)
-        pairs = zip(*(model.bits(prompts, texts, Language.PYTHON) for model in (under_test, reference)), strict=True)
+        pairs = zip(*(model.bits(prompts, texts, PYTHON) for model in (under_test, reference)), strict=True)
         apart = max(abs(a - b) for a, b in pairs)
         print(f"{differ} of {len(batch)} answers differ; prices differ by {apart:.2g} bits at most")
     finally:

@@ -1,9 +1,10 @@
 """The types and functions that a strategy's author needs: ``from ctxbench import Context, Query, strategy``."""
 
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import AtLeast, Inner
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.types import Kind, Language, Place, Query
+from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit
 from ctxbench.strategies.api import Block, BlockKind, Context, Dropped, Execute, Execution, Generate, Prompt, Snippet
 from ctxbench.strategies.registry import BoundStrategy, resolve, strategy

@@ -10,8 +10,8 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.types import Language, Query
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Query
 
 LINES = 20
 """Most lines that are looked up."""
@@ -45,7 +45,7 @@ def drafted_body(draft: str, query: Query) -> list[str]:
     text = tagged.group(1) if tagged else draft
     fenced = FENCED.findall(text)
     text = textwrap.dedent(fenced[-1] if fenced else text)
-    functions = outline(text, query.language).functions
+    functions = query.language.outline(text).functions
     definitions = [function for function in functions if function.name == query.name and function.has_body]
     start, end = definitions[-1].body if definitions else (0, None)
     return textwrap.dedent("\n".join(text.split("\n")[start:end])).strip("\n").split("\n")
@@ -127,7 +127,7 @@ def _declaration(lines: list[str], name: str) -> int | None:
 def _function(code: str, name: str, indent: str) -> str | None:
     """Return the last function of that name in the code, in the indentation of the file."""
     lines = code.split("\n")
-    functions = outline(code, Language.PYTHON).functions
+    functions = PYTHON.outline(code).functions
     definitions = [function for function in functions if function.name == name and function.has_body]
     at = definitions[-1].head if definitions else _declaration(lines, name)
     if at is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
@@ -29,7 +29,6 @@ BUDGET = 2000
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
-MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
 """What makes a line a comment."""
 
 
@@ -256,7 +255,7 @@ def target(query: Query, style: str = "paper") -> str:
     the signature without its brace, in either style.
     """
     signature, doc = query.signature or "", query.docstring or ""
-    if query.language is Language.JAVA:
+    if not query.language.indented:
         return _javadoc(doc) + signature.rstrip().removesuffix("{").rstrip()
     body = f"{textwrap.indent(doc, _STEP)}\n" if doc else ""
     quotes = f'{_STEP}"""'

@@ -16,14 +16,15 @@ from posixpath import basename, dirname
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages import java, python
+from ctxbench.bench.languages.base import Language, Outline
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import JavaImport
-from ctxbench.bench.languages.outline import Outline, outline
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 
 _WORD = re.compile(r"\w+")
@@ -31,7 +32,7 @@ _FUNCTIONS = frozenset(
     {"function_definition", "method_declaration", "constructor_declaration", "compact_constructor_declaration"}
 )
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
-_BODY = {Language.PYTHON: b"...", Language.JAVA: b"{ ... }"}
+_BODY = {PYTHON: b"...", JAVA: b"{ ... }"}
 
 
 def rationale(query: Query, repo: Repository) -> list[ExternalDefinition]:
@@ -41,7 +42,7 @@ def rationale(query: Query, repo: Repository) -> list[ExternalDefinition]:
     base classes that the method around the cursor overrides. Functions come whole, classes and modules as stubs;
     variables are left out. Java: the imported types, as stubs; of a package those that the file names.
     """
-    definitions = _python(query, repo) if repo.language is Language.PYTHON else _java(query, repo)
+    definitions = _python(query, repo) if repo.language == PYTHON else _java(query, repo)
     others = (
         definition
         for definition in definitions
@@ -56,7 +57,7 @@ class _Facts(Mapping[str, PythonFile]):
     def __init__(self, repo: Repository) -> None:
         self._paths = repo.files()
         self._path_set = frozenset(self._paths)
-        self._analyse = cache(lambda path: python.analyse(path, repo.read(path)))
+        self._analyse = cache(lambda path: PYTHON.analyse(path, repo.read(path)))
 
     def __getitem__(self, path: str) -> PythonFile:
         if path not in self._path_set:
@@ -136,9 +137,7 @@ class _Names:
 def _overridden(names: _Names, text: str, cursor: int) -> Iterator[ExternalDefinition | None]:
     """Yield the methods of imported base classes that are called as the method around the cursor."""
     methods = [
-        function
-        for function in outline(text, Language.PYTHON).functions
-        if function.lines[0] <= cursor and function.types
+        function for function in PYTHON.outline(text).functions if function.lines[0] <= cursor and function.types
     ]
     if not methods or methods[-1].lines[1] < cursor:
         return
@@ -153,7 +152,7 @@ def _java(query: Query, repo: Repository) -> Iterator[ExternalDefinition | None]
     sources, paths = Sources(repo), repo.files()
     text = repo.read(query.path)
     words = frozenset(_WORD.findall(text))
-    for item in java.analyse(query.path, text).imports:
+    for item in JAVA.analyse(query.path, text).imports:
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         files = list(_files_of(owner, paths))
         for path, inner in files:
@@ -200,7 +199,7 @@ class Sources:
         self.outline = cache(self._outline)
 
     def _outline(self, path: str) -> Outline:
-        return outline(self._repo.read(path), self._repo.language)
+        return self._repo.language.outline(self._repo.read(path))
 
     def module(self, path: str) -> ExternalDefinition:
         """Return a whole file."""

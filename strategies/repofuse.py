@@ -12,7 +12,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import HALF, MARK, filled_stretches, infile_block, infile_flags
+from ctxbench.strategies.layout import HALF, filled_stretches, infile_block, infile_flags
 from ctxbench.strategies.registry import strategy
 
 CHUNK = 10
@@ -65,7 +65,7 @@ def repofuse(
     related = [*_rationale(query, repo)] if rationale else []
     related += _analogy(query, repo, analogies) if analogies else ()
     candidates = list({(piece.path, piece.text): piece for piece in reversed(related)}.values())[::-1]
-    blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), MARK[repo.language], budget)
+    blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), repo.language.comment, budget)
     flags = [*infile_flags(query, file_block)]
     flags += ["no_candidates"] * (not candidates) + ["masked_imports"] * (rationale and query.benchmark in MASKED)
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=tuple(flags))

@@ -18,7 +18,7 @@ from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import MARK, infile_flags, last_tokens
+from ctxbench.strategies.layout import infile_flags, last_tokens
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
@@ -84,7 +84,7 @@ def repobench(
         max_prompt: tokens for the prompt; pieces give way, whole lines from their end.
     """
     stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
-    mark = MARK[query.language]
+    mark = query.language.comment
     blocks = [text_block(f"{mark} Repo Name: {query.repo}\n")]
     for snippet in stored_pieces.snippets if stored_pieces else ():
         blocks.append(text_block(f"{mark} Path: {snippet.path}\n"))
@@ -128,7 +128,7 @@ def crosscodeeval_prompt(
     if layout == TEXT and max_context >= max_prompt:
         what = f"max_context={max_context} leaves nothing of max_prompt={max_prompt} to the file"
         raise InputFault(what, where="lc.crosscodeeval", cure="give a larger max_prompt")
-    mark = MARK[query.language]
+    mark = query.language.comment
     blocks: list[Block] = []
     dropped: list[Dropped] = []
     tokens_left = max_prompt

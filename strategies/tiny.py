@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
-from ctxbench.bench.types import Cursor, Kind, Language, Query, StoredContext, StoredSnippet
+from ctxbench.bench.types import Cursor, Kind, Query, StoredContext, StoredSnippet
 
 OTHER = "zq_another_answer"
 """What may stand in its place; see `view_for`."""
@@ -167,7 +168,7 @@ def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | Non
     return Query(
         id=f"tiny/{path}#L{cursor.line}C{cursor.column}",
         benchmark="tiny",
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=kind,
         subkind="slib_runnable" if function else "single-line",
         repo="tiny",
@@ -183,4 +184,4 @@ def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | Non
 
 
 def _view(texts: dict[str, str], query: Query, masked: tuple[tuple[int, int], ...]) -> Repository:
-    return View(name="tiny", language=Language.PYTHON, texts=texts, digest=digest_of(texts), query=query, masked=masked)
+    return View(name="tiny", language=PYTHON, texts=texts, digest=digest_of(texts), query=query, masked=masked)

@@ -84,3 +84,48 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
     # What only the end of a run needs is no part of a sample's way.
     assert "harness/store/runs.py" not in files and "bench/errors.py" not in files
     assert not (tmp_path / "results.db").exists()
+
+
+_LANGUAGE = re.compile(r"""\b(?:PYTHON|JAVA)\b|["'](?:python|java)["']|languages\.(?:python|java)\b""")
+_OF_ONE_LANGUAGE = re.compile(
+    r"bench/(?:languages|functions|testing)/(?:python|java)/|bench/codereval/|bench/repos/|sandbox/"
+)
+"""The folders of a language, CoderEval's official protocol, and the programs in the boxes."""
+_NAMING = {
+    "bench/formats/codereval.py": "the shape of CoderEval's files, which differs by language",
+    "bench/formats/repoeval.py": "a benchmark of Python repositories",
+    "bench/repositories/pypi.py": "the package index, and the name of the interpreter",
+    "bench/repositories/schema.py": "a folder of added tests is pytest's",
+    "bench/samples.py": "the version of the interpreter in a set's account",
+    "bench/testing/suites.py": "sets of earlier versions name no language",
+    "dashboard/pages/runs.py": "the language that a traceback is coloured in",
+    "dashboard/views/benchmark.py": "the version of the interpreter in a set's account",
+    "harness/cli/doctor.py": "the programs that a machine has",
+    "harness/cli/repo.py": "the example of a manifest",
+    "harness/cli/reproduce.py": "the languages that papers print",
+    "harness/extract/__init__.py": "functions can be taken out of answers in these two so far",
+    "harness/generators/conformance.py": "its sample of code",
+    "harness/generators/incontext/lexer.py": "the grammar that the weights were fitted with",
+    "harness/leaderboard/rows.py": "the mean over both languages that the papers print",
+    "harness/metrics/identifiers.py": "the keyword lists of the published scorers",
+    "harness/metrics/crosscodeeval.py": "CrossCodeEval's rule for the end of a statement",
+    "harness/papers/render.py": "the languages that papers print",
+    "harness/papers/tables.py": "the same",
+    "strategies/baselines/cocogen.py": "a method for Python",
+    "strategies/baselines/diagnosis.py": "a method for Python",
+    "strategies/baselines/selfcollab.py": "a method for Python",
+    "strategies/drafts.py": "reads drafts as its paper does, in Python",
+    "strategies/rationale.py": "RepoFuse's analysis, written for each of both",
+    "strategies/tiny.py": "the little repository of the conformance check",
+}
+
+
+def test_languages_are_named_in_their_folders_and_where_something_is_about_one_by_nature() -> None:
+    rooms = ("bench", "dashboard", "harness", "sandbox", "strategies")
+    paths = {path.relative_to(ROOT).as_posix(): path for room in rooms for path in (ROOT / room).rglob("*.py")}
+    naming = {
+        name
+        for name, path in paths.items()
+        if not _OF_ONE_LANGUAGE.match(name) and _LANGUAGE.search(path.read_text(encoding="utf-8"))
+    }
+    assert naming == _NAMING.keys()

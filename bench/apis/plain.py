@@ -11,28 +11,15 @@ import textwrap
 from collections.abc import Sequence
 
 from ctxbench.bench.apis.prompts import post_process
-from ctxbench.bench.languages.outline import Function, Outline, outline
+from ctxbench.bench.languages.base import Function, Language, Outline
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.types import Language
 
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SENTENCE = re.compile(r"(.+?)(?<!e\.g)(?<!i\.e)(?<!etc)[.!?](?=\s|$)")
 _INLINE = re.compile(r"\{@\w+\s+([^{}]*)\}|</?(?:a|b|code|em|i|strong|tt)\b[^<>]*>")
 _BREAK = re.compile(r"</?(?:br|h\d|li|ol|p|pre|table|ul)\b[^<>]*>")
-_REMARK = {
-    Language.PYTHON: re.compile(
-        r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z))"
-        r"|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#(?P<comment>[^\n]*)",
-        re.DOTALL,
-    ),
-    Language.JAVA: re.compile(
-        r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?"
-        r"|//(?P<comment>[^\n]*)|(?P<string>/\*.*?(?:\*/|\Z))",
-        re.DOTALL,
-    ),
-}
-"""Strings and comments; those that may be remarks are named."""
+_NOTHING = re.compile(r"(?!)(?P<string>)(?P<comment>)")
 _PRAGMA = re.compile(r"\W*(?:noqa|type:|pragma|pylint|fmt:|nosec|noinspection|checkstyle|!)", re.IGNORECASE)
 _MARGIN = re.compile(r"^[ \t]*\*+ ?", re.MULTILINE)
 _CALL = re.compile(r"([^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*)\s*\(")
@@ -52,7 +39,7 @@ def summarise(language: Language, units: Sequence[Unit]) -> list[str]:
 def summary(code: str, language: Language) -> str:
     """Return a plain summary of a function or of a fragment; empty if it holds no word that says anything."""
     code = textwrap.dedent(code).strip("\n")
-    function = _whole(outline(code, language))
+    function = _whole(language.outline(code))
     if function is not None:
         return _of_function(function, "")
     return post_process(_remark(code, language) or _called(code, language) or split(code.strip().partition("\n")[0]))
@@ -77,8 +64,8 @@ def first_sentence(text: str) -> str:
 
 def _of_record(unit: Unit, language: Language) -> str:
     owner = unit.name.split(".")[-2] if "." in unit.name else ""
-    code = f"class {owner or 'X'} {{\n{unit.code}\n}}\n" if language is Language.JAVA else unit.code
-    function = next(iter(outline(code, language).functions), None)
+    code = unit.code if language.apis is None else language.apis.record(unit.code, owner)
+    function = next(iter(language.outline(code).functions), None)
     return _of_function(function, owner) if function is not None else post_process(split(owner))
 
 
@@ -97,9 +84,13 @@ def _whole(code_outline: Outline) -> Function | None:
     return function if function is not None and not function.types and not function.lines[0] else None
 
 
+def _remarks(language: Language) -> re.Pattern[str]:
+    return _NOTHING if language.apis is None else language.apis.REMARK
+
+
 def _remark(code: str, language: Language) -> str:
     """Return the first sentence of the first docstring or comment that is meant for readers."""
-    for match in _REMARK[language].finditer(code):
+    for match in _remarks(language).finditer(code):
         alone = not code[: match.start()].rpartition("\n")[2].strip()
         text = match["comment"] or (match["string"] if alone else "") or ""
         sentence = "" if _PRAGMA.match(text) else first_sentence(_MARGIN.sub("", text.strip("\"'/*")))
@@ -110,6 +101,6 @@ def _remark(code: str, language: Language) -> str:
 
 def _called(code: str, language: Language) -> str:
     """Return the names of what a fragment calls, with what they are called on, each once."""
-    calls = ["".join(name.split()) for name in _CALL.findall(_REMARK[language].sub(" ", code))]
+    calls = ["".join(name.split()) for name in _CALL.findall(_remarks(language).sub(" ", code))]
     calls = [name.removeprefix("self.").removeprefix("this.") for name in calls]
     return split(" ".join(dict.fromkeys(name for name in calls if name not in _NO_CALLS)))

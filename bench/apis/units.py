@@ -6,20 +6,15 @@ on the API base, and its released code).
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 from typing import Literal
 
-from ctxbench.bench.apis.rendering import api_text, constructor_text
-from ctxbench.bench.apis.usages import constructor_usages, usages
-from ctxbench.bench.languages.outline import Function, Outline, Type, outline
+from ctxbench.bench.languages.base import ApiStyle, Language, Outline, Type
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.types import Place
 
 By = Literal["usage", "summary"]
-
-_ABSTRACT = re.compile(r"\babstract\b[\w\s]*\bclass\b")
 
 
 def units(
@@ -40,11 +35,12 @@ def units(
         language: its language.
         by: ``usage``: a unit's keys are its usage examples; ``summary``: its code is the function's source too,
             dedented, to be summarised; the usage examples are there for what gets no summary.
-        quirks: as the released code makes usage examples; in Java it knows classes only.
+        quirks: as the released code makes usage examples.
         constructors: whether a class that declares no constructor is a record too.
-        blank_decorator_line: see `bench.apis.rendering.api_text`.
+        blank_decorator_line: whether a Python method without decorators gets a line of four blanks where they would
+            stand, as the released code prints it.
     """
-    file_outline, lines = outline(text, language), text.split("\n")
+    file_outline, lines = language.outline(text), text.split("\n")
 
     def unit(span: tuple[int, int], name: str, api_entry: str, keys: tuple[str, ...]) -> Unit:
         place = Place(path=path, start=span[0], end=span[1])
@@ -54,42 +50,32 @@ def units(
             place=place, text=api_entry, keys=keys, name=name, code=textwrap.dedent("\n".join(lines[span[0] : span[1]]))
         )
 
+    style = language.apis
+    if style is None:
+        return ()
     records = [
         unit(
             function.lines,
             function.qualified,
-            api_text(function, language, blank_decorator_line=blank_decorator_line),
-            usages(function, path, language, quirks=quirks),
+            style.text(function, blank_decorator_line=blank_decorator_line),
+            tuple(dict.fromkeys(style.usages(function, path, quirks=quirks))),
         )
-        for function in _records(file_outline, language, quirks)
+        for function in file_outline.functions
+        if style.takes(function, quirks=quirks)
     ]
-    for types, span in _without_constructor(file_outline, language) if constructors else ():
+    for types, span in _without_constructor(file_outline, style) if constructors else ():
         outer = types[-2] if len(types) > 1 else None
-        keys = constructor_usages(types[-1], outer, language, quirks=quirks)
-        records.append(unit(span, _constructor_name(types, language), constructor_text(types, language), keys))
+        keys = style.constructor_usages(types[-1], outer, quirks=quirks)
+        name = ".".join([*(kind.name for kind in types), style.constructor_name(types)])
+        records.append(unit(span, name, style.constructor_text(types), keys))
     return tuple(sorted(records, key=lambda record: record.place))
 
 
-def _records(file_outline: Outline, language: Language, quirks: bool) -> Iterator[Function]:
-    for function in file_outline.functions:
-        if language is Language.PYTHON or function.types:
-            takes_any_kind = not quirks or language is Language.PYTHON
-            if takes_any_kind or all(kind.kind == "class" for kind in function.types[-2:]):
-                yield function
-
-
-def _constructor_name(types: tuple[Type, ...], language: Language) -> str:
-    last = "__init__" if language is Language.PYTHON else types[-1].name
-    return ".".join([*(kind.name for kind in types), last])
-
-
-def _without_constructor(
-    file_outline: Outline, language: Language
-) -> Iterator[tuple[tuple[Type, ...], tuple[int, int]]]:
+def _without_constructor(file_outline: Outline, style: ApiStyle) -> Iterator[tuple[tuple[Type, ...], tuple[int, int]]]:
     """Yield classes that declare no constructor, with those around them, and the lines up to the header's end."""
     constructed = {function.types[-1] for function in file_outline.functions if function.constructor}
     for place, kind in enumerate(file_outline.types):
-        if kind.kind != "class" or kind in constructed or (language is Language.JAVA and _ABSTRACT.search(kind.header)):
-            continue
-        around = [outer for outer in file_outline.types[:place] if outer.lines[1] >= kind.lines[1]]
-        yield (*around, kind), (kind.lines[0], kind.head + kind.header.count("\n") + 1)
+        if kind.kind == "class" and kind not in constructed:
+            types = (*(outer for outer in file_outline.types[:place] if outer.lines[1] >= kind.lines[1]), kind)
+            if style.constructor_name(types):
+                yield types, (kind.lines[0], kind.head + kind.header.count("\n") + 1)

@@ -10,11 +10,13 @@ from ctxbench.bench.codereval.protocol import HARNESS, JAVA, PYTHON, STANDALONE,
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories import checkout
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import LocalSource, Report
 from ctxbench.bench.testing.judge import sandbox_explained
-from ctxbench.bench.types import Language
 from ctxbench.sandbox.docker import DockerSandbox
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import MIB, Command, Environment, Job, Limits, Pool
@@ -25,8 +27,8 @@ _MOST = 512 * MIB
 """Of one project's files."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
 _COPIED = {
-    Language.PYTHON: lambda path: not path.endswith(".pyc") and not _SKIPPED & set(path.split("/")),
-    Language.JAVA: lambda path: path.endswith(".java"),
+    PYTHON_LANGUAGE: lambda path: not path.endswith(".pyc") and not _SKIPPED & set(path.split("/")),
+    JAVA_LANGUAGE: lambda path: path.endswith(".java"),
 }
 _PYTHONS = (
     "python",

@@ -14,10 +14,12 @@ from tree_sitter import Node
 from ctxbench.bench.asts import parse
 from ctxbench.bench.functions.java.definitions import shares_line
 from ctxbench.bench.functions.python.definitions import Function as PythonFunction
-from ctxbench.bench.languages.outline import Function, FunctionParameter, outline
+from ctxbench.bench.languages.base import Function, FunctionParameter, Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java.text import MethodParts, declared
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.types import Cursor
 
 _COMMENTS = ("line_comment", "block_comment")
 _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
@@ -55,7 +57,7 @@ def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
 
     The last few files are remembered: a repository's tasks ask for the same ones.
     """
-    located = _python(text) if language is Language.PYTHON else _java(text)
+    located = _python(text) if language == PYTHON else _java(text)
     return tuple(sorted(located, key=lambda function: function.start))
 
 
@@ -67,13 +69,13 @@ def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
         language: of the signature.
     """
     bare = signature.strip().rstrip(":{").rstrip()
-    whole = f"{bare}:\n    pass\n" if language is Language.PYTHON else f"class X {{\n{bare} {{ }}\n}}\n"
-    parsed = outline(whole, language).functions
+    whole = f"{bare}:\n    pass\n" if language == PYTHON else f"class X {{\n{bare} {{ }}\n}}\n"
+    parsed = language.outline(whole).functions
     return _parameters(parsed[0].parameters, language) if len(parsed) == 1 else None
 
 
 def _parameters(parameters: Sequence[FunctionParameter], language: Language) -> tuple[str, ...]:
-    if language is Language.PYTHON:
+    if language == PYTHON:
         return tuple(parameter.name for parameter in parameters)
     return tuple(f"{_type(parameter)} {parameter.name}" for parameter in parameters)
 
@@ -91,7 +93,7 @@ def _type(parameter: FunctionParameter) -> str:
 def _python(text: str) -> Iterator[SourceFunction]:
     tree, lines = parse(text), text.split("\n")
     nodes = {node.lineno - 1: node for node in ast.walk(tree) if isinstance(node, PythonFunction)} if tree else {}
-    for function in outline(text, Language.PYTHON).functions:
+    for function in PYTHON.outline(text).functions:
         node = nodes.get(function.head)
         if node is not None and not function.inside:
             yield _of_python(function, node, lines)
@@ -115,7 +117,7 @@ def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -
         signature="\n".join([head[0], *(line.removeprefix(margin) for line in head[1:])]) + ":",
         docstring=ast.get_docstring(node) or "",
         doc=_span(node.body[0], lines) if documented else None,
-        parameters=_parameters(function.parameters, Language.PYTHON),
+        parameters=_parameters(function.parameters, PYTHON),
         alone=not own or own[0].lineno > at,
     )
 
@@ -132,11 +134,9 @@ def _span(node: ast.stmt, lines: Sequence[str]) -> tuple[Cursor, Cursor]:
 
 
 def _java(text: str) -> Iterator[SourceFunction]:
-    source = Source(text, Language.JAVA)
+    source = Source(text, JAVA)
     nodes = {node.start_point[0]: node for node in _methods(source.root)}
-    methods = [
-        method for method in outline(text, Language.JAVA).functions if method.has_body and not method.constructor
-    ]
+    methods = [method for method in JAVA.outline(text).functions if method.has_body and not method.constructor]
     name_counts = Counter(method.qualified for method in methods)
     for function in methods:
         node = nodes.get(function.head)
@@ -172,7 +172,7 @@ def _of_java(source: Source, function: Function, parts: MethodParts, *, overload
         signature=" ".join(head.split()),
         docstring=function.docstring,
         doc=_javadoc(source, parts.node) if function.docstring else None,
-        parameters=_parameters(function.parameters, Language.JAVA),
+        parameters=_parameters(function.parameters, JAVA),
         alone=not shares_line(source, parts),
     )
 

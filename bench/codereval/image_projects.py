@@ -18,11 +18,13 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repositories.sources import Report
 from ctxbench.bench.testing.suites import tree_digest
-from ctxbench.bench.types import Language
 
 NO_INTERPRETER = "no_interpreter"
 """The image has no Python, or no JDK, that a plain user can run."""
@@ -49,12 +51,12 @@ class OfficialTest:
 
 def judged_by(tasks: Sequence[Task], contents: Contents) -> dict[str, OfficialTest | str]:
     """Return for each task the test that judges it in an image, or the reason why there is none. Pure."""
-    python = [record_of(task) for task in tasks if task.sample.language is Language.PYTHON]
+    python = [record_of(task) for task in tasks if task.sample.language == PYTHON_LANGUAGE]
     files = python_tests(python, contents.folders, contents.tests)
     judged: dict[str, OfficialTest | str] = {}
     for task in tasks:
         record, task_id = record_of(task), task.sample.id
-        java = task.sample.language is Language.JAVA
+        java = task.sample.language == JAVA_LANGUAGE
         if not (contents.javac if java else contents.python):
             judged[task_id] = NO_INTERPRETER
         elif not java:
@@ -81,7 +83,7 @@ def repository(
     """
     language = judged[0][0].sample.language
     folder = next((test.folder for _, test in judged if test.folder), None)
-    entry: dict[str, Any] = {"language": language.value, "checkout": None, "cure": CURE}
+    entry: dict[str, Any] = {"language": language, "checkout": None, "cure": CURE}
     try:
         read = _files(home, contents, repo, folder, language, entry, report)
         entry["tests"], tree = _tests(home, contents, repo, folder, judged, entry, report)
@@ -115,7 +117,7 @@ def _files(
     """Copy a project's files into the home and note them in `entry`; None if the image has none."""
     if folder is None:
         return None
-    root = JAVA if language is Language.JAVA else PYTHON
+    root = JAVA if language == JAVA_LANGUAGE else PYTHON
     copy = container.copied(home, contents.id, f"{root}/{folder}", repo.lower(), language, report)
     read = snapshot.load(repo, copy.root, language)
     entry |= {
@@ -139,12 +141,12 @@ def _tests(
     report: Report,
 ) -> tuple[dict[str, Any], Mapping[str, bytes]]:
     """Return what the manifest says of the tests, and, of Python, the files that they find below `PYTHON`."""
-    if judged[0][0].sample.language is Language.JAVA:
+    if judged[0][0].sample.language == JAVA_LANGUAGE:
         return official_java.entry(contents.id, str(folder), contents.java, contents.roots, contents.jars), {}
     fields = {"runner": protocol.PYTHON_RUNNER, "image": contents.id, "python": contents.python, "folder": folder}
     if any(test.id.startswith(f"{STANDALONE}/") for _, test in judged):
         place = f"{PYTHON}/{STANDALONE}"
-        copy = container.copied(home, contents.id, place, f"codereval-{STANDALONE}", Language.PYTHON, report)
+        copy = container.copied(home, contents.id, place, f"codereval-{STANDALONE}", PYTHON_LANGUAGE, report)
         fields["standalone"] = f"{copy.name}/{copy.key}"
     tree = official.laid_out(home, repo, {**entry, "tests": fields})
     return {**fields, "tree": tree_digest(tree)}, tree
@@ -166,7 +168,7 @@ def _outcome(
             return lost(task, repo, located.reason, located.detail)
         located_task = placed(task, located, read.texts[located.path], repo=repo, tests=(test.id,))
         fate = replace(fate, path=located.path, name=located.name, how=located.how, remark=located.remark)
-    if task.sample.language is Language.PYTHON:
+    if task.sample.language == PYTHON_LANGUAGE:
         try:
             official_python.replaced(
                 tree[test.id].decode("utf-8", "surrogateescape"), record.name, located_task.reference.target

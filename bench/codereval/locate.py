@@ -16,13 +16,15 @@ from posixpath import basename
 from ctxbench.bench.asts import parse
 from ctxbench.bench.codereval.functions import SourceFunction, functions, parameters_of
 from ctxbench.bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, TaskRecord
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "TaskRecord", "locate"]
 
-_IGNORED = {Language.PYTHON: re.compile(r"[\s\"'`\\]+"), Language.JAVA: re.compile(r"[^\w]+")}
+_IGNORED = {PYTHON: re.compile(r"[\s\"'`\\]+"), JAVA: re.compile(r"[^\w]+")}
 """What docstrings may differ in. Javadoc was printed anew by a parser, which moved its stars, blanks and breaks."""
-_DECLARED = {Language.PYTHON: r"\bdef\s+{}\b", Language.JAVA: r"[\w\]>]\s+{}\s*\("}
+_DECLARED = {PYTHON: r"\bdef\s+{}\b", JAVA: r"[\w\]>]\s+{}\s*\("}
 """What a file with a function's declaration holds at least; the others need not be parsed."""
 
 _Candidate = tuple[str, SourceFunction]
@@ -70,7 +72,7 @@ class _Search:
         exact = [(path, function) for path, function in fitting if self.documented(function)]
         if exact:
             return self.only(exact, EXACT)
-        if self.language is Language.PYTHON:
+        if self.language == PYTHON:
             undocumented = [candidate for candidate in fitting if not candidate[1].docstring]
             inherited = [candidate for candidate in undocumented if self.inherits(candidate[1])]
             if inherited:
@@ -91,7 +93,7 @@ class _Search:
         ]
 
     def fits(self, function: SourceFunction) -> bool:
-        name = "" if self.language is Language.PYTHON else self.record.class_name
+        name = "" if self.language == PYTHON else self.record.class_name
         return (not name or name in function.owners) and self.parameters in (None, function.parameters)
 
     def documented(self, function: SourceFunction) -> bool:
@@ -129,7 +131,7 @@ class _Search:
             return Missed("no_file", f"{files} file has the function {self.record.name}")
         paths = ", ".join(named[:3])
         if not candidates:
-            unread = self.language is Language.PYTHON and any(parse(self.texts[path]) is None for path in named)
+            unread = self.language == PYTHON and any(parse(self.texts[path]) is None for path in named)
             return Missed("no_function", f"{paths} {lacks(self.record.name, unread=unread)}")
         if not fitting:
             return Missed("other_signature", f"{paths}: {self.record.name} has other parameters than the record's")
@@ -150,7 +152,7 @@ def within(record: TaskRecord, path: str, text: str, language: Language) -> Loca
     """
     namesakes = [function for function in functions(text, language) if function.leaf == record.name]
     if not namesakes:
-        unread = language is Language.PYTHON and parse(text) is None
+        unread = language == PYTHON and parse(text) is None
         return Missed("no_function", f"the file {lacks(record.name, unread=unread)}")
     fitting = _fitting(record, text, namesakes, language)
     if len(fitting) > 1:
@@ -233,7 +235,7 @@ def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
 
 def _paths(record: TaskRecord, texts: Mapping[str, str], language: Language) -> list[str]:
     """Return the files that the record may name."""
-    if language is Language.PYTHON:
+    if language == PYTHON:
         return _python_paths(record.path, texts)
     name = basename(record.path) or (f"{record.class_name}.java" if record.class_name else "")
     package = re.compile(rf"^\s*package\s+{re.escape(record.package)}\s*;", re.MULTILINE)

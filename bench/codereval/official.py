@@ -10,10 +10,10 @@ from ctxbench.bench.codereval.official_python import OfficialPythonSuite
 from ctxbench.bench.codereval.protocol import JAVA_RUNNER, STANDALONE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.testing.suites import read_tree, tree_digest
 from ctxbench.bench.testing.types import Suite
-from ctxbench.bench.types import Language
 
 _CURE = "import the set again with --image"
 
@@ -34,7 +34,7 @@ def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
         from ctxbench.bench.codereval.official_java import OfficialJavaSuite  # noqa: PLC0415 - its grammar, for Java only
 
         root = _checkout(home, repo, str(entry.get("checkout") or ""))
-        read = snapshot.load(repo, root, Language.JAVA, declared="encodings" in entry)
+        read = snapshot.load(repo, root, JAVA, declared="encodings" in entry)
         _same(read.digest, entry.get("snapshot"), repo)
         return OfficialJavaSuite(tests, read.texts)
     tree = laid_out(home, repo, entry)

@@ -16,8 +16,11 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained
 from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample, Row
 from ctxbench.bench.functions.types import Level
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.testing.types import Verdict
-from ctxbench.bench.types import Cursor, Kind, Language, Sample
+from ctxbench.bench.types import Cursor, Kind, Sample
 
 SHAPE = (
     'one object a line: _id and generate_results, a list of code (the official input) or of {"generate_code": "…", '
@@ -98,10 +101,10 @@ def _output(record: Any, where: str) -> RecordedSample:
     if "code_level" in record or "method_name" in record:
         java = checked(_Java, record, where=where, cure=_CURE)
         # The output of Java does not say which file a method stands in.
-        sample = _sample(java.id, Language.JAVA, java.code_level, java.project_name, "", java.method_name)
+        sample = _sample(java.id, JAVA, java.code_level, java.project_name, "", java.method_name)
         return _recorded(where, sample, java.generate_results, java.codes)
     python = checked(_Python, record, where=where, cure=_CURE)
-    sample = _sample(python.id, Language.PYTHON, python.level, python.project, python.file_path, python.name)
+    sample = _sample(python.id, PYTHON, python.level, python.project, python.file_path, python.name)
     return _recorded(where, sample, python.generate_results, python.code)
 
 

@@ -18,7 +18,7 @@ from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, miner, one_ahead, prepare, silent
+from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, one_ahead, prepare, silent
 from ctxbench.bench.functions.types import Survey
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
@@ -28,9 +28,9 @@ from ctxbench.bench.types import Kind
 if TYPE_CHECKING:
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
-from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _surveyed(
         return preparation
     try:
         with sandbox_explained():
-            return preparation, miner(preparation.project.manifest.language).survey(
+            return preparation, preparation.project.manifest.language.miner().survey(
                 preparation.project, preparation.suite, sandbox, report
             )
     except (InputFault, MachineFault) as fault:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ctxbench.bench.formats.types import Task
-from ctxbench.bench.functions.mining import miner
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.types import Cursor
 
 EXACT = "exact"
 """The record's file, name, parameters and docstring."""
@@ -87,7 +88,7 @@ class Missed:
 def record_of(task: Task) -> TaskRecord:
     """Return what the benchmark says of a task that was read by `bench.formats.codereval`."""
     fields = task.reference.fields["record"]
-    java = task.sample.language is Language.JAVA
+    java = task.sample.language == JAVA
     return TaskRecord(
         id=task.sample.id,
         project=fields["project"],
@@ -135,7 +136,7 @@ def placed(
         span=(located.start, located.end),
         hidden=tuple(sorted(hidden)),
     )
-    target = miner(sample.language).lift(lines[located.start : located.end]).rstrip("\n")
+    target = sample.language.miner().lift(lines[located.start : located.end]).rstrip("\n")
     reference = replace(task.reference, target=target, tests=tests)
     return finished(replace(task, sample=sample, reference=reference), located)
 
@@ -174,7 +175,7 @@ def _replaced(prefix: str, doc: tuple[Cursor, Cursor], text: str, language: Lang
 
 
 def _marked(text: str, language: Language) -> str:
-    if language is Language.JAVA:
+    if language == JAVA:
         return f"/** {text.replace('*/', '* /')} */"
     quoted = text.replace("\\", "\\\\").replace('"""', "'''")
     return f'"""{quoted}{" " if quoted.endswith(chr(34)) else ""}"""'

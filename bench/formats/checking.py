@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 
 _NEARLY = 0.8
 """How alike two names are, from 0 to 1, for the one to be a misspelt other."""
@@ -96,7 +97,7 @@ def inside(field: str, path: str) -> str:
 
 def language_of(path: str) -> Language | None:
     """Return the language of a file by its name; None for another than ours."""
-    return next((language for language in Language if path.endswith(language.suffix)), None)
+    return next((language for language in languages.every() if path.endswith(language.suffix)), None)
 
 
 def storable(record: dict[str, Any], where: str) -> dict[str, Any]:

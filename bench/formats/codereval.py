@@ -26,7 +26,10 @@ from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside
 from ctxbench.bench.formats.types import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable
 from ctxbench.bench.functions.types import Level
-from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "codereval"
 SHAPE = (
@@ -99,7 +102,7 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
 def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     """Return the task of a record, still without position and text."""
     record = recorded_task.record
-    java = recorded_task.language is Language.JAVA
+    java = recorded_task.language == JAVA
     human = options.docstring == "human"
     if human and not str(record.get("human_label", "")).strip():
         detail = "it has no human docstring; give CE*HumanLabel.jsonl too, or --docstring raw"
@@ -147,9 +150,7 @@ def _of_prompt(recorded_task: RecordedTask, where: str, options: Options) -> Tas
     prompt_text = more.get("human_input" if options.docstring == "human" else "input", "")
     if not prompt_text:
         kind = "HumanLabel" if options.docstring == "human" else "Raw"
-        detail = (
-            f"neither its file nor its prompt is there; give CE{recorded_task.language.name.title()}{kind}.jsonl too"
-        )
+        detail = f"neither its file nor its prompt is there; give CE{recorded_task.language.label}{kind}.jsonl too"
         return Unusable(id=task.sample.id, reason="no_prompt", where=where, detail=detail)
     cursor = Cursor(line=prompt_text.count("\n"), column=len(prompt_text.rpartition("\n")[2]))
     begin = prompt_text[: max(prompt_text.rfind(more["signature"]), 0)].count("\n")
@@ -330,13 +331,13 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
             return _of_results(row, where)
         if EXTENSION in row:
             listed = checked(_Listed, row, where=where, cure=CURE)
-            return _settled(dict(row), Language.PYTHON if listed.file_path else Language.JAVA)
+            return _settled(dict(row), PYTHON if listed.file_path else JAVA)
         if "_id" not in row and "file_content" not in row:
             what = "is none of CoderEval's: neither a task (_id, file_content), a prompt (question_id) nor a result"
             raise InputFault(f"the record {what}", where=where, cure="give the benchmark's own files")
         whole = checked(_Whole, row, where=where, cure=CURE)
         _check(whole)
-        return _settled(dict(row), Language.PYTHON if whole.file_path else Language.JAVA)
+        return _settled(dict(row), PYTHON if whole.file_path else JAVA)
 
 
 def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
@@ -344,7 +345,7 @@ def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
     if "method_name" in row or "project_name" in row:
         java = checked(_JavaResult, row, where=where, cure=CURE)
         record = {"_id": java.id, "name": java.method_name, "docstring": java.docstring}
-        return _settled(record | {"project": java.project_name, "level": java.code_level}, Language.JAVA)
+        return _settled(record | {"project": java.project_name, "level": java.code_level}, JAVA)
     python_result = checked(_PythonResult, row, where=where, cure=CURE)
     record = {
         "_id": python_result.id,
@@ -352,7 +353,7 @@ def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
         "docstring": python_result.docstring,
         "file_path": python_result.file_path,
     }
-    return _settled(record | {"project": python_result.project, "level": python_result.level}, Language.PYTHON)
+    return _settled(record | {"project": python_result.project, "level": python_result.level}, PYTHON)
 
 
 def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
@@ -360,7 +361,7 @@ def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
     if record["level"] not in {level.value for level in Level}:
         names = ", ".join(Level)
         raise Odd("level" if "file_path" in record else "level (code_level)", f"{record['level']!r} is none of {names}")
-    if language is Language.PYTHON and not inside("file_path", record["file_path"]).endswith(language.suffix):
+    if language == PYTHON and not inside("file_path", record["file_path"]).endswith(language.suffix):
         raise Odd("file_path", f"{record['file_path']!r} is no Python file")
     return RecordedTask(record, language)
 

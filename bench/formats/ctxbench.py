@@ -32,7 +32,6 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
-from ctxbench.bench.functions.mining import miner
 from ctxbench.bench.testing.types import FLAGS, Verdict
 from ctxbench.bench.types import Kind, Reference, Sample
 
@@ -111,7 +110,7 @@ def in_repository(task: Task, text: str) -> Task | None:
     sample, target, lines = task.sample, task.reference.target, text.split("\n")
     if sample.span is not None:
         start, end = sample.span
-        return task if miner(sample.language).lift(lines[start:end]).rstrip("\n") == target else None
+        return task if sample.language.miner().lift(lines[start:end]).rstrip("\n") == target else None
     if sample.cursor.line >= len(lines):
         return None
     behind = "\n".join(lines[sample.cursor.line :])[sample.cursor.column :]

@@ -291,7 +291,7 @@ def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
 
 def _account(tasks: Sequence[Task], rebuilt: Sequence[Task], drops: Counter[str]) -> dict[str, Any]:
     return {
-        "language": tasks[0].sample.language.value,
+        "language": tasks[0].sample.language,
         "tasks": len(tasks),
         "kept": len(rebuilt),
         "drops": dict(sorted(drops.items())),

@@ -29,9 +29,9 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
-from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.languages.base import Language, Span
 from ctxbench.bench.projbench.repository import blanked
-from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Language, Reference, Sample, Use
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Reference, Sample, Use
 
 SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no`, `col` or `col_no`, and "

@@ -33,8 +33,9 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.testing.python.text import indentation, lift, shift
-from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
 
 SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no` (lines, API calls) or `lineno` "
@@ -92,7 +93,7 @@ def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
     sample = Sample(
         id=data.task_id,
         benchmark=BENCHMARK,
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=Kind.LINE,
         subkind=STATEMENT if "\n" in target else NEXT_LINE,
         repo=repo,
@@ -144,7 +145,7 @@ def _place(parts: list[str]) -> tuple[str, str]:
     if any("/" in part for part in parts):
         raise Odd("metadata.fpath_tuple", f"{parts} are not the parts of a path inside a repository")
     repo, _, path = inside("metadata.fpath_tuple", "/".join(parts)).partition("/")
-    if language_of(path) is not Language.PYTHON:
+    if language_of(path) != PYTHON:
         raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is no Python file, and RepoEval is of Python")
     return repo, path
 
@@ -219,7 +220,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 
 def _no_place(sample: Sample, reference: Reference) -> str:
-    if sample.language is not Language.PYTHON:
+    if sample.language != PYTHON:
         return f"is of {sample.language}, and RepoEval is of Python"
     if sample.masked:
         return "has masked lines, which RepoEval cannot say"

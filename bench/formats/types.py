@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.testing.types import Verdict
-from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.bench.types import Kind, Reference, Sample
 
 Row = tuple[str, Mapping[str, Any]]
 """Where it stands (``FILE:LINE``, or ``FILE: RECORDS[3]``), and the record."""

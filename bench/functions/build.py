@@ -23,7 +23,6 @@ from ctxbench.bench.functions.mining import (
     PreparedRepository,
     Report,
     certificates_of,
-    miner,
     one_ahead,
     prepare,
     provisional,
@@ -144,9 +143,9 @@ def _mine(
     project, entry, suite = repository.project, repository.entry, repository.suite
     name, language = project.manifest.name, project.manifest.language
     with sandbox_explained():
-        search = miner(language).find(project, suite, sandbox, report)
+        search = language.miner().find(project, suite, sandbox, report)
     tried = ordered(search.candidates, repo=name, seed=seed)
-    pairs = [make(project, search, candidate, miner(language).lift) for candidate in tried]
+    pairs = [make(project, search, candidate, language.miner().lift) for candidate in tried]
     references = {reference.id: reference for _, reference in pairs}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in pairs], references)
@@ -184,7 +183,7 @@ def _draft(candidate: Candidate, sample: Sample, reference: Reference, suite: Su
         ranked=candidate.tests,
         others=candidate.others,
         blank=suite.blank(sample),
-        mutants=partial(miner(sample.language).mutants, reference.target),
+        mutants=partial(sample.language.miner().mutants, reference.target),
         clocks=candidate.clocks,
     )
 

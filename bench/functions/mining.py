@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
@@ -24,7 +23,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import sandbox_explained
 from ctxbench.bench.testing.suites import suite_of
 from ctxbench.bench.testing.types import Suite
-from ctxbench.bench.types import Language, Reference, Sample
+from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Sandbox
 
 if TYPE_CHECKING:
@@ -103,11 +102,6 @@ class Miner(Protocol):
         ...
 
 
-def miner(language: Language) -> Miner:
-    """Return the miner of a language."""
-    return cast(Miner, importlib.import_module(f"ctxbench.bench.functions.{language.value}"))
-
-
 @dataclass(frozen=True, slots=True)
 class PreparedRepository:
     """A repository whose tests could be run now."""
@@ -148,7 +142,7 @@ def prepare(
     read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
     project = Project(manifest=manifest, root=checkout.root, snapshot=read, home=home, lock=lock)
     with sandbox_explained():
-        entry = _entry(project, checkout, miner(manifest.language).tests(project, report))
+        entry = _entry(project, checkout, manifest.language.miner().tests(project, report))
         suite = suite_of(home, provisional(manifest.name, entry, [], {}), manifest.name, sandbox)
         sandbox.prepare(suite.environment, report)
     return PreparedRepository(project, entry, suite)
@@ -169,7 +163,7 @@ def provisional(
 def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the set's manifest says of a repository before it is mined."""
     return {
-        "language": project.manifest.language.value,
+        "language": project.manifest.language,
         "license": project.manifest.license,
         "version": project.manifest.version,
         "source": checkout.source,

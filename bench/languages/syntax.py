@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import functools
-import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import tree_sitter
 from tree_sitter import Node
 
-from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language, Span
 
-_STRINGS = frozenset({"string", "string_literal", "character_literal"})
+_STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
 @functools.cache
 def parser(language: Language) -> tree_sitter.Parser:
     """Return the parser of a language (one a process)."""
-    grammar = importlib.import_module(f"tree_sitter_{language.value}")
-    return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
+    return tree_sitter.Parser(tree_sitter.Language(language.grammar()))
 
 
 class Source:
@@ -41,6 +38,15 @@ class Source:
     def text(self, node: Node) -> str:
         """Return the text of a node."""
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
+        """Yield the nodes of a type, of the whole text or below a node, in the order of the text."""
+        pending = [root or self.root]
+        while pending:
+            node = pending.pop()
+            if node.type == kind:
+                yield node
+            pending += reversed(node.named_children)
 
     def tokens(self, rows: Iterable[int]) -> dict[int, tuple[Span, ...]]:
         """Return the tokens of some lines; those that span several lines are left out."""

@@ -161,7 +161,7 @@ def manifest_of(
     """Return the account of a build: versions, seed, and for every repository what was read, dropped and kept."""
     repositories = {
         repository.name: {
-            "language": repository.language.value,
+            "language": repository.language,
             **origins.get(repository.name, {}),
             "snapshot": repository.digest,
             "read_with_replacement": len(repository.undecoded),

@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
 
-from ctxbench.bench import asts
 from ctxbench.bench.formats.hygiene import VerbatimIndex
-from ctxbench.bench.languages import support
-from ctxbench.bench.languages.facts import FileFacts, InternalLoad, Span
+from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language, Span
 from ctxbench.bench.processes import uninterrupted
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Language, Use
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 
 MIN_TOKENS = 4
 MAX_CHARACTERS = 400
@@ -216,15 +214,11 @@ def _batches(snapshot: Snapshot) -> list[_Batch]:
 
 def _analyse(batch: _Batch) -> list[FileFacts]:
     _, language, files = batch
-    reader = support(language)
-    file_facts = [reader.analyse(path, text) for path, text in files]
-    if language is Language.PYTHON:
-        # The grammar also takes what only Python 2 did, and some that none does.
-        file_facts = [
-            replace(facts, broken=facts.broken or asts.parse(text) is None)
-            for facts, (_, text) in zip(file_facts, files, strict=True)
-        ]
-    return file_facts
+    return [
+        replace(facts, broken=facts.broken or not language.parses(text))
+        for path, text in files
+        for facts in (language.analyse(path, text),)
+    ]
 
 
 def _keep(batch: _Batch, facts: Sequence[FileFacts], facts_of: Mapping[str, dict[str, FileFacts]]) -> None:

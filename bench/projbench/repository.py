@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
-from ctxbench.bench.languages import support
-from ctxbench.bench.languages.facts import FileFacts, Span
+from ctxbench.bench.languages.base import FileFacts, Span
 from ctxbench.bench.projbench.candidates import Cut, LineCandidate, candidates, cut, fault, ordered
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
@@ -44,7 +43,7 @@ def sample_repository(
     skipped: Counter[str] = Counter()
     drops: Counter[str] = Counter()
     line_candidates: list[LineCandidate] = []
-    loads = support(snapshot.language).resolve(facts)
+    loads = snapshot.language.resolve(facts)
     for path in snapshot.texts:
         reason = _reason(path, snapshot, facts[path], excluded)
         if reason:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import read_text
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.sources import Source
-from ctxbench.bench.types import Language
 
 BUILTIN = Path(__file__).parents[1] / "repos"
 

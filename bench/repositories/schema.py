@@ -13,9 +13,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from ctxbench.bench import languages
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, LocalSource, PypiSource, Source
-from ctxbench.bench.types import Language
 
 T = TypeVar("T", bound="_Table")
 Problem = tuple[str, str, str]
@@ -101,7 +103,7 @@ class _Tests(_Table):
 
 class _Manifest(_Table):
     name: Name = Field(description="give the file's name without .toml")
-    language: str = Field(description='give "python" or "java"', pattern="^(python|java)$")
+    language: Language = Field(description="give " + " or ".join(f'"{name}"' for name in languages.names()))
     license: Licence = Field(description='give an SPDX expression, e.g. "MIT" or "BSD-3-Clause"')
     version: Version = Field(description='give the version that every source holds, e.g. "1.2.0"')
     source: list[dict[str, Any]] = Field(description="give at least one [[source]] table", min_length=1)
@@ -147,7 +149,7 @@ def _added(tests: TestSuite | None, language: object) -> Iterator[Problem]:
     cure = _Tests.model_fields["added"].description or ""
     if tests is None or tests.added is None:
         return
-    if language != Language.PYTHON.value:
+    if language != PYTHON:
         yield "tests.added", "is for Python only", "leave it out"
     elif not tests.added.is_dir():
         yield "tests.added", f"there is no folder {str(tests.added)!r}", cure
@@ -156,7 +158,7 @@ def _added(tests: TestSuite | None, language: object) -> Iterator[Problem]:
 def _manifest(table: _Manifest, tests: TestSuite | None, sources: list[Source]) -> RepoManifest:
     return RepoManifest(
         name=table.name,
-        language=Language(table.language),
+        language=table.language,
         license=table.license,
         version=table.version,
         sources=tuple(sources),
@@ -232,7 +234,7 @@ def _problems(error: ValidationError, model: type[_Table], prefix: str) -> Itera
             yield key, "is missing", cure
         elif item["type"] == "value_error":
             yield key, item["msg"].removeprefix("Value error, "), cure
-        elif item["type"] == "string_pattern_mismatch":
+        elif item["type"] in ("string_pattern_mismatch", "language"):
             yield key, f"{item['input']!r} is not supported", cure
         else:
             yield key, item["msg"].lower(), cure

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit, VisibleTarget
 from ctxbench.bench.retrieval.units import Cutter, cutter
-from ctxbench.bench.types import Language
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
@@ -73,7 +73,7 @@ def _parsable(target: VisibleTarget, language: Language) -> str:
     """Return the text with a body for the function that lost it, so that it does not swallow the next one."""
     before, after = target.text[: target.cut], target.text[target.cut :]
     bare = before.rstrip()
-    if language is Language.PYTHON and after and bare.endswith(":"):
+    if language.indented and after and bare.endswith(":"):
         return f"{bare} ...{before[len(bare) :]}{after}"
     return target.text
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Place
 
 if TYPE_CHECKING:
     import numpy as np

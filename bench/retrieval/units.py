@@ -20,11 +20,11 @@ from typing import Annotated, Literal, cast
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import UnknownName
-from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import AtLeast, AtMost, bind, parameters_of
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.spec import Spec
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.types import Place
 from ctxbench.bench.windows import split_lines
 
 MOST_LINES = 5000
@@ -82,7 +82,7 @@ def units(path: str, text: str, language: Language, spec: str) -> tuple[Unit, ..
 
 def _functions(path: str, text: str, language: Language) -> Iterator[Unit]:
     lines = text.split("\n")
-    for function in outline(text, language).functions:
+    for function in language.outline(text).functions:
         if function.has_body and not function.inside:
             start, end = function.lines
             place = Place(path=path, start=start, end=end)

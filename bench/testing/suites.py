@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Suite
-from ctxbench.bench.types import Language
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Sandbox
 
@@ -138,11 +137,7 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
         )
     tests = _tests(suite_record, repo)
     _strings(suite_record, "lock", repo)
-    return _testing(Language(entry.get("language", Language.PYTHON))).suite(tests, tree, entry, home, sandbox)
-
-
-def _testing(language: Language) -> Testing:
-    return cast(Testing, importlib.import_module(f"ctxbench.bench.testing.{language.value}"))
+    return Language(entry.get("language", "python")).testing().suite(tests, tree, entry, home, sandbox)
 
 
 def _tests(record: Mapping[str, Any], repo: str) -> TestSuite:

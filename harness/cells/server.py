@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ctxbench import strategies
+from ctxbench.bench import languages
 from ctxbench.bench.files import explained
-from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.types import Language
 from ctxbench.harness.cells import confinement, transport
 from ctxbench.harness.cells.cell import work
 from ctxbench.harness.cells.confinement import Namespaces
@@ -307,8 +306,8 @@ def _load_builtins() -> None:
     """Import our own strategies and the parsers once, instead of in every cell; foreign ones in their cells."""
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
-    for language in Language:
-        outline("", language)
+    for language in languages.every():
+        language.outline("")
 
 
 def main() -> None:

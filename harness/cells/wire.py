@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.parameters import Parameter
 from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.types import Cursor, Kind, Language, Place, Query, StoredContext, StoredSnippet
+from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import contract
 from ctxbench.harness.cells.transport import Garbage
@@ -46,7 +47,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 def load_query(data: Mapping[str, Any]) -> Query:
     """Return the query that `dump_query` wrote; the trusted side made it, so it is not checked."""
     changed = {
-        "language": Language(data["language"]),
+        "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),
         "cursor": Cursor(**data["cursor"]),
         "stored": tuple(_load_stored(context) for context in data["stored"]),

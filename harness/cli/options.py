@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.progress import say
@@ -239,3 +240,8 @@ def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> N
         raise InputFault(f"pass@{ks[0]} is of functions, and the sample set {samples!r} has none", cure="leave --k out")
     if ks and ks[-1] > n:
         raise InputFault(f"pass@{ks[-1]} cannot be estimated from {n} completions", cure=f"give --n {ks[-1]} or more")
+
+
+def language_option(text: str) -> Callable[[F], F]:
+    """Add ``--language``, one of those that are registered."""
+    return click.option("--language", type=click.Choice(languages.names()), default=None, help=text)

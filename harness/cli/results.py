@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import FormatChoice, WithShapes, db_option, home_option
+from ctxbench.harness.cli.options import FormatChoice, WithShapes, db_option, home_option, language_option
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
@@ -40,11 +40,7 @@ def results() -> None:
     metavar="TEXT",
     help="What to call the model; default: the file's, else its name's first part.",
 )
-@click.option(
-    "--language",
-    type=click.Choice(["python", "java"]),
-    help="Only this language's samples are meant; others are refused.",
-)
+@language_option("Only this language's samples are meant; others are refused.")
 @home_option
 @db_option
 def import_files(
@@ -66,7 +62,7 @@ def import_files(
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
-    from ctxbench.bench.types import Language
+    from ctxbench.bench.languages.base import Language
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.imported.importing import import_results
     from ctxbench.harness.imported.matching import Labels

@@ -12,7 +12,14 @@ import click
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, opened_sandbox, sandbox_option, workers_option
+from ctxbench.harness.cli.options import (
+    db_option,
+    home_option,
+    language_option,
+    opened_sandbox,
+    sandbox_option,
+    workers_option,
+)
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_import import export, import_files
 
@@ -22,7 +29,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.bench.types import Reference, Sample
 
-_LANGUAGES = click.Choice(["python", "java"])
 _SHOWN_LINES = 12
 _REASONS = {
     "encodings": "encodings",
@@ -76,7 +82,7 @@ def list_sets(home: Home) -> None:
     metavar="R",
     help="A built-in repository or a manifest's path; repeatable.",
 )
-@click.option("--language", type=_LANGUAGES, default=None, help="Use only the repositories in this language.")
+@language_option("Use only the repositories in this language.")
 @click.option(
     "--per-repo", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most samples a repository."
 )
@@ -118,7 +124,7 @@ def build(
     sets.folder(home, name)
     manifests = [manifest.load(repo) for repo in repos]
     if language is not None:
-        manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language.value == language]
+        manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
         if not manifests:
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
     if kind == "function":

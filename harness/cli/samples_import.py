@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import FormatChoice, WithShapes, home_option, sandbox_option
+from ctxbench.harness.cli.options import FormatChoice, WithShapes, home_option, language_option, sandbox_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _SHAPES = FormatChoice("samples")
     default=None,
     help="A folder that holds each repository in a folder of its name, or is the only one.",
 )
-@click.option("--language", type=click.Choice(["python", "java"]), default=None, help="Refuse files in another one.")
+@language_option("Refuse files in another one.")
 @click.option("--revision", metavar="COMMIT", default=None, help="The commit of a hub's data set, all 40 digits.")
 @click.option("--split", default=None, help="The split of a hub's data set.")
 @click.option(
@@ -70,7 +70,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
     _check(shape, arguments)
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.types import Options
-    from ctxbench.bench.types import Language
+    from ctxbench.bench.languages.base import Language
 
     sets.folder(arguments["home"], name)
     options = Options(

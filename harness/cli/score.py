@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctxbench.bench.types import Language
+from ctxbench.bench import languages
 from ctxbench.harness.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _SHOWN_FAULTS = 5
 @click.option(
     "--language",
     required=True,
-    type=click.Choice([language.value for language in Language]),
+    type=click.Choice(languages.names()),
     help="Language of the completions.",
 )
 @click.option(

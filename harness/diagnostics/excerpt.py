@@ -10,13 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.outline import Function, Outline, Type, outline
-from ctxbench.bench.types import Kind, Language, Sample
+from ctxbench.bench.languages.base import Function, Language, Outline, Type
+from ctxbench.bench.types import Kind, Sample
 
-_IMPORT = {
-    Language.PYTHON: re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)"),
-    Language.JAVA: re.compile(r"\s*(?:package|import)\s"),
-}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _SKIPPED = re.compile(
     r'"""(?:\\.|.)*?"""|\'\'\'(?:\\.|.)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.S
@@ -38,7 +34,7 @@ class OutlinedFile:
     def __init__(self, text: str, language: Language) -> None:
         """Outline a whole file."""
         self.lines, self.language = text.split("\n"), language
-        file_outline: Outline = outline(text, language)
+        file_outline: Outline = language.outline(text)
         self._functions = [function for function in file_outline.functions if not function.inside]
         self._types = file_outline.types
         self._imports = [span for span in self._statements() if not self._inner(span[0])]
@@ -65,15 +61,13 @@ class OutlinedFile:
             return CompletionExcerpt("\n".join([*head, completion]), len(head) + 1, 0)
         body = self._before(row, function, types)
         code = "\n".join([*head, *body, before + completion])
-        return CompletionExcerpt(
-            closed(code) if self.language is Language.PYTHON else code, len(head) + len(body), column
-        )
+        return CompletionExcerpt(closed(code) if self.language.indented else code, len(head) + len(body), column)
 
     def _statements(self) -> list[tuple[int, int]]:
         """Return the lines of import statements, those over several lines whole."""
         spans, end = [], 0
         for row, line in enumerate(self.lines):
-            if row >= end and _IMPORT[self.language].match(line):
+            if row >= end and self.language.import_line.match(line):
                 end = row + 1
                 while "(" in line and ")" not in "".join(self.lines[row:end]) and end < min(len(self.lines), row + 99):
                     end += 1
@@ -98,7 +92,7 @@ class OutlinedFile:
         return None, [around for around in self._types if around.lines[0] <= row < around.lines[1]]
 
     def _heads(self, types: Sequence[Type]) -> list[str]:
-        if self.language is Language.JAVA:
+        if not self.language.indented:
             return " ".join(f"{type_.header} {{" for type_ in types).split("\n") if types else []
         heads = []
         for type_ in types:

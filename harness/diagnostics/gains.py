@@ -15,7 +15,7 @@ from typing import Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.fim import unmarked

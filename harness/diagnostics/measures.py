@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.languages.members import ProjectNames, ProjectReading, project
+from ctxbench.bench.languages.base import Language, ProjectNames, ProjectReading
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Kind, Language, Place, Sample, Use
+from ctxbench.bench.types import Kind, Place, Sample, Use
 from ctxbench.harness.diagnostics.excerpt import OutlinedFile
 from ctxbench.harness.metrics import ctxbench, identifiers
 from ctxbench.strategies.api import Block, BlockKind, Prompt
@@ -89,7 +89,7 @@ class Diagnostics:
         if name not in self._repositories:
             snapshot = self._snapshots().get(name)
             self._repositories[name] = (
-                _Repository(snapshot, project(snapshot.language, snapshot.texts)) if snapshot is not None else None
+                _Repository(snapshot, snapshot.language.project(snapshot.texts)) if snapshot is not None else None
             )
         return self._repositories[name]
 

@@ -10,7 +10,10 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ctxbench.bench.types import Language, Sample
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Sample
 from ctxbench.harness.extract import java, python
 from ctxbench.harness.extract.parts import FunctionHead, head_of, tagged
 
@@ -20,9 +23,9 @@ PARSE_FAILED = "parse_failed"
 NO_CODE_TAGS = "no_code_tags"
 """Flag of an answer that neither continues the prompt nor stands between ``[CODE]`` tags."""
 
-_BODIES: dict[Language, Callable[[str], str | None]] = {Language.PYTHON: python.body, Language.JAVA: java.body}
+_BODIES: dict[Language, Callable[[str], str | None]] = {PYTHON: python.body, JAVA: java.body}
 _Reader = Callable[[FunctionHead, str, bool], tuple[str, bool]]
-_READERS: dict[Language, _Reader] = {Language.PYTHON: python.function, Language.JAVA: java.function}
+_READERS: dict[Language, _Reader] = {PYTHON: python.function, JAVA: java.function}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Kind
 from ctxbench.strategies.api import Prompt
 
 if TYPE_CHECKING:
@@ -141,6 +142,10 @@ class Generator(ABC):
         cannot do both at once takes a lock of its own.
         """
         raise self._undefined("prices", "bits")
+
+    def knows(self, language: Language) -> bool:
+        """Say whether it has learnt a language; references in others have no costs."""
+        return True
 
     def infilling(self) -> Template:
         """Return the template for text after the cursor.

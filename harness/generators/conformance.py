@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import CutShort, Generator, Request, Response, Sampling, TooLong, accounted
 from ctxbench.strategies.api import Block, BlockKind, Prompt
@@ -189,7 +189,7 @@ def _middle(generator: Generator) -> str:
 
 
 def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
-    costs = bits([_prompt(_CODE)] * 2, [_ANSWER, "unlikely ** ~Ångström"], Language.PYTHON)
+    costs = bits([_prompt(_CODE)] * 2, [_ANSWER, "unlikely ** ~Ångström"], PYTHON)
     values = [float(cost) for cost in costs] if isinstance(costs, list | tuple) else []
     sound = len(values) == 2 and all(math.isfinite(value) and value > 0 for value in values)
     yield "prices texts", sound, ", ".join(f"{value:.1f} bits" for value in values)
@@ -243,4 +243,4 @@ def _prompt(text: str) -> Prompt:
 
 
 def _request(text: str, max_tokens: int = 32, *, fim: bool = False) -> Request:
-    return Request(prompt=_prompt(text), language=Language.PYTHON, sampling=Sampling(max_tokens=max_tokens, fim=fim))
+    return Request(prompt=_prompt(text), language=PYTHON, sampling=Sampling(max_tokens=max_tokens, fim=fim))

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
-from ctxbench.bench.types import Language
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, checked, is_chat, model_digest
 from ctxbench.harness.generators.registry import generator

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request
 from ctxbench.strategies.api import BlockKind
 
 END = "\n"
-_LANGUAGES = {Language.PYTHON: "Python", Language.JAVA: "Java"}
 _OPEN = "<output_start>"
 _CLOSE = ("<output_end>", "</output_end>", "</output_start>")
 _MESSAGE = """\
@@ -52,7 +51,7 @@ def message(request: Request, instructed: bool) -> str:
     text = request.prompt.text
     if not instructed or not is_line(request):
         return text
-    return _MESSAGE.format(language=_LANGUAGES[request.language], prefix=text)
+    return _MESSAGE.format(language=request.language.label, prefix=text)
 
 
 def answer(request: Request, text: str) -> str:

@@ -16,8 +16,9 @@ from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.codereval.predictions import NO_RESULT
 from ctxbench.bench.files import sha256
 from ctxbench.bench.formats.types import RecordedAnswer, Table
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language, Sample
+from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response, Sampling
 from ctxbench.harness.imported.matching import Labels, Matched, matched
 from ctxbench.harness.results import Status

@@ -10,8 +10,9 @@ from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import dump_line, sha256
 from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.bench.types import Kind, Reference, Sample
 
 STRATEGY = "recorded"
 """Label of predictions whose strategy neither the caller nor the file names."""

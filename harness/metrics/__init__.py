@@ -6,8 +6,8 @@ from two published scorers. Scores of different profiles are never compared.
 
 from __future__ import annotations
 
+from ctxbench.bench import languages
 from ctxbench.bench.errors import UnknownName
-from ctxbench.bench.types import Language
 from ctxbench.harness.metrics import context
 from ctxbench.harness.metrics.aggregate import aggregate, mean_pass_at_k, pass_at_k
 from ctxbench.harness.metrics.pool import score_many
@@ -40,7 +40,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
     Args:
         profile: one of `PROFILES`.
-        language: ``python`` or ``java``.
+        language: a registered one, such as ``python``.
         prompt: the file before the cursor (not what a strategy put in front of it).
         prediction: the generated text, as it continues the prompt.
         ground_truth: what stands there.
@@ -51,8 +51,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
     Raises:
         UnknownName: if there is no such profile or language.
     """
-    if language not in tuple(Language):
-        raise UnknownName("language", language, tuple(Language))
+    languages.get(language)
     return load(profile).score(str(language), prompt, prediction, ground_truth)
 
 
@@ -60,7 +59,7 @@ def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
     """Score the body of a function under the profile `FUNCTIONS`, all of it: no other is defined for more than lines.
 
     Args:
-        language: ``python`` or ``java``.
+        language: a registered one, such as ``python``.
         prediction: the body of the completion, without signature and documentation string.
         ground_truth: the body of the reference.
     """

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ctxbench.bench.languages.base import Language
+
 # Fixed lists: the official Python list is the running interpreter's, which would make scores depend on it.
 _PYTHON = (
     "None and as assert async await break class continue def del elif else except finally for from global "
@@ -31,7 +33,7 @@ def extract(language: str, text: str) -> list[str]:
     String literals are deleted, then words that start with an ASCII letter or ``_`` are kept unless they
     are keywords. The prefix of ``f"…"`` stays behind as an identifier, as in the official code.
     """
-    keywords = KEYWORDS[language]
+    keywords = KEYWORDS[language] if language in KEYWORDS else Language(language).reserved
     return [word for word in _WORD.findall(_STRING.sub("", text)) if word[0] in _FIRST and word not in keywords]
 
 

@@ -6,12 +6,12 @@ lines, and the lines are joined with nothing between them, so that words at line
 
 from __future__ import annotations
 
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.metrics import identifiers, repocoder
 from ctxbench.harness.metrics.profile import Profile, Values, share
 from ctxbench.harness.metrics.profiles import profile
 
 _SOURCE = "InferCom's released scorer"
-_COMMENT_SIGN = {"python": "#", "java": "//"}
 
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
@@ -26,7 +26,7 @@ def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Val
 
 
 def _code_lines(language: str, text: str) -> list[str]:
-    sign = _COMMENT_SIGN[language]
+    sign = Language(language).comment
     return [line for line in repocoder.lines(text) if not line.startswith(sign)]
 
 

@@ -1,4 +1,4 @@
-"""Tell code, comments and names apart in the text after a cursor, by the lexical syntax of Python and Java.
+"""Tell code, comments and names apart in the text after a cursor, by the lexical syntax of a language.
 
 A scanner, not a parser: completions are often incomplete, and its answer must not depend on how a
 grammar recovers from errors. Names inside strings do not count; names in the replacement fields of
@@ -11,39 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_PYTHON_WORDS = (
-    "False None True and as assert async await break class continue def del elif else except finally for from "
-    "global if import in is lambda nonlocal not or pass raise return try while with yield"
-)
-_JAVA_WORDS = (
-    "_ abstract assert boolean break byte case catch char class const continue default do double else enum extends "
-    "false final finally float for goto if implements import instanceof int interface long native new null package "
-    "private protected public return short static strictfp super switch synchronized this throw throws transient "
-    "true try void volatile while"
-)
-RESERVED = {"python": frozenset(_PYTHON_WORDS.split()), "java": frozenset(_JAVA_WORDS.split())}
-"""Reserved words and literals; contextual ones (``match``, ``type``, ``var``, ``record``) can be names."""
+from ctxbench.bench.languages.base import Language
 
-_NUMBER = r"\d\w*(?:\.(?:\d\w*|[eE][+-]?\d\w*|[jJdDfFlL]\b)?)?|\.\d\w*"
-_CODE = {
-    "python": re.compile(
-        r"(?P<comment>\#[^\n\r]*)"
-        r"|(?P<prefix>(?i:[rbuft]|[bft]r|r[bft])?)(?P<quote>\"\"\"|'''|\"|')"
-        rf"|(?P<name>[^\W\d]\w*)|{_NUMBER}|.",
-        re.S,
-    ),
-    "java": re.compile(
-        r"(?P<comment>//[^\n\r]*)|(?P<block>/\*)"
-        r"|(?P<prefix>)(?P<quote>\"\"\"|\"|')"
-        rf"|(?P<name>(?:[^\W\d]|\$)[\w$]*)|{_NUMBER}|.",
-        re.S,
-    ),
-}
-# What a scan of plain code may jump over: nothing in it opens a string or a comment.
-_PLAIN = {
-    "python": re.compile(r"(?:[^\"'#\w]++|\w++(?![\"']))++"),
-    "java": re.compile(r"[^\"'/]++"),
-}
 _IN_STRING = re.compile(r"[^\\{}\"'\n\r]++|\\(?:\r\n|.)|\{\{|\}\}|\"\"\"|'''|\r\n|.", re.S)
 _LINE_ENDS = frozenset(("\n", "\r", "\r\n"))
 _CONVERSION = re.compile(r"![rsa](?=[}:])")
@@ -93,7 +62,7 @@ class _Scan:
     """A push-down scanner; `run` goes on where the previous text ended."""
 
     def __init__(self, language: str) -> None:
-        self.language = language
+        self.language = Language(language)
         self.frames: list[_Frame] = []
         self.opened = 0
         """Where the outermost frame was opened."""
@@ -114,7 +83,7 @@ class _Scan:
         while at < len(text):
             if self.frames:
                 at = steps[self.frames[-1].kind](text, at)
-            elif not self.keep and (plain := _PLAIN[self.language].match(text, at)):
+            elif not self.keep and (plain := self.language.lexing.plain.match(text, at)):
                 at = plain.end()
             else:
                 self.opened = at
@@ -126,7 +95,7 @@ class _Scan:
 
     def _token(self, text: str, at: int) -> int:
         """Step over one token of code."""
-        token = _CODE[self.language].match(text, at)
+        token = self.language.lexing.token.match(text, at)
         if token is None:  # the pattern ends in "any character"
             return at + 1
         groups = token.groupdict()
@@ -140,7 +109,7 @@ class _Scan:
         if groups["quote"]:
             formatted = groups["prefix"].lower().strip("r") in ("f", "t")
             self.frames.append(_Frame("string", groups["quote"], formatted))
-        elif self.keep and groups["name"] and groups["name"] not in RESERVED[self.language]:
+        elif self.keep and groups["name"] and groups["name"] not in self.language.reserved:
             self.names.append(groups["name"])
         self._emit(token.group())
         return token.end()

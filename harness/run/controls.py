@@ -14,7 +14,7 @@ from dataclasses import replace
 from ctxbench.bench.apis.units import units
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
-from ctxbench.bench.types import Language, Query, Reference, Sample, Use
+from ctxbench.bench.types import Query, Reference, Sample, Use
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
@@ -91,7 +91,7 @@ def stored_prompt(query: Query, sample: Sample) -> Prompt:
 def _apis(use: Use, named: frozenset[str], repo: Repository) -> Iterator[Hit]:
     """Yield the signatures of a use: the function, or a class's constructor and those of its methods that are named."""
     last = use.name.rpartition(".")[2]
-    for path in defining_files(use.module, repo.files(), repo.language):
+    for path in repo.language.defining_files(use.module, repo.files()):
         for unit in units(path, repo.read(path), repo.language, by="usage", constructors=True):
             owner, _, name = unit.name.rpartition(".")
             if _is_used(owner.rpartition(".")[2], name, use, last, named):
@@ -108,22 +108,3 @@ def _is_used(owner: str, name: str, use: Use, last: str, named: frozenset[str]) 
 
 def _hit(unit: Unit) -> Hit:
     return Hit(place=unit.place, text=unit.text, score=1.0, name=unit.name)
-
-
-def defining_files(module: str, files: tuple[str, ...], language: Language) -> list[str]:
-    """Return the files that a dotted module, or a qualified Java class, may be.
-
-    Args:
-        module: as in `bench.types.Use`; its first parts may be folders above the repository's root, or
-            be missing, and for Java its last ones may be classes inside others.
-        files: paths of the repository.
-        language: its language.
-    """
-    names = {path.removesuffix(language.suffix).removesuffix("/__init__").replace("/", "."): path for path in files}
-    parts = module.split(".")
-    for end in range(len(parts), 0 if language is Language.JAVA else len(parts) - 1, -1):
-        dotted = ".".join(parts[:end])
-        paths = [path for name, path in names.items() if dotted and f".{name}".endswith(f".{dotted}")]
-        if paths:
-            return paths
-    return []

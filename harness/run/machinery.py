@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.types import Language
 from ctxbench.harness.cells import Cells, open_cells
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Sampling

@@ -21,7 +21,8 @@ from typing import Any
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Kind, Reference, Sample
 from ctxbench.harness import extract, metrics
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
@@ -196,7 +197,7 @@ class Pricer:
 
     def wake(self, language: Language) -> None:
         """Start a coder that starts slowly; a fault shows when it is asked."""
-        if self.aside is not None:
+        if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
 
@@ -234,7 +235,8 @@ class Bits:
     def of(self, answered: Sequence[AnsweredSample]) -> list[tuple[StoredBits, ...]]:
         """Return, for each sample, the costs of its reference after the in-file and the final prompt.
 
-        For a function the body is measured; a prompt that does not end at the cursor has no costs.
+        For a function the body is measured; a prompt that does not end at the cursor has no costs, nor has one in a
+        language that the coder has not learnt.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -251,7 +253,7 @@ class Bits:
     def _pairs(self, sample: Sample, prompt: Prompt) -> _Pairs:
         """Return the pairs to measure for a sample, the in-file prompt first; one pair if the prompts are equal."""
         reference = self._references[sample.id]
-        if not (has_answer(reference) and goes_on(sample, prompt)):
+        if not (has_answer(reference) and goes_on(sample, prompt) and self._pricer.coder.knows(sample.language)):
             return {}
         target = behind_cursor(sample, reference)
         # The gain is the worth of the retrieved context alone, so the text after the cursor is left out.

@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
 
 _JAVA_METHOD = re.compile(
     r"^[ \t]+(?:public|protected|private|static)[\w<>\[\], .?]*?[ \t](\w+)\(([^)]*)\)[^;{]*\{", re.MULTILINE
@@ -17,7 +18,7 @@ _JAVA_METHOD = re.compile(
 
 def signatures(path: str, text: str, language: Language) -> Iterator[tuple[str, str]]:
     """Yield (name that a user writes, API text) of every function of a file."""
-    if language is Language.JAVA:
+    if language == JAVA:
         owner = Path(path).stem
         for match in _JAVA_METHOD.finditer(text):
             head = " ".join(match.group().rstrip("{").split())

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.incontext.context import Frame, advance
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
 from ctxbench.harness.generators.incontext.model import ALPHABET, END, STEPS, code, context_keys
@@ -36,7 +37,7 @@ LEAST_FILES = 12
 
 def files(language: Language, folders: list[Path]) -> Iterator[Path]:
     """Yield the files to count."""
-    if language is Language.PYTHON:
+    if language == PYTHON:
         root = Path(sysconfig.get_paths()["stdlib"])
         skip = {"test", "tests", "site-packages", "idlelib", "lib2to3", "turtledemo", "__pycache__", "encodings"}
         yield from (p for p in sorted(root.rglob("*.py")) if not skip & set(p.relative_to(root).parts))

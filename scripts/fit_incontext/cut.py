@@ -19,11 +19,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.projbench.build import build_samples
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, digest_of, view
-from ctxbench.bench.types import Language, Query, Reference, Sample
+from ctxbench.bench.types import Query, Reference, Sample
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.incontext.decode import complete
 from ctxbench.harness.generators.incontext.model import CopyModel

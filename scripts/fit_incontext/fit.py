@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ctxbench.bench.types import Language
+from ctxbench.bench import languages
 from ctxbench.harness.generators.incontext import features
 from ctxbench.harness.generators.incontext.context import UNKNOWN
 from ctxbench.harness.generators.incontext.lexer import lex
@@ -49,7 +49,7 @@ def load(prior: Path, language: str) -> None:
     """Load what a worker needs."""
     with np.load(prior) as arrays:
         _LOADED["prior"] = Prior(dict(arrays))
-    _LOADED["language"] = Language(language)
+    _LOADED["language"] = languages.get(language)
 
 
 def gradient(weights: Floats, record: dict[str, Any]) -> tuple[Floats, float, int]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ctxbench.bench.files import sha256_file, write_atomic
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.decode import complete
 from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.harness.metrics import score

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Kind, Language, Query
+from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault, Symbol, Symbols
 from ctxbench.strategies.baselines.rlcoder import WHOLE
@@ -52,7 +53,7 @@ def python_only(query: Query, name: str) -> None:
     Raises:
         InputFault: if the query is not of Python.
     """
-    if query.language is not Language.PYTHON:
+    if query.language != PYTHON:
         raise InputFault(f"{name} is for Python", where=query.id, cure="choose Python samples or another strategy")
 
 

@@ -1,7 +1,7 @@
 """Check a drafted function statically in its file and its project (CoCoGen's compiler feedback).
 
 The release runs pylint on a file beside the original. Here pyflakes reads the text, and members of the project's
-modules and classes are looked up by `bench.languages.members`: no file is written and nothing is imported. The
+modules and classes are looked up by a language's `ProjectNames`: no file is written and nothing is imported. The
 reference is never looked at. `Symbols` finds what a wrong name may mean.
 """
 
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ctxbench.bench.languages.members import ProjectNames, project
-from ctxbench.bench.languages.outline import Function, outline
+from ctxbench.bench.languages.base import Function, ProjectNames
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.strategies.api import Block, BlockKind
 from ctxbench.strategies.drafts import DraftedFile, bare_name
 
@@ -140,7 +140,7 @@ class Checker:
     def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
         """Yield the names of the project that the function reads and the project does not define."""
         if self._project is None:
-            self._project = project(self._query.language, RepositoryFiles(self._repo))
+            self._project = self._query.language.project(RepositoryFiles(self._repo))
         for reading in self._project.readings(self._query.path, draft.text):
             if not reading.known and draft.start <= reading.line < draft.end:
                 owner, _, member = reading.name.rpartition(".")
@@ -204,7 +204,7 @@ class Symbols:
             text = self._repo.read(path)
             if not word.search(text):
                 continue
-            file_outline = outline(text, Language.PYTHON)
+            file_outline = PYTHON.outline(text)
             for type_outline in file_outline.types:
                 if type_outline.name == name:
                     place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
@@ -223,7 +223,7 @@ class Symbols:
 
     def _like(self, text: str, most: int) -> Iterator[Symbol]:
         for hit in self._repo.search(text, unit="function", ranker=self._encoder, top=most):
-            functions = outline(textwrap.dedent(hit.text), Language.PYTHON).functions
+            functions = PYTHON.outline(textwrap.dedent(hit.text)).functions
             if functions:
                 *owners, _ = hit.name.split(".")
                 header = " ".join(functions[0].header.split())

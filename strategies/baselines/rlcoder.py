@@ -15,7 +15,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
-from ctxbench.strategies.layout import MARK, filled_stretches, last_tokens, left_block, left_flags
+from ctxbench.strategies.layout import filled_stretches, last_tokens, left_block, left_flags
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import repocoder
 
@@ -177,7 +177,7 @@ def retrieve(repo: Repository, text: str, choices: BlockSearch) -> RetrievedBloc
     hits = repo.search(text, unit=choices.unit, ranker="bm25", top=choices.candidates)
     if not hits:
         return RetrievedBlocks((), (), ())
-    sign = MARK[repo.language]
+    sign = repo.language.comment
     block_texts = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
     compared = [*block_texts, f"{sign} {STOP}"] if choices.stop else block_texts
     scores = repo.similarity(last_tokens(text, QUERY_TOKENS), compared, ranker=choices.encoder)
@@ -224,7 +224,7 @@ def prompt(
 
 
 def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list[Block], list[Dropped], int]:
-    sign = MARK[query.language]
+    sign = query.language.comment
     blocks: list[Block] = []
     dropped: list[Dropped] = []
     used = 0

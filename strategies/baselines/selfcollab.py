@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Kind, Language, Query
+from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Execute, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
 from ctxbench.strategies.icl import steps
@@ -119,7 +119,7 @@ def _chat_prompt(*messages: str) -> Prompt:
 
 def _last_function(code: str) -> str:
     """Return the name of the last function at module level, ``main`` passed over; empty if there is none."""
-    functions = outline(code, Language.PYTHON).functions
+    functions = PYTHON.outline(code).functions
     names = [function.name for function in functions if not function.types and not function.inside]
     return next((name for name in reversed(names) if name != "main"), names[-1] if names else "")
 

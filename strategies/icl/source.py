@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.outline import Function, Outline, outline
+from ctxbench.bench.languages.base import Function, Language, Outline
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.drafts import bare_name
-from ctxbench.strategies.layout import MARK, stretches
+from ctxbench.strategies.layout import stretches
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
     """Return a file of the repository; of the target file what the Infile strategies show (paper: Infile)."""
     text = repo.read(path)
     if path != query.path:
-        return SourceFile(path, repo.language, FileLines.whole(text), outline(text, repo.language))
+        return SourceFile(path, repo.language, FileLines.whole(text), repo.language.outline(text))
     return without_target(text, query)
 
 
@@ -97,7 +97,7 @@ def without_target(text: str, query: Query) -> SourceFile:
     What the view shows of it has no body, so it is completed before it is parsed.
     """
     if query.name is None:
-        return SourceFile(query.path, query.language, FileLines.whole(text), outline(text, query.language))
+        return SourceFile(query.path, query.language, FileLines.whole(text), query.language.outline(text))
     after = query.suffix or ""
     before = text[: len(text) - len(after)] if after and text.endswith(after) else text
     after = text[len(before) :]
@@ -105,20 +105,20 @@ def without_target(text: str, query: Query) -> SourceFile:
     span, exact = None, True
     for broken in (False, True):
         for stub in _stubs(before, query.language, name):
-            parsed = outline(f"{before}{stub}{after}", query.language)
+            parsed = query.language.outline(f"{before}{stub}{after}")
             span = span or _span_of_target(parsed, name, before, stub) if parsed.broken is broken else span
         if span is not None:
             break
     if span is None:
         span, exact = _guessed(before, name), False
     lines = FileLines.whole(text).without(range(*span))
-    return SourceFile(query.path, query.language, lines, outline(lines.text, query.language), exact)
+    return SourceFile(query.path, query.language, lines, query.language.outline(lines.text), exact)
 
 
 def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
     """Give texts that may make a function of its head."""
     yield ""
-    if language is Language.JAVA:
+    if not language.indented:
         yield "}\n"
         return
     line = split_lines(before)[_declaration(before, name)] if before else ""
@@ -168,7 +168,7 @@ def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = Tru
     dropped = {
         number
         for function in file.functions
-        if function.name not in names and not (file.language is Language.JAVA and _holds_type(function))
+        if function.name not in names and not (not file.language.indented and _holds_type(function))
         for number in range(*function.lines)
     }
     if strip_license:
@@ -206,10 +206,10 @@ def _license_end(lines: tuple[str, ...], language: Language) -> int:
 
 def _comment(lines: tuple[str, ...], start: int, language: Language) -> int:
     """Return how many lines the comment that begins there has; 0 if none does."""
-    if language is Language.JAVA and lines[start].lstrip().startswith("/*"):
+    if not language.indented and lines[start].lstrip().startswith("/*"):
         end = next((at for at in range(start, len(lines)) if "*/" in lines[at]), len(lines) - 1)
         return end - start + 1
     end = start
-    while end < len(lines) and lines[end].lstrip().startswith(MARK[language]):
+    while end < len(lines) and lines[end].lstrip().startswith(language.comment):
         end += 1
     return end - start

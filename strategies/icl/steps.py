@@ -9,8 +9,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from ctxbench.bench.languages.outline import Function
-from ctxbench.bench.types import Language, Query
+from ctxbench.bench.languages.base import Function
+from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl.source import SourceFile
 from ctxbench.strategies.layout import closing
@@ -107,12 +107,12 @@ def ask_for_documentation(file: SourceFile) -> Prompt:
 
 def plain_documentation(file: SourceFile) -> str:
     """Return signatures and docstrings of a file's functions, for a model that cannot describe them."""
-    signature = _python if file.language is Language.PYTHON else _java
+    signature = _python if file.language.indented else _java
     parts: list[str] = []
     types: tuple[str, ...] = ()
     for function in file.functions:
         headers = tuple(type_outline.header for type_outline in function.types)
-        mark = ":" if file.language is Language.PYTHON else " {"
+        mark = ":" if file.language.indented else " {"
         if headers != types:
             parts += [f"{'    ' * depth}{header}{mark}" for depth, header in enumerate(headers)]
         types = headers

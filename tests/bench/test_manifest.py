@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import ManifestFault
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, LocalSource, PypiSource
-from ctxbench.bench.types import Language
 
 SHA = "ab" * 32
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
@@ -46,7 +47,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
     (tmp_path / "ours").mkdir()
     found = manifest.load(write(tmp_path, text))
-    assert (found.name, found.language, found.license, found.version) == ("demo", Language.PYTHON, "MIT", "1.0")
+    assert (found.name, found.language, found.license, found.version) == ("demo", PYTHON, "MIT", "1.0")
     assert (found.source_dir, found.sets) == ("src", ("mine",))
     assert found.sources == (
         PypiSource(name="demo", version="1.0", sha256=SHA),
@@ -64,7 +65,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 WRONG = [
     (HEAD.replace("demo", "other") + PYPI, "name", "make the two equal"),
     (HEAD.replace("demo", "De/mo") + PYPI, "name", "file's name"),
-    (HEAD.replace("python", "rust") + PYPI, "language", '"python" or "java"'),
+    (HEAD.replace("python", "rust") + PYPI, "language", '"java" or "python"'),
     (HEAD.replace("MIT", "see LICENSE") + PYPI, "license", "SPDX"),
     (HEAD.replace('"1.0"', "1.0") + PYPI, "version", "every source holds"),
     (HEAD.replace("1.0", "../1.0") + PYPI, "version", "every source holds"),
@@ -149,8 +150,8 @@ def test_the_shipped_manifests_are_right(name: str) -> None:
 def test_the_shipped_sets() -> None:
     quickstart = manifest.in_set("quickstart")
     # A sign-flip test over repositories can only be significant with six or more of them.
-    assert sum(each.language is Language.PYTHON for each in quickstart) >= 7
-    assert sum(each.language is Language.JAVA for each in quickstart) >= 1
+    assert sum(each.language == PYTHON for each in quickstart) >= 7
+    assert sum(each.language == JAVA for each in quickstart) >= 1
     assert [each.name for each in manifest.in_set("java")] == ["commons-codec", "commons-lang3"]
     execution = manifest.in_set("execution")
     assert len(execution) == 12 and all(each.tests for each in execution)

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, view
-from ctxbench.bench.types import Cursor, Kind, Language
+from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
 
 TARGET = "shop/checkout.py"
@@ -20,7 +22,7 @@ MASKED = ((0, 1),)
 
 def snapshot(**changes: Any) -> Snapshot:
     texts = {"shop/beside.py": BESIDE, TARGET: WHOLE, "shop/store.py": "def load(user):\n    return user.cart\n"}
-    fields: dict[str, Any] = {"name": "demo", "language": Language.PYTHON, "digest": "x", "texts": texts, "dropped": {}}
+    fields: dict[str, Any] = {"name": "demo", "language": PYTHON, "digest": "x", "texts": texts, "dropped": {}}
     return Snapshot(**{**fields, **changes})
 
 
@@ -35,7 +37,7 @@ def test_the_target_file_ends_at_the_cursor_and_its_masked_lines_are_blank() -> 
     assert repo.read(TARGET) == PREFIX
     assert repo.read("shop/beside.py") == BESIDE
     assert repo.files() == ("shop/beside.py", TARGET, "shop/store.py")
-    assert (repo.name, repo.language) == ("demo", Language.PYTHON)
+    assert (repo.name, repo.language) == ("demo", PYTHON)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_a_sample_of_another_repository_is_refused() -> None:
     with pytest.raises(InputFault, match="build the sample set again"):
         view(snapshot(), make_sample(repo="other").query())
     with pytest.raises(InputFault, match="build the sample set again"):
-        view(snapshot(language=Language.JAVA), make_sample().query())
+        view(snapshot(language=JAVA), make_sample().query())
 
 
 FUNCTION = {

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted

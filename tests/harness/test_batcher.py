@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Capabilities, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Answer, Batcher, Stopped
@@ -39,7 +39,7 @@ class Memory:
 
 def ask(text: str, index: int = 0, **sampling: object) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=Language.PYTHON, index=index, sampling=Sampling(**sampling))  # type: ignore[arg-type]
+    return Request(prompt=prompt, language=PYTHON, index=index, sampling=Sampling(**sampling))  # type: ignore[arg-type]
 
 
 def upper(request: Request) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Language, Reference
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Reference
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scoring import Bits, Pricer

@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
-from ctxbench.bench.types import Kind, Language, Query, StoredContext, StoredSnippet, Use
+from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.diagnostics.gains import diagnose
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
-from ctxbench.harness.run.controls import defining_files, oracle_prompt, stored_prompt
+from ctxbench.harness.run.controls import oracle_prompt, stored_prompt
 from ctxbench.harness.run.runner import card_of
 from ctxbench.harness.run.sample import OVERFLOW
 from ctxbench.harness.store.runs import find_run, run_tables
@@ -94,9 +97,7 @@ def test_windows_and_signatures_that_the_answer_needs() -> None:
     }
     sample = make_sample(uses=(Use(name="Rates", module="shop.tax", kind="class"),))
     query = sample.query()
-    view = View(
-        name="demo", language=Language.PYTHON, texts=texts, digest=digest_of(texts), query=query, retrieval=None
-    )
+    view = View(name="demo", language=PYTHON, texts=texts, digest=digest_of(texts), query=query, retrieval=None)
     prompt = oracle_prompt(query, view, sample, make_reference(target="Rates(user).low()"))
     similar = [block for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
     apis = [block for block in prompt.blocks if block.kind is BlockKind.API]
@@ -109,17 +110,17 @@ def test_windows_and_signatures_that_the_answer_needs() -> None:
 @pytest.mark.parametrize(
     ("module", "language", "found"),
     [
-        ("shop.tax", Language.PYTHON, ["src/shop/tax.py"]),
-        ("shop", Language.PYTHON, ["src/shop/__init__.py"]),
-        ("other.tax", Language.PYTHON, []),
-        ("", Language.PYTHON, []),
-        ("com.shop.Rules.Kind", Language.JAVA, ["java/com/shop/Rules.java"]),
-        ("com.shop.Other", Language.JAVA, []),
+        ("shop.tax", PYTHON, ["src/shop/tax.py"]),
+        ("shop", PYTHON, ["src/shop/__init__.py"]),
+        ("other.tax", PYTHON, []),
+        ("", PYTHON, []),
+        ("com.shop.Rules.Kind", JAVA, ["java/com/shop/Rules.java"]),
+        ("com.shop.Other", JAVA, []),
     ],
 )
 def test_where_a_name_is_defined(module: str, language: Language, found: list[str]) -> None:
     files = ("java/com/shop/Rules.java", "src/shop/__init__.py", "src/shop/tax.py", "src/shopping/tax2.py")
-    assert defining_files(module, tuple(f for f in files if f.endswith(language.suffix)), language) == found
+    assert language.defining_files(module, tuple(f for f in files if f.endswith(language.suffix))) == found
 
 
 def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(bench: Bench) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, numbers, records, render
@@ -190,7 +190,7 @@ def test_summaries_are_priced_apart(tmp_path: Path) -> None:
         batcher = Batcher(Scripted(answer), "scripted", Memory(), rates)
         try:
             summaries = Summaries(batcher)
-            summaries(Language.PYTHON, [PAY])
+            summaries(PYTHON, [PAY])
             assert (summaries.spent.price is not None) is ends and (", US$ " in summaries.spent.remark) is ends
         finally:
             batcher.close()

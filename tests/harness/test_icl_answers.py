@@ -7,7 +7,8 @@ import textwrap
 
 import pytest
 
-from ctxbench.bench.types import Kind, Language, Query, Sample
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind, Query, Sample
 from ctxbench.harness.extract import extract
 from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.incontext.generator import InContext
@@ -38,7 +39,7 @@ def test_the_built_in_generator_answers_with_a_function(name: str, about: Query)
     [response] = InContext(workers=1).generate([request])
     found = extract(sample_of(about), response.text)
     assert found.flags == ()
-    if about.language is Language.PYTHON:
+    if about.language == PYTHON:
         assert found.text.startswith("def checkout(store, user, rate):\n")
         ast.parse(textwrap.dedent(found.text))
     else:

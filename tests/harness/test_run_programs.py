@@ -15,7 +15,7 @@ from sqlalchemy import text as sql
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
 from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted

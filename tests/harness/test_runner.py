@@ -17,9 +17,11 @@ from sqlalchemy import text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind, Language, Query
+from ctxbench.bench.types import Kind, Query
 from ctxbench.harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
@@ -215,7 +217,7 @@ def test_the_coder_is_woken_for_an_attempt_and_what_fails_then_ends_nothing(benc
     bench.coder.lost = lost
     for _ in range(2):
         bench.run(model(), "lc.infile")
-    assert bench.coder.woken == [Language.PYTHON], "a finished run needs none"
+    assert bench.coder.woken == [PYTHON], "a finished run needs none"
     assert set(bench.table().metrics["context_gain"]) == {0.0}
 
 

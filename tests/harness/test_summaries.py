@@ -10,8 +10,10 @@ import pytest
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis.prompts import MAX_TOKENS, summary_prompt
 from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.types import Place
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Batcher
@@ -68,28 +70,28 @@ def test_the_model_is_asked_once_for_equal_code() -> None:
         summaries = Summaries(batcher)
         assert summaries.spent == Spent()
         assert summaries.spent.remark == ""
-        assert summaries(Language.PYTHON, [PAY, PAY]) == ["pays the bill"] * 2
-        assert summaries(Language.PYTHON, [PAY]) == ["pays the bill"]
+        assert summaries(PYTHON, [PAY, PAY]) == ["pays the bill"] * 2
+        assert summaries(PYTHON, [PAY]) == ["pays the bill"]
     [request] = seen
-    assert request.prompt.text == summary_prompt(PAY.code, Language.PYTHON)
+    assert request.prompt.text == summary_prompt(PAY.code, PYTHON)
     assert (request.sampling.max_tokens, request.sampling.temperature) == (MAX_TOKENS, 0)
 
 
 def test_what_it_cost_is_counted_apart() -> None:
     with batching(Scripted(answer)) as batcher:
         summaries = Summaries(batcher)
-        summaries(Language.PYTHON, [PAY, SHIP])
+        summaries(PYTHON, [PAY, SHIP])
         first = summaries.spent
-        summaries(Language.PYTHON, [PAY, SHIP])
+        summaries(PYTHON, [PAY, SHIP])
         assert summaries.spent == first
-    tokens = sum(code_tokens.count(summary_prompt(one.code, Language.PYTHON)) for one in (PAY, SHIP))
+    tokens = sum(code_tokens.count(summary_prompt(one.code, PYTHON)) for one in (PAY, SHIP))
     assert first == Spent(2, tokens, code_tokens.count("Summary: Pays THE bill"))
     assert first.remark == f"offline: 2 API summaries, {tokens} tokens in, {first.tokens_out} out"
 
 
 def test_where_the_model_says_nothing_the_plain_summary_stands() -> None:
     with batching(Scripted(answer)) as batcher:
-        assert Summaries(batcher)(Language.PYTHON, [SHIP, PAY]) == ["ship", "pays the bill"]
+        assert Summaries(batcher)(PYTHON, [SHIP, PAY]) == ["ship", "pays the bill"]
 
 
 def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
@@ -97,7 +99,7 @@ def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
     with batching(generator) as batcher:
         summaries = Summaries(batcher)
         assert summaries.plain
-        assert summaries(Language.PYTHON, [PAY, SHIP]) == ["cart pay", "ship"]
+        assert summaries(PYTHON, [PAY, SHIP]) == ["cart pay", "ship"]
         assert summaries.spent == Spent()
     assert generator.batches == []
 
@@ -105,7 +107,7 @@ def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
 def test_nothing_to_summarise() -> None:
     generator = Scripted(answer)
     with batching(generator) as batcher:
-        assert Summaries(batcher)(Language.JAVA, []) == []
+        assert Summaries(batcher)(JAVA, []) == []
     assert generator.batches == []
 
 
@@ -120,10 +122,10 @@ def test_a_long_function_is_cut_at_a_lines_end() -> None:
 
     code = "def f():\n" + "    x = x + 1\n" * 2000 + "    return x"
     with batching(Scripted(measure)) as batcher:
-        Summaries(batcher)(Language.PYTHON, [unit("f", code)])
+        Summaries(batcher)(PYTHON, [unit("f", code)])
     assert 2900 < lengths[0] <= 3000
 
 
 def test_a_model_that_is_lost_is_a_machine_fault() -> None:
     with batching(Scripted(answer, faults=[1])) as batcher, pytest.raises(MachineFault):
-        Summaries(batcher)(Language.PYTHON, [PAY])
+        Summaries(batcher)(PYTHON, [PAY])

@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.languages.base import Span
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.corpus import Corpus, search
 from ctxbench.bench.retrieval.dense import Dense
 from ctxbench.bench.retrieval.encoders.vectors import Vectors
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.types import Place
 from ctxbench.harness.generators.incontext import decode
 from ctxbench.harness.generators.incontext.body import complete_body
 from ctxbench.harness.generators.incontext.generator import model
@@ -80,9 +82,9 @@ def chances() -> Iterator[tuple[str, Any]]:
     code = (ROOT / FILES[2]).read_text(encoding="utf-8")
     java = "class A {\n    int total(Cart cart) {\n        int sum = cart.size();\n        return "
     for language, infile, truth in (
-        (Language.PYTHON, code[:2600], code[2600:2800]),
-        (Language.PYTHON, code[:1200] + "\n\ndef mean_of(one, two):\n    ", "return (one + two) / 2"),
-        (Language.JAVA, java, "cart.total(sum, größe);"),
+        (PYTHON, code[:2600], code[2600:2800]),
+        (PYTHON, code[:1200] + "\n\ndef mean_of(one, two):\n    ", "return (one + two) / 2"),
+        (JAVA, java, "cart.total(sum, größe);"),
     ):
         reader = model(language)
         shown = prompt(infile, similar(("a.py", code[3000:5200])))

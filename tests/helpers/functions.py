@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Judgement, Verdict
-from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 from tests.helpers.samples import make_sample
 
 RIGHT = "    return amount * {number}\n"
@@ -54,7 +55,7 @@ def make_function_set(home: Home, *, name: str = "functions", repos: int = 2, pe
         for path, content in {"kit/tax.py": text, "kit/use.py": "from kit.tax import times_2\n"}.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(content)
-        made = snapshot.load(repo, root, Language.PYTHON)
+        made = snapshot.load(repo, root, PYTHON)
         entries[repo] = {"language": "python", "checkout": f"{repo}/1", "snapshot": made.digest, "tests": {"runner": 1}}
     return sets.save(home, name, samples, references, {"repositories": entries})
 

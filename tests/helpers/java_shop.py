@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.testing.java.text import shifted
-from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 PATH = "src/main/java/shop/Prices.java"
 PRICES = """\
@@ -330,7 +331,7 @@ def sample(name: str, tests: tuple[str, ...], text: str = PRICES) -> tuple[Sampl
     made = Sample(
         id=f"shop/{PATH}::Prices.{name}",
         benchmark="ctxbench",
-        language=Language.JAVA,
+        language=JAVA,
         kind=Kind.FUNCTION,
         subkind="slib_runnable",
         repo="shop",

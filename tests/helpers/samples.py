@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxbench.bench.types import Cursor, Kind, Language, Query, Reference, Sample
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Cursor, Kind, Query, Reference, Sample
 
 
 def make_sample(**changes: Any) -> Sample:
@@ -12,7 +13,7 @@ def make_sample(**changes: Any) -> Sample:
     fields: dict[str, Any] = {
         "id": "demo/shop/checkout.py#L3C12",
         "benchmark": "ctxbench",
-        "language": Language.PYTHON,
+        "language": PYTHON,
         "kind": Kind.LINE,
         "subkind": "single-line",
         "repo": "demo",

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
 from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted

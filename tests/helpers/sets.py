@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Cursor, Language, Reference, Sample
+from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample
 
 
@@ -52,6 +53,6 @@ def make_set(home: Home, *, name: str = "demo", repos: int = 2, per_repo: int = 
         }.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
-        made = snapshot.load(repo, root, Language.PYTHON)
+        made = snapshot.load(repo, root, PYTHON)
         entries[repo] = {"language": "python", "checkout": f"{repo}/1", "snapshot": made.digest}
     return sets.save(home, name, samples, references, {"repositories": entries})

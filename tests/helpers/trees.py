@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Language
 
 
 def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -21,7 +22,7 @@ def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 def make_snapshot(
-    root: Path, files: Mapping[str, str | bytes], *, language: Language = Language.PYTHON, name: str = "demo"
+    root: Path, files: Mapping[str, str | bytes], *, language: Language = PYTHON, name: str = "demo"
 ) -> Snapshot:
     """Write files and read them as a snapshot."""
     return snapshot.load(name, write_tree(root, files), language)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
-from ctxbench.bench.types import Cursor, Kind, Language, Query
+from ctxbench.bench.types import Cursor, Kind, Query
 from ctxbench.strategies.api import Prompt
 
 
@@ -33,7 +35,7 @@ def case(
         name: the repository's.
         after: of a function, the text behind its body.
     """
-    language = Language.JAVA if path.endswith(".java") else Language.PYTHON
+    language = JAVA_LANGUAGE if path.endswith(".java") else PYTHON
     query = Query(
         id=f"{name}/{path}",
         benchmark="test",

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.strategies.drafts import calls, drafted_body, stretches
 from tests.helpers.samples import make_query
 
-PYTHON = make_query(name="pay", language=Language.PYTHON)
-JAVA = make_query(name="pay", language=Language.JAVA)
+PYTHON = make_query(name="pay", language=PYTHON_LANGUAGE)
+JAVA = make_query(name="pay", language=JAVA_LANGUAGE)
 FUNCTION = "def pay(user):\n    total = sum(user)\n    return total"
 
 

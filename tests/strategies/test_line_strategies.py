@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
-from ctxbench.bench.types import Cursor, Kind, Language, Place, Query
+from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.strategies import BlockKind, Prompt, resolve
 from ctxbench.strategies.layout import RULE, SIMILAR_HEADER, build_infile, infile_prompt
 from ctxbench.strategies.tiny import TARGET, bare_case, query_for, view_for
@@ -71,7 +72,7 @@ FILES = {
 MAIN = Query(
     id="m",
     benchmark="b",
-    language=Language.PYTHON,
+    language=PYTHON,
     kind=Kind.LINE,
     subkind="single-line",
     repo="demo",
@@ -82,7 +83,7 @@ MAIN = Query(
 
 
 def _view(query: Query = MAIN, files: dict[str, str] = FILES) -> Repository:
-    return View(name="demo", language=Language.PYTHON, texts=files, digest=digest_of(files), query=query)
+    return View(name="demo", language=PYTHON, texts=files, digest=digest_of(files), query=query)
 
 
 def _starts(prompt: Prompt) -> list[tuple[str, int, int]]:

@@ -5,7 +5,9 @@ import dataclasses
 import pytest
 
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Place
 from ctxbench.strategies import BlockKind, Prompt, resolve
 from ctxbench.strategies.rationale import rationale, stub
 from tests.strategies.projects import JAVA, PAY, Scripted, case
@@ -48,7 +50,7 @@ def _found(before: str, path: str = "shop/pay.py", files: dict[str, str] = FILES
 
 
 def test_a_stub_has_no_bodies_and_no_comments() -> None:
-    assert stub(STORE, Language.PYTHON).split("\n") == [
+    assert stub(STORE, PYTHON).split("\n") == [
         '"""Stores."""',
         "import abc",
         "from shop.rules import round_up",
@@ -62,7 +64,7 @@ def test_a_stub_has_no_bodies_and_no_comments() -> None:
         "        ...",
         "    def close(self): ...",
     ]
-    assert stub(JAVA["com/acme/shop/Cart.java"], Language.JAVA).split("\n") == [
+    assert stub(JAVA["com/acme/shop/Cart.java"], JAVA_LANGUAGE).split("\n") == [
         "package com.acme.shop;",
         "public class Cart extends Base {",
         "    private int total;",
@@ -74,8 +76,8 @@ def test_a_stub_has_no_bodies_and_no_comments() -> None:
 
 
 def test_a_broken_file_still_gives_a_stub() -> None:
-    assert "def f(a):" in stub("def f(a):\n    return 1\n\nclass (:\n", Language.PYTHON)
-    assert stub("", Language.JAVA) == ""
+    assert "def f(a):" in stub("def f(a):\n    return 1\n\nclass (:\n", PYTHON)
+    assert stub("", JAVA_LANGUAGE) == ""
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import repobench
 from ctxbench.bench.formats.types import Options, Table, Task
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repository import View
-from ctxbench.bench.types import Cursor, Language, Query, StoredContext, StoredSnippet
+from ctxbench.bench.types import Cursor, Query, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Prompt, resolve
 from ctxbench.strategies.layout import infile_prompt
 from tests.helpers.samples import make_query
@@ -72,7 +73,7 @@ def test_the_layout_of_the_evaluation_program() -> None:
 
 
 def test_java_has_its_own_mark() -> None:
-    prompt = ask("lc.crosscodeeval", query(RG1, language=Language.JAVA, path="a/B.java"))
+    prompt = ask("lc.crosscodeeval", query(RG1, language=JAVA, path="a/B.java"))
     assert prompt.text == CHUNKS.replace("# ", "// ") + PREFIX
 
 

@@ -22,12 +22,13 @@ from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.candidates import ListedFunction
 from ctxbench.bench.functions.java.definitions import TYPES, Definition, within
 from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java import JavaSuite
 from ctxbench.bench.testing.java.build import BIG, SURVEY, checked_result, sources
 from ctxbench.bench.testing.judge import Turns
 from ctxbench.bench.testing.suites import run_job
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
 SECONDS = 1800.0
@@ -291,7 +292,7 @@ def clock_blocks(text: str) -> tuple[Cursor, ...]:
     """
     if not _WORTH_PARSING.search(text):
         return ()
-    source = Source(text, Language.JAVA)
+    source = Source(text, JAVA)
     if source.root.has_error:
         return ()
     blocks = {

@@ -12,9 +12,9 @@ from tree_sitter import Node
 
 from ctxbench.bench.functions.choose import faulty_versions
 from ctxbench.bench.functions.java.definitions import within
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java.text import zero
-from ctxbench.bench.types import Language
 
 _HEAD, _TAIL = "class X {\n", "\n}\n"
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -38,7 +38,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
         text: the method at the left margin, as a sample's reference has it; () for what is no method.
         most: how many; asking for fewer gives a beginning of more.
     """
-    source = Source(_HEAD + text + _TAIL, Language.JAVA)
+    source = Source(_HEAD + text + _TAIL, JAVA)
     holder = source.root.named_children[0].child_by_field_name("body") if source.root.named_children else None
     methods = [node for node in holder.named_children if node.type == "method_declaration"] if holder else []
     if source.root.has_error or len(methods) != 1 or methods[0].child_by_field_name("body") is None:

@@ -15,14 +15,14 @@ from ctxbench.bench.functions.candidates import ListedFunction, Static, test_pla
 from ctxbench.bench.functions.java.definitions import Definition, Definitions, definitions
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.types import Level
-from ctxbench.bench.languages import java as reader
-from ctxbench.bench.languages.facts import FileFacts, InternalLoad
+from ctxbench.bench.languages.base import FileFacts, InternalLoad
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import METHOD, JavaFile, JavaImport
 from ctxbench.bench.languages.java.reader import JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
-from ctxbench.bench.types import Language, Use
+from ctxbench.bench.types import Use
 
 _ORDER = tuple(Level)
 _JDK = ("java.", "javax.", "jdk.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.")
@@ -196,7 +196,7 @@ def read_functions(project: Project, main: tuple[str, ...]) -> Static[Definition
         if reason:
             left_out[reason] += 1
             continue
-        source = Source(text, Language.JAVA)
+        source = Source(text, JAVA)
         if source.root.has_error:
             left_out["syntax_error"] += 1
         else:
@@ -226,8 +226,8 @@ def _left_out(path: str, text: str, project: Project, hidden: tuple[str, ...], m
 def _functions(
     texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions]]
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
-    facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
-    loads = reader.resolve(facts)
+    facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
+    loads = JAVA.resolve(facts)
     types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
     bodies = sum((definitions.bodies for _, definitions in read_files.values()), Counter[str]())
     drops = sum((definitions.drops for _, definitions in read_files.values()), Counter[str]())

@@ -22,15 +22,15 @@ from ctxbench.bench.functions.candidates import ListedFunction, Static, test_pla
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions
 from ctxbench.bench.functions.types import Level, Spot
-from ctxbench.bench.languages import python as reader
-from ctxbench.bench.languages.facts import FileFacts, InternalLoad
+from ctxbench.bench.languages.base import FileFacts, InternalLoad
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.testing.suites import ADDED
-from ctxbench.bench.types import Language, Use
+from ctxbench.bench.types import Use
 
 _ORDER = tuple(Level)
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
@@ -50,7 +50,7 @@ class FileNames:
             index: the project's modules.
         """
         self._path, self._index = path, index
-        self._reader = Reader(Source(text, Language.PYTHON))
+        self._reader = Reader(Source(text, PYTHON))
         self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
 
     def needs(self, function: Definition) -> tuple[Level, tuple[Use, ...]]:
@@ -158,8 +158,8 @@ def uses_at(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
 
 
 def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
-    facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
-    loads = reader.resolve(facts)
+    facts: dict[str, FileFacts] = {path: PYTHON.analyse(path, text) for path, text in texts.items()}
+    loads = PYTHON.resolve(facts)
     index = ModuleIndex(texts, [])
     return functools.cache(lambda path: FileNames(path, texts[path], loads[path], index))
 

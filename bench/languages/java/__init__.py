@@ -6,6 +6,139 @@ lines use "symbols imported from the same project".
 
 from __future__ import annotations
 
-from ctxbench.bench.languages.java.uses import analyse, resolve
+import functools
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["analyse", "resolve"]
+from ctxbench.bench.files import UTF8, Decoded, decode, explained
+from ctxbench.bench.languages import register
+from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
+
+if TYPE_CHECKING:
+    from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.java.facts import JavaFile
+    from ctxbench.bench.testing.suites import Testing
+
+_PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_LARGEST_POM = 1 << 20
+_MAIN = re.compile(r"\bstatic\s+void\s+main\s*\(")
+_RESERVED = (
+    "_ abstract assert boolean break byte case catch char class const continue default do double else enum extends "
+    "false final finally float for goto if implements import instanceof int interface long native new null package "
+    "private protected public return short static strictfp super switch synchronized this throw throws transient "
+    "true try void volatile while"
+)
+
+
+class Java(Language):
+    """Java, as its grammar reads it."""
+
+    label = "Java"
+    suffix = ".java"
+    qualified_types = True
+    reserved = frozenset(_RESERVED.split())
+    import_line = re.compile(r"\s*(?:package|import)\s")
+    lexing = Lexing.of("//", r"/\*", r"\"\"\"|\"|'", "", r"(?:[^\W\d]|\$)[\w$]*", r"[^\"'/]++")
+
+    def grammar(self) -> object:
+        """Return the grammar."""
+        import tree_sitter_java
+
+        return tree_sitter_java.language()
+
+    def analyse(self, path: str, text: str) -> JavaFile:
+        """Read one file."""
+        from ctxbench.bench.languages.java.uses import analyse
+
+        return analyse(path, text)
+
+    def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
+        """Find the uses of project-internal imports."""
+        from ctxbench.bench.languages.java.uses import resolve
+
+        return resolve(files)
+
+    def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
+        """Return what reads files in the encoding that the nearest ``pom.xml`` declares.
+
+        They are tried as UTF-8 first: a pom says what the compiler takes them for, and of text that is valid UTF-8
+        beyond ASCII nearly none is anything else.
+        """
+        declared_in = functools.cache(declared_encoding)
+
+        def read(raw: bytes, path: Path) -> Decoded:
+            as_utf8 = decode(raw, UTF8)
+            declared = "" if as_utf8.whole else declared_in(path.parent, root)
+            return decode(raw, declared) if declared else as_utf8
+
+        return read
+
+    def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
+        """Say whether a file is a test program of CoderEval's harness.
+
+        That is ``<File>_<method>.java`` with a `main`, beside a ``<File>.java`` that has such a method.
+        """
+        stem, _, suffix = name.rpartition(".")
+        if suffix != "java" or _MAIN.search(text) is None:
+            return False
+        parts = [
+            (stem[:at], stem[at + 1 :]) for at, letter in enumerate(stem) if letter == "_" and 0 < at < len(stem) - 1
+        ]
+        return any(re.search(rf"\b{re.escape(method)}\s*\(", beside(f"{file}.java")) for file, method in parts)
+
+    def outline(self, text: str) -> Outline:
+        """Return the functions and classes of a file, which may be cut at the cursor."""
+        from ctxbench.bench.languages.java.outline import outline
+
+        return outline(text)
+
+    def project(self, texts: Mapping[str, str]) -> ProjectNames:
+        """Return the files of a repository, to be asked for the names that code reads."""
+        from ctxbench.bench.languages.java.members import JavaProject
+
+        return JavaProject(texts)
+
+    @property
+    def apis(self) -> ApiStyle:
+        """How its APIs are found and shown."""
+        from ctxbench.bench.languages.java import apis
+
+        return apis
+
+    def testing(self) -> Testing:
+        """Return what builds the suites of its repositories' tests."""
+        from ctxbench.bench.testing import java
+
+        return java
+
+    def miner(self) -> Miner:
+        """Return what finds functions that a repository's own tests cover."""
+        from ctxbench.bench.functions import java
+
+        return java
+
+
+def declared_encoding(folder: Path, root: Path) -> str:
+    """Return the encoding that the nearest ``pom.xml`` with one declares, in a folder or above it; empty if none does.
+
+    Read is what stands there as it is, as ``project.build.sourceEncoding`` or a plugin's ``encoding``: values with
+    ``${…}`` and the poms of other projects are not followed.
+    """
+    for place in (folder, *folder.parents):
+        pom = place / "pom.xml"
+        if pom.is_file() and not pom.is_symlink():
+            with explained(pom), pom.open("rb") as file:
+                text = file.read(_LARGEST_POM).decode(UTF8, "replace")
+            names = dict(reversed(_PROPERTIES.findall(_COMMENT.sub("", text))))
+            encoding = names.get("project.build.sourceEncoding") or names.get("encoding") or ""
+            if encoding and "$" not in encoding:
+                return str(encoding)
+        if place == root:
+            break
+    return ""
+
+
+JAVA = register(Java("java"))

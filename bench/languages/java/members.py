@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.members import ProjectReading
+from ctxbench.bench.languages.base import ProjectReading
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 _DECLARATIONS = {
     "class_declaration": "class",
@@ -98,7 +98,7 @@ def read_names(text: str) -> JavaNames:
     """Return the names of a file, or of the beginning of one."""
     imports = _IMPORT.findall(text)
     package = _PACKAGE.search(text)
-    source = Source(text, Language.JAVA)
+    source = Source(text, JAVA)
     dynamic = _MADE_UP.search(text) is not None
     types = {java_class.name: java_class for java_class in _types(source.root, "", source, dynamic)}
     return JavaNames(

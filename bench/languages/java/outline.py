@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Type
+from ctxbench.bench.languages.base import Function, FunctionParameter, Outline, Span, Type
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 _TOKEN = re.compile(
     r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|//[^\n]*|/\*.*?(?:\*/|\Z)"
@@ -40,10 +39,10 @@ def outline(text: str) -> Outline:
     Where the file has a syntax error, it is taken for one that is cut at the cursor: the statement that is not
     whole is blanked, and the braces that are open are closed.
     """
-    source = Source(text, Language.JAVA)
+    source = Source(text, JAVA)
     reader = _Reader(source)
     if source.root.has_error:
-        mended = _Reader(Source(_mended(text), Language.JAVA))
+        mended = _Reader(Source(_mended(text), JAVA))
         if not mended.source.root.has_error or len(mended.functions) > len(reader.functions):
             reader = mended
     return Outline(functions=tuple(reader.functions), types=tuple(reader.types), broken=source.root.has_error)

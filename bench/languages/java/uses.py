@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ctxbench.bench.languages.facts import FileFacts, InternalLoad, ends
+from ctxbench.bench.languages.base import FileFacts, InternalLoad, ends
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaFile, JavaImport, JavaLoad, JavaType
 from ctxbench.bench.languages.java.reader import JavaReader
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language, Use
+from ctxbench.bench.types import Use
 
 
 class JavaTarget(NamedTuple):
@@ -146,7 +147,7 @@ def analyse(path: str, text: str) -> JavaFile:
         path: POSIX path inside the repository.
         text: the whole file.
     """
-    source = Source(text, Language.JAVA)
+    source = Source(text, JAVA)
     reader = JavaReader(source)
     loads = _loads(reader)
     needed = {load.line for load in loads}

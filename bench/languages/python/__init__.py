@@ -2,6 +2,116 @@
 
 from __future__ import annotations
 
-from ctxbench.bench.languages.python.uses import analyse, resolve
+import io
+import re
+import tokenize
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["analyse", "resolve"]
+from ctxbench.bench.files import Decoded, decode
+from ctxbench.bench.languages import register
+from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
+
+if TYPE_CHECKING:
+    from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.python.facts import PythonFile
+    from ctxbench.bench.testing.suites import Testing
+
+_RESERVED = (
+    "False None True and as assert async await break class continue def del elif else except finally for from "
+    "global if import in is lambda nonlocal not or pass raise return try while with yield"
+)
+_PREFIX = r"(?i:[rbuft]|[bft]r|r[bft])?"
+
+
+class Python(Language):
+    """Python, as its newest grammar and the running interpreter read it."""
+
+    label = "Python"
+    suffix = ".py"
+    comment = "#"
+    indented = True
+    reserved = frozenset(_RESERVED.split())
+    import_line = re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)")
+    lexing = Lexing.of("\\#", "", r"\"\"\"|'''|\"|'", _PREFIX, r"[^\W\d]\w*", r"(?:[^\"'#\w]++|\w++(?![\"']))++")
+
+    def grammar(self) -> object:
+        """Return the grammar."""
+        import tree_sitter_python
+
+        return tree_sitter_python.language()
+
+    def analyse(self, path: str, text: str) -> PythonFile:
+        """Read one file."""
+        from ctxbench.bench.languages.python.uses import analyse
+
+        return analyse(path, text)
+
+    def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
+        """Find the uses of project-internal imports."""
+        from ctxbench.bench.languages.python.uses import resolve
+
+        return resolve(files)
+
+    def parses(self, text: str) -> bool:
+        """Say whether this Python reads a text: the grammar also takes some that it does not, of Python 2 above all."""
+        from ctxbench.bench import asts
+
+        return asts.parse(text) is not None
+
+    def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
+        """Return what reads files in the encoding that they declare (PEP 263)."""
+        return lambda raw, _: decode(raw, declared_encoding(raw))
+
+    def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
+        """Say whether a file is a copy that CoderEval's harness keeps, solution included."""
+        stem, dot, suffix = name.rpartition(".")
+        _, mark, digits = stem.rpartition("_passk_validte")
+        return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
+
+    def module_of(self, path: str) -> str:
+        """Return the dotted name of a file's module, from the repository's root."""
+        return super().module_of(path.removesuffix("/__init__.py"))
+
+    def outline(self, text: str) -> Outline:
+        """Return the functions and classes of a file, which may be cut at the cursor."""
+        from ctxbench.bench.languages.python.outline import outline
+
+        return outline(text)
+
+    def project(self, texts: Mapping[str, str]) -> ProjectNames:
+        """Return the files of a repository, to be asked for the names that code reads."""
+        from ctxbench.bench.languages.python.members import PythonProject
+
+        return PythonProject(texts)
+
+    @property
+    def apis(self) -> ApiStyle:
+        """How its APIs are found and shown."""
+        from ctxbench.bench.languages.python import apis
+
+        return apis
+
+    def testing(self) -> Testing:
+        """Return what builds the suites of its repositories' tests."""
+        from ctxbench.bench.testing import python
+
+        return python
+
+    def miner(self) -> Miner:
+        """Return what finds functions that a repository's own tests cover."""
+        from ctxbench.bench.functions import python
+
+        return python
+
+
+def declared_encoding(raw: bytes) -> str | None:
+    """Return the encoding that a Python file declares (PEP 263), None if Python knows none of that name."""
+    try:
+        return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
+    except SyntaxError:
+        return None
+
+
+PYTHON = register(Python("python"))

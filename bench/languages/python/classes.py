@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.modules import Exports, PythonTarget
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 SELF = frozenset({"self", "cls"})
 """What methods call their own object or class; other spellings are not followed."""
@@ -177,7 +177,7 @@ class Hierarchy:
         """Return the classes of a file."""
         if path not in self._classes:
             text = self._texts.get(path)
-            self._classes[path] = {} if text is None else read_classes(Source(text, Language.PYTHON))
+            self._classes[path] = {} if text is None else read_classes(Source(text, PYTHON))
         return self._classes[path]
 
     def path(self, module: str) -> str | None:

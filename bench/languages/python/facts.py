@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.facts import FileFacts, Span
+from ctxbench.bench.languages.base import FileFacts, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Names of a Python project that a piece of code reads; see `bench.languages.members`.
+"""Names of a Python project that a piece of code reads; see `bench.languages.base.ProjectNames`.
 
 Judged are names that imports of the code bring in from the project, with the attributes that follow a module
 or a class; classes and functions of the file itself; and attributes of ``self`` and ``cls``. Special names
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.members import ProjectReading
+from ctxbench.bench.languages.base import ProjectReading
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.classes import SELF, Class, Hierarchy, read_classes
 from ctxbench.bench.languages.python.facts import ImportedName, PythonFile
 from ctxbench.bench.languages.python.modules import OUTSIDE, Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.python.uses import analyse
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[\w.]*))", re.MULTILINE)
 _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
@@ -79,7 +79,7 @@ class PythonProject:
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return what `code` reads of the project from `start` on, in the order of lines."""
-        source = Source(code, Language.PYTHON)
+        source = Source(code, PYTHON)
         read = _Code(path, source, Reader(source), read_classes(source))
         loads = [load for load in read.reader.loads if load.node.start_point[0] >= start[0]]
         items = [item for item in read.reader.imports if read.reader.statements[item.statement][0] >= start[0]]

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Type
+from ctxbench.bench.languages.base import Function, FunctionParameter, Outline, Span, Type
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 _TOKEN = re.compile(
     r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)"
@@ -34,10 +33,10 @@ def outline(text: str) -> Outline:
     Where the file has a syntax error, its last statement is taken for one that is cut at the cursor and replaced
     by an empty one, so that it takes nothing around it with it.
     """
-    source = Source(text, Language.PYTHON)
+    source = Source(text, PYTHON)
     reader = _Reader(source)
     if source.root.has_error:
-        mended = _Reader(Source(_mended(text), Language.PYTHON))
+        mended = _Reader(Source(_mended(text), PYTHON))
         if not mended.source.root.has_error or len(mended.functions) > len(reader.functions):
             reader = mended
     return Outline(functions=tuple(reader.functions), types=tuple(reader.types), broken=source.root.has_error)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.languages.base import Span
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.syntax import Source, rows, span
 

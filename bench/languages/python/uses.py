@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.facts import FileFacts, InternalLoad, ends
+from ctxbench.bench.languages.base import FileFacts, InternalLoad, ends
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.facts import ImportedName, NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import OUTSIDE, Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.python.reader import Reader
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language, Use
+from ctxbench.bench.types import Use
 
 
 def analyse(path: str, text: str) -> PythonFile:
@@ -21,7 +22,7 @@ def analyse(path: str, text: str) -> PythonFile:
         path: POSIX path inside the repository.
         text: the whole file.
     """
-    source = Source(text, Language.PYTHON)
+    source = Source(text, PYTHON)
     reader = Reader(source)
     loads = _loads(reader)
     needed = {load.line for load in loads if not load.quoted}

@@ -11,8 +11,8 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.languages.java import analyse
 from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.uses import analyse
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.java import text as java_text
 from ctxbench.bench.testing.java.build import JUDGE, LIMITS, Build, built, sources

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 ANNOTATIONS = frozenset({"annotation", "marker_annotation"})
 _COMMENTS = frozenset({"line_comment", "block_comment"})
@@ -90,7 +90,7 @@ def method_text(text: str, name: str) -> str:
         InputFault: if it declares no method of that name, or more than a class may hold.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    source = Source(_HEAD + text + _TAIL, Language.JAVA)
+    source = Source(_HEAD + text + _TAIL, JAVA)
     types = [child for child in source.root.named_children if child.type not in _COMMENTS]
     body = types[0].child_by_field_name("body") if types else None
     if len(types) != 1 or body is None or body.end_byte != len(source.data) - 1:
@@ -152,7 +152,7 @@ def blank(head: str) -> str:
     Raises:
         InputFault: if that is no method's head.
     """
-    source = Source(f"{_HEAD}{head}}}{_TAIL}", Language.JAVA)
+    source = Source(f"{_HEAD}{head}}}{_TAIL}", JAVA)
     stack = [source.root]
     while stack:
         node = stack.pop()

@@ -14,7 +14,8 @@ import warnings
 
 from ctxbench.bench import asts
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.repositories.snapshot import UTF8, encoding_of_python
+from ctxbench.bench.files import UTF8
+from ctxbench.bench.languages.python import declared_encoding
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CURE = "give the whole function, from its `def` line to its end"
@@ -101,7 +102,7 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 
 
 def _encoding(source: bytes) -> str:
-    return (encoding_of_python(source) or UTF8).removesuffix("-sig")
+    return (declared_encoding(source) or UTF8).removesuffix("-sig")
 
 
 def _newline(lines: list[str]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ctxbench.bench import asts
 from ctxbench.bench.elementary import log
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.decode import LineCompletion, next_token
 from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
@@ -138,7 +138,7 @@ def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> 
 
 def _nothing(language: Language, base: int, reading: PromptReading) -> str:
     """Return the body of a function that does nothing, if the beam found none."""
-    if language is Language.JAVA:
+    if not language.indented:
         return "}\n"
     return f"{' ' * (base + 4) if reading.line_start else ''}pass\n"
 
@@ -176,7 +176,7 @@ def _grow(model: CopyModel, reading: PromptReading, body: _Body, base: int) -> l
 def _allowed(context: TokenContext, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
     if entry in ('"""', "'''"):
         return False  # the stand-in for a documentation string, whose text was left out
-    python, whole = context.language is Language.PYTHON, body.brackets <= 0
+    python, whole = context.language.indented, body.brackets <= 0
     if kind is TokenClass.CLOSE and whole and (python or entry != "}"):
         return False
     if kind is TokenClass.NEWLINE:
@@ -196,7 +196,7 @@ def _width(entry: str) -> int:
 
 def _step(model: CopyModel, reading: PromptReading, body: _Body, number: int, chance: float, base: int) -> _Body:
     token = next_token(model, reading.context, body.point, number)
-    python = reading.context.language is Language.PYTHON
+    python = reading.context.language.indented
     brace = 0 if python or token.text not in "{}" else 1 if token.text == "{" else -1
     bracket = 0 if brace else (token.kind is TokenClass.OPEN) - (token.kind is TokenClass.CLOSE)
     leaves = python and body.fresh and body.brackets <= 0 and bool(body.text) and _width(token.text) <= base
@@ -230,7 +230,7 @@ def _shaped(body: _Body, token: Token) -> BodyShape:
 def _closed(body: _Body, language: Language) -> _Body:
     """Return an unfinished body, cut after its last whole line; in Java its braces are closed."""
     whole = body.text[: body.text.rfind("\n") + 1]
-    if language is Language.JAVA and whole.strip():
+    if not language.indented and whole.strip():
         # Braces in strings are counted too: a body with such strings stays broken.
         whole += "}" * max(0, whole.count("{") - whole.count("}") + 1) + "\n"
     return replace(body, text=whole, braces=0, brackets=0, fresh=True, ended=False)
@@ -244,7 +244,7 @@ def _beginning(text: str, language: Language) -> str:
 
 
 def _parses(text: str, language: Language) -> bool:
-    if language is not Language.PYTHON:
+    if not language.indented:
         return bool(text.strip())
     # The first line's indentation may stand before the cursor.
     first, _, other_lines = text.partition("\n")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxbench.bench.elementary import log2
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
 from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSource
 
@@ -127,10 +127,10 @@ def space_before(
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
         return ""
     if before.kind in (TokenClass.INDENT, TokenClass.NEWLINE) or before.text in _TIGHT_AFTER:
-        return " " if language is Language.JAVA and before.text == "{" else ""
+        return " " if not language.indented and before.text == "{" else ""
     if kind is TokenClass.COMMENT:
-        return "  " if language is Language.PYTHON else " "
-    if language is Language.JAVA:
+        return "  " if language.indented else " "
+    if not language.indented:
         return _java(before, earlier, text, kind)
     return _python(before, earlier, text, frame)
 

@@ -14,7 +14,6 @@ import numpy as np
 from rapidfuzz import fuzz
 
 from ctxbench.bench.elementary import exp, log
-from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
 from ctxbench.harness.generators.incontext.model import CopyModel, PromptReading
@@ -118,7 +117,7 @@ def _step(model: CopyModel, reading: PromptReading, path: _Path, number: int, ch
     token = next_token(model, reading.context, path.point, number)
     newline = token.kind is TokenClass.NEWLINE
     # A Java line that opens a block is a line; one that ends inside brackets goes on.
-    bracket = reading.context.language is Language.PYTHON or token.text not in "{}"
+    bracket = reading.context.language.indented or token.text not in "{}"
     opened = path.open + bracket * ((token.kind is TokenClass.OPEN) - (token.kind is TokenClass.CLOSE))
     ended = newline and (opened <= 0 or path.lines >= MOST_LINES)
     space = "" if not path.text and reading.space else token.space

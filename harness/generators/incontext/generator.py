@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.processes import uninterrupted
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.incontext.body import complete_body
 from ctxbench.harness.generators.incontext.decode import complete
@@ -38,7 +39,10 @@ def weights_path(language: Language) -> Path:
 @functools.cache
 def model(language: Language) -> CopyModel:
     """Return a language's model, loaded once a process."""
-    return CopyModel.load(weights_path(language), language)
+    path = weights_path(language)
+    if not path.is_file():
+        raise InputFault(f"incontext has learnt no {language.label}", cure="choose another generator")
+    return CopyModel.load(path, language)
 
 
 def _begin() -> None:
@@ -128,6 +132,10 @@ class InContext(Generator):
         """
         jobs = [_Price(prompt, text, language) for prompt, text in zip(prompts, texts, strict=True)]
         return self._map(_price, jobs, 4)
+
+    def knows(self, language: Language) -> bool:
+        """Say whether there are weights for a language."""
+        return weights_path(language).is_file()
 
     def wake(self, language: Language) -> None:
         """Start the workers and load a language's weights in each.

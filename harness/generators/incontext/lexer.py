@@ -12,7 +12,9 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 
 
 class TokenClass(IntEnum):
@@ -53,8 +55,8 @@ _JAVA_WORDS = (
     "volatile while true false null var"
 )
 KEYWORDS = {
-    Language.PYTHON: frozenset(_PYTHON_WORDS.split()),
-    Language.JAVA: frozenset(_JAVA_WORDS.split()),
+    PYTHON: frozenset(_PYTHON_WORDS.split()),
+    JAVA: frozenset(_JAVA_WORDS.split()),
 }
 """Reserved words; words that are reserved only in places (``match``, ``record``) are names."""
 
@@ -75,7 +77,7 @@ _JAVA = re.compile(
     r"|(?P<op>>>>=|>>=|<<=|\.\.\.|->|::|==|!=|<=|>=|&&|\|\||\+\+|--|<<|[-+*/%&|^]=|[-+*/%@&|^~!?<>=.,:;()\[\]{}])"
     r"|(?P<other>[^ \t\f\n])"
 )
-PATTERN = {Language.PYTHON: _PYTHON, Language.JAVA: _JAVA}
+PATTERN = {PYTHON: _PYTHON, JAVA: _JAVA}
 _ASSIGNMENTS = "= += -= *= /= //= %= **= |= &= ^= >>= <<= >>>= @= :="
 OPERATOR_CLASS = {
     **dict.fromkeys("([{", TokenClass.OPEN),

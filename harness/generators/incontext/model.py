@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ctxbench.bench import elementary
 from ctxbench.bench.doubles import exp, exp2, total
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext import features
 from ctxbench.harness.generators.incontext.context import (
     OPENERS,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, lex
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.layout import TITLE
@@ -90,7 +90,7 @@ def infile_text(prompt: Prompt, language: Language) -> str:
     text = "".join(prompt.blocks[at].text for at in infile)
     if not infile or not infile[0] or not prompt.blocks[infile[0] - 1].text.endswith(TITLE):
         return text
-    if language is Language.JAVA:
+    if not language.indented:
         signature = _JAVA_COMMENT.sub("", text).strip()
         return f"{_STEP}{signature} {{\n"
     declared = _HEAD.match(text)
@@ -134,11 +134,11 @@ def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
         language: its language.
         whole: whether its end is known to be code, as at a cursor; else both ends are uncertain.
     """
-    if language is Language.JAVA:
+    if not language.indented:
         text = _without_java_comments(text)
     tokens, _ = lex(text, language, line_start=True)
     tokens = [token for token in tokens if token.kind is not TokenClass.COMMENT]
-    if language is Language.PYTHON:
+    if language.indented:
         tokens = list(_without_documentation(tokens, whole=whole))
     return list(_without_blank_lines(tokens))
 
@@ -195,14 +195,14 @@ def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]
 
     A signature ``def f(a, b)`` also says that ``f(a, b)`` may be written.
     """
-    forms = _python(tokens) if language is Language.PYTHON else _java(tokens)
+    forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:
         head = f"{receiver}{name}"
         call = f"{head}({', '.join(arguments)})"
-        end = "\n" if language is Language.PYTHON else ";\n"
+        end = "\n" if language.indented else ";\n"
         texts.append(call + end)
-        if language is Language.PYTHON and arguments:
+        if language.indented and arguments:
             keywords = [f"{argument}={argument}" for argument in arguments]
             if len(call) > LONG:
                 texts.append(f"{head}(\n    " + ",\n    ".join(keywords) + ",\n)\n")

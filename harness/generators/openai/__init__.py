@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.spec import Shorthand
-from ctxbench.bench.types import Language
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.openai import counting, pricing, wire

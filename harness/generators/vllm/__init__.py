@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
-from ctxbench.bench.types import Language
 from ctxbench.harness.generators import lines
 from ctxbench.harness.generators.base import Request, Response, sample_seed
 from ctxbench.harness.generators.local import AUTO, Local, LocalRequest, checked, is_chat, model_digest

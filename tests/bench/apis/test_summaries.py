@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ctxbench.bench import languages
 from ctxbench.bench.apis.plain import first_sentence, split, summarise, summary
 from ctxbench.bench.apis.prompts import post_process, summary_prompt
 from ctxbench.bench.apis.units import units
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 
 RELEASE = '''\
 Act as an expert Python programmer. Given a function code or a fragment, summarize it with a short sentence.
@@ -45,11 +47,11 @@ summary:'''
 
 
 def test_the_release_template_byte_for_byte() -> None:
-    assert summary_prompt('def f():\n    """Go."""', Language.PYTHON) == RELEASE
+    assert summary_prompt('def f():\n    """Go."""', PYTHON) == RELEASE
 
 
 def test_the_figure_has_pairs_only() -> None:
-    text = summary_prompt("void f() { }", Language.JAVA, template="figure6")
+    text = summary_prompt("void f() { }", JAVA, template="figure6")
     assert text.startswith("code:\npublic int seatsLeft(")
     assert text.endswith("\n\ncode:\nvoid f() { }\n\ndocstring:")
     assert text.count("code:") == text.count("docstring:") == 3
@@ -57,24 +59,24 @@ def test_the_figure_has_pairs_only() -> None:
 
 
 def test_java_is_asked_about_java() -> None:
-    text = summary_prompt("void f() { }", Language.JAVA)
+    text = summary_prompt("void f() { }", JAVA)
     assert text.startswith("Act as an expert Java programmer.")
     assert "def " not in text
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", languages.every())
 def test_the_examples_are_code(language: Language) -> None:
     examples = summary_prompt("", language, template="figure6").split("code:\n")[1:3]
     for example in examples:
         code = example.partition("\n\ndocstring:")[0]
-        found = outline(code if language is Language.PYTHON else f"class X {{\n{code}\n}}", language)
+        found = language.outline(code if language == PYTHON else f"class X {{\n{code}\n}}")
         assert len(found.functions) == 1
         assert not found.broken
 
 
 def test_unknown_template() -> None:
     with pytest.raises(InputFault, match="choose of release, figure6"):
-        summary_prompt("", Language.PYTHON, template="figure7")
+        summary_prompt("", PYTHON, template="figure7")
 
 
 @pytest.mark.parametrize(
@@ -147,12 +149,12 @@ JAVA_FRAGMENTS = {
 
 @pytest.mark.parametrize(("code", "expected"), PYTHON_FRAGMENTS.items())
 def test_plain_summary_of_python(code: str, expected: str) -> None:
-    assert summary(code, Language.PYTHON) == expected
+    assert summary(code, PYTHON) == expected
 
 
 @pytest.mark.parametrize(("code", "expected"), JAVA_FRAGMENTS.items())
 def test_plain_summary_of_java(code: str, expected: str) -> None:
-    assert summary(code, Language.JAVA) == expected
+    assert summary(code, JAVA) == expected
 
 
 def test_plain_summaries_of_python_records() -> None:
@@ -160,8 +162,8 @@ def test_plain_summaries_of_python_records() -> None:
         "class HTTPCart(Base):\n    def __init__(self): ...\n    def add_item(self): ...\n    def load(self):\n"
         '        """Load It. Or not."""\n        def inner(): ...\n\n\nclass Bare: ...\n'
     )
-    records = units("a.py", text, Language.PYTHON, by="summary", constructors=True)
-    made = dict(zip([record.name for record in records], summarise(Language.PYTHON, records), strict=True))
+    records = units("a.py", text, PYTHON, by="summary", constructors=True)
+    made = dict(zip([record.name for record in records], summarise(PYTHON, records), strict=True))
     assert made == {
         "HTTPCart.__init__": "http cart",
         "HTTPCart.add_item": "http cart add item",
@@ -176,8 +178,8 @@ def test_plain_summaries_of_java_records() -> None:
         "class Cart {\n  Cart(int n) { }\n  /** @return how many */\n  int getCount() { return 0; }\n"
         "  /** Pays all. */\n  void pay() { }\n  interface Shelf { int size(); }\n}\n"
     )
-    records = units("Cart.java", text, Language.JAVA, by="summary")
-    made = dict(zip([record.name for record in records], summarise(Language.JAVA, records), strict=True))
+    records = units("Cart.java", text, JAVA, by="summary")
+    made = dict(zip([record.name for record in records], summarise(JAVA, records), strict=True))
     assert made == {
         "Cart.Cart": "cart",
         "Cart.getCount": "cart get count",

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench import languages
 from ctxbench.bench.apis.units import units
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.types import Language, Place
+from ctxbench.bench.types import Place
 
 STORE = dedent(
     '''
@@ -68,8 +72,8 @@ CART = dedent(
 ).lstrip("\n")
 
 
-def found(text: str, language: Language = Language.PYTHON, **options: Any) -> dict[str, Unit]:
-    path = "shop/store.py" if language is Language.PYTHON else "com/acme/shop/Cart.java"
+def found(text: str, language: Language = PYTHON, **options: Any) -> dict[str, Unit]:
+    path = "shop/store.py" if language == PYTHON else "com/acme/shop/Cart.java"
     made = units(path, text, language, **{"by": "usage", **options})
     assert list(made) == sorted(made, key=lambda unit: unit.place)
     assert len({unit.name for unit in made}) == len(made)
@@ -95,7 +99,7 @@ def test_python_without_the_blank_decorator_line() -> None:
 
 
 def test_java_texts() -> None:
-    texts = {name: unit.text for name, unit in found(CART, Language.JAVA).items()}
+    texts = {name: unit.text for name, unit in found(CART, JAVA).items()}
     assert texts["Cart.checkout"] == (
         "public class Cart extends Base implements Store {\n"
         "    public Invoice checkout(PaymentCard card, boolean express) throws PayException;\n}"
@@ -131,7 +135,7 @@ def test_by_summary_there_is_the_source_too() -> None:
     assert unit.keys == ("inner.run()",)
     assert unit.code == 'def run(self) -> None:\n    """Run it."""'
     assert unit.text == found(STORE)["CartStore.Inner.run"].text
-    unit = found(CART, Language.JAVA, by="summary")["Cart.checkout"]
+    unit = found(CART, JAVA, by="summary")["Cart.checkout"]
     assert unit.code.startswith("/** Pays. */\npublic Invoice checkout(")
 
 
@@ -145,9 +149,9 @@ def test_constructors_of_classes_without_one() -> None:
 
 
 def test_java_constructors_of_classes_without_one() -> None:
-    made = found(CART, Language.JAVA, constructors=True)
+    made = found(CART, JAVA, constructors=True)
     # Neither an abstract class nor an interface can be made.
-    assert made.keys() - found(CART, Language.JAVA).keys() == {"Cart.Cart", "Cart.Builder.Builder"}
+    assert made.keys() - found(CART, JAVA).keys() == {"Cart.Cart", "Cart.Builder.Builder"}
     unit = made["Cart.Builder.Builder"]
     assert unit.keys == ("Builder builder = new Builder()", "new Builder()")
     assert unit.text == (
@@ -161,13 +165,13 @@ def test_no_second_constructor_where_there_is_one() -> None:
 
 
 def test_quirks_know_java_classes_only() -> None:
-    assert "Cart.Shelf.size" in found(CART, Language.JAVA)
-    assert "Cart.Shelf.size" not in found(CART, Language.JAVA, quirks=True)
-    assert "Cart.Hidden.run" in found(CART, Language.JAVA, quirks=True)
+    assert "Cart.Shelf.size" in found(CART, JAVA)
+    assert "Cart.Shelf.size" not in found(CART, JAVA, quirks=True)
+    assert "Cart.Hidden.run" in found(CART, JAVA, quirks=True)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "import os\n", "x = (\n", "\x00"])
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", languages.every())
 def test_files_without_functions(text: str, language: Language) -> None:
     assert found(text, language) == {}
 

@@ -6,9 +6,11 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.apis.usages import class_type, snake, usages
-from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.java.apis import class_type
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
+from ctxbench.bench.languages.python.apis import snake
 
 RULES = dedent(
     """
@@ -124,23 +126,25 @@ JAVA_QUIRKS = {
 
 
 def made(text: str, path: str, language: Language, *, quirks: bool) -> dict[str, str]:
-    functions = outline(text, language).functions
-    return {each.qualified: " · ".join(usages(each, path, language, quirks=quirks)) for each in functions}
+    functions = language.outline(text).functions
+    return {
+        each.qualified: " · ".join(dict.fromkeys(language.apis.usages(each, path, quirks=quirks))) for each in functions
+    }
 
 
 @pytest.mark.parametrize(("quirks", "expected"), [(False, PYTHON), (True, PYTHON_QUIRKS)], ids=["paper", "release"])
 def test_python(quirks: bool, expected: dict[str, str]) -> None:
-    assert made(RULES, "shop/price_rules.py", Language.PYTHON, quirks=quirks) == expected
+    assert made(RULES, "shop/price_rules.py", PYTHON_LANGUAGE, quirks=quirks) == expected
 
 
 @pytest.mark.parametrize(("quirks", "expected"), [(False, JAVA), (True, JAVA_QUIRKS)], ids=["paper", "release"])
 def test_java(quirks: bool, expected: dict[str, str]) -> None:
-    assert made(CART, "com/acme/shop/Cart.java", Language.JAVA, quirks=quirks) == expected
+    assert made(CART, "com/acme/shop/Cart.java", JAVA_LANGUAGE, quirks=quirks) == expected
 
 
 def test_java_method_without_a_type_has_none() -> None:
-    [function] = outline("void lost() { }\n", Language.JAVA).functions
-    assert usages(function, "Lost.java", Language.JAVA) == ()
+    [function] = JAVA_LANGUAGE.outline("void lost() { }\n").functions
+    assert tuple(JAVA_LANGUAGE.apis.usages(function, "Lost.java", quirks=False)) == ()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ import dataclasses
 import textwrap
 
 from ctxbench.bench.codereval.locate import EXACT, INHERITED, OTHER_FILE, Located, Missed, TaskRecord, locate
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Cursor
 
 SHAPES = textwrap.dedent('''\
     """Shapes."""
@@ -53,13 +55,13 @@ RECORD = TaskRecord(
 
 
 def found(record: TaskRecord, texts: dict[str, str] | None = None) -> Located:
-    result = locate(record, texts or {"shapes/plain.py": SHAPES}, Language.PYTHON)
+    result = locate(record, texts or {"shapes/plain.py": SHAPES}, PYTHON)
     assert isinstance(result, Located), result
     return result
 
 
 def missed(record: TaskRecord, texts: dict[str, str] | None = None) -> str:
-    result = locate(record, texts or {"shapes/plain.py": SHAPES}, Language.PYTHON)
+    result = locate(record, texts or {"shapes/plain.py": SHAPES}, PYTHON)
     assert isinstance(result, Missed), result
     assert result.detail
     return result.reason
@@ -161,7 +163,7 @@ def test_a_recorded_line_or_code_that_is_wrong_is_told() -> None:
 
 
 def test_a_file_that_this_python_cannot_read_is_told() -> None:
-    result = locate(RECORD, {"shapes/plain.py": "def area(width, height=1):\n    print width\n"}, Language.PYTHON)
+    result = locate(RECORD, {"shapes/plain.py": "def area(width, height=1):\n    print width\n"}, PYTHON)
     assert isinstance(result, Missed)
     assert (result.reason, "cannot be read" in result.detail) == ("no_function", True)
 
@@ -207,7 +209,7 @@ JAVA_RECORD = TaskRecord(
 
 
 def java(record: TaskRecord, texts: dict[str, str] | None = None) -> Located | Missed:
-    return locate(record, texts or {"src/ours/shapes/Shapes.java": JAVA}, Language.JAVA)
+    return locate(record, texts or {"src/ours/shapes/Shapes.java": JAVA}, JAVA_LANGUAGE)
 
 
 def test_java_is_found_by_types_names_and_javadoc() -> None:

@@ -18,11 +18,11 @@ from ctxbench.bench.functions.choose import MOST_TESTS
 from ctxbench.bench.functions.types import TestRun
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import manifest as manifests
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.fake import FakeSandbox
@@ -187,7 +187,7 @@ def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -
     twin = repository(tmp_path / "twin", "shop", tmp_path)
     with pytest.raises(InputFault, match="shop and shop both stand for CoderEval's project me/shop"):
         by_project([shop, twin])
-    shipped = by_project()[Language.PYTHON, "pexip/os-python-cachetools"]
+    shipped = by_project()[PYTHON, "pexip/os-python-cachetools"]
     assert shipped.name == "codereval-cachetools"
     (tmp_path / "mine.toml").write_text(
         (tmp_path / "shop.toml")
@@ -196,7 +196,7 @@ def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -
         .replace("me/shop", "Pexip/os-python-cachetools")
     )
     own = manifests.load(str(tmp_path / "mine.toml"))
-    assert by_project([own])[Language.PYTHON, "pexip/os-python-cachetools"] is own
+    assert by_project([own])[PYTHON, "pexip/os-python-cachetools"] is own
 
 
 def test_other_tests_make_another_set(tmp_path: Path) -> None:

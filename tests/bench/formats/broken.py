@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench import languages
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.formats.types import Options
 from ctxbench.bench.home import Home
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,7 @@ class Shape:
     """The number that says where the cursor is."""
     key: str = ""
     """For one JSON document: the key of its list."""
-    language: Language = Language.PYTHON
+    language: Language = PYTHON
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Kind -> what its refusal says, where that is not what is usual."""
     skip: frozenset[str] = frozenset()
@@ -153,7 +155,7 @@ def _usual(shape: Shape, kind: str, path: Path) -> tuple[str, ...]:
 def assert_refused(shape: Shape, kind: str, home: Home, folder: Path) -> None:
     """Check that the import of a broken file ends in one line that says what, where and the cure, and leaves no set."""
     path = KINDS[kind](shape, folder)
-    language = next(one for one in Language if (one is not shape.language) is (kind == "wrong language"))
+    language = next(one for one in languages.every() if (one is not shape.language) is (kind == "wrong language"))
     with pytest.raises(InputFault) as caught:
         import_set(shape.format, [str(path)], home, "broken", options=Options(language=language))
     said = str(caught.value)

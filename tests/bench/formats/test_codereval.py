@@ -18,8 +18,9 @@ from ctxbench.bench.formats import codereval
 from ctxbench.bench.formats.importing import import_set, read_tasks
 from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Cursor, Language, Reference
+from ctxbench.bench.types import Cursor, Reference
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 
@@ -225,7 +226,7 @@ def test_what_only_the_benchmark_knows_is_never_shown(home: Home, tmp_path: Path
 def test_a_java_task_with_its_file(home: Home, tmp_path: Path) -> None:
     made = imported(home, document(tmp_path, java(), name="CoderEval4Java.json"))
     (sample,) = made.samples
-    assert (sample.language, sample.repo, sample.path) == (Language.JAVA, "shapes-master", "ours/shapes/Circle.java")
+    assert (sample.language, sample.repo, sample.path) == (JAVA_LANGUAGE, "shapes-master", "ours/shapes/Circle.java")
     assert (sample.name, sample.signature) == ("Circle.area", "private double area(final int scale)")
     assert (sample.docstring or "").startswith("/** \n * Returns the area.")
     assert sample.prefix.endswith("private double area(final int scale) {\n")

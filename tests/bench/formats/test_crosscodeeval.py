@@ -18,7 +18,8 @@ from ctxbench.bench.formats import crosscodeeval
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
 from ctxbench.bench.home import Home
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.samples import make_reference, make_sample
 from tests.helpers.trees import write_tree
@@ -84,7 +85,7 @@ def again(made: Task, name: str = "other") -> Task:
 def test_a_plain_record() -> None:
     made = task(table(record()))
     sample = made.sample
-    assert (sample.id, sample.benchmark, sample.language) == ("project_cc_python/62", "crosscodeeval", Language.PYTHON)
+    assert (sample.id, sample.benchmark, sample.language) == ("project_cc_python/62", "crosscodeeval", PYTHON)
     assert (sample.kind, sample.subkind) == (Kind.LINE, "statement")
     assert (sample.repo, sample.path, sample.cursor.line, sample.cursor.column) == (
         "owner-shop-1234567", "shop/pay.py", 4, 12,

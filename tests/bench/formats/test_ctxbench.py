@@ -14,8 +14,9 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import ctxbench
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language, Sample, StoredContext, StoredSnippet, Use
+from ctxbench.bench.types import Sample, StoredContext, StoredSnippet, Use
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.bench.formats.test_importing import PAY, function, line
 from tests.helpers.trees import write_tree
@@ -102,7 +103,7 @@ SHAPE = Shape(
     prompt="prefix",
     path="path",
     line="cursor.line",
-    language=Language.PYTHON,
+    language=PYTHON,
 )
 
 

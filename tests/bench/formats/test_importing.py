@@ -17,9 +17,10 @@ from ctxbench.bench.formats import ctxbench
 from ctxbench.bench.formats.importing import HYGIENE_OFF, import_set, read_tasks
 from ctxbench.bench.formats.types import BenchmarkFormat, Options
 from ctxbench.bench.home import Home
-from ctxbench.bench.repositories.snapshot import is_harness_class
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 from tests.helpers.trees import write_tree
 
 PAY = 'class Pay:\n    def total(self, x):\n        """Sum up."""\n        return x + 1\n'
@@ -32,7 +33,7 @@ def function(**changes: Any) -> tuple[Sample, Reference]:
     sample = Sample(
         id="f",
         benchmark="ctxbench",
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=Kind.FUNCTION,
         subkind="class_runnable",
         repo="demo",
@@ -52,7 +53,7 @@ def line(**changes: Any) -> tuple[Sample, Reference]:
     sample = Sample(
         id="l",
         benchmark="ctxbench",
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=Kind.LINE,
         subkind="next-line",
         repo="demo",
@@ -135,7 +136,7 @@ def test_harness_classes_of_java_are_dropped(tmp_path: Path, home: Home) -> None
     main = "class Pay_total { public static void main(String[] args) { System.out.print(new Pay().total(1) == 2); } }\n"
     files = {"a/Pay.java": JAVA, "a/Pay_total.java": main, "a/Pay_Demo.java": main.replace("_total", "_Demo")}
     write_tree(tmp_path / "repos/demo", {**files, "b/Pay_total.java": main, "a/Pay_x.java": "class Pay_x {}\n"})
-    sample = replace(line()[0], language=Language.JAVA, path="a/Pay.java", cursor=Cursor(line=0, column=0), prefix="")
+    sample = replace(line()[0], language=JAVA_LANGUAGE, path="a/Pay.java", cursor=Cursor(line=0, column=0), prefix="")
     reference = Reference(id="l", target="public class Pay {")
     made = imported(tmp_path, (sample, reference), repos=tmp_path / "repos")
     kept = set(sets.snapshots(home, made)["demo"].files)
@@ -146,10 +147,10 @@ def test_harness_classes_of_java_are_dropped(tmp_path: Path, home: Home) -> None
 def test_a_harness_class_belongs_to_a_method_of_the_file_beside_it() -> None:
     main = "public static void main(String[] a) {}"
     beside = {"A_B.java": "int go_on() {}"}
-    assert is_harness_class("A_B_go_on.java", main, lambda name: beside.get(name, ""))
-    assert not is_harness_class("A_B_go.java", main, lambda name: beside.get(name, ""))
-    assert not is_harness_class("A_B_go_on.java", "void test() {}", lambda name: beside.get(name, ""))
-    assert not is_harness_class("A_B.java", main, lambda name: beside.get(name, ""))
+    assert JAVA_LANGUAGE.is_harness("A_B_go_on.java", main, lambda name: beside.get(name, ""))
+    assert not JAVA_LANGUAGE.is_harness("A_B_go.java", main, lambda name: beside.get(name, ""))
+    assert not JAVA_LANGUAGE.is_harness("A_B_go_on.java", "void test() {}", lambda name: beside.get(name, ""))
+    assert not JAVA_LANGUAGE.is_harness("A_B.java", main, lambda name: beside.get(name, ""))
 
 
 def test_lines_that_recur_are_kept_and_counted(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_double_ids_across_files_and_wrong_languages(tmp_path: Path, home: Home)
         read_tasks("repoeval", [str(path), str(other)])
     assert str(caught.value).startswith(f"{other}: [1]: the id 'demo/0' stands at {path}:1 too")
     with pytest.raises(InputFault, match=r"a\.jsonl:1: 'demo/0' is a python sample, not java"):
-        import_set("repoeval", [str(path)], home, "x", options=Options(language=Language.JAVA))
+        import_set("repoeval", [str(path)], home, "x", options=Options(language=JAVA_LANGUAGE))
 
 
 def test_a_bad_name_is_told_before_anything_is_read(home: Home) -> None:

@@ -14,8 +14,10 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import repobench
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import NEXT_LINE, Language
+from ctxbench.bench.types import NEXT_LINE
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 
 
@@ -50,7 +52,7 @@ def imported(tmp_path: Path, *records: dict[str, Any], name: str = "theirs") -> 
 def test_a_record_becomes_a_next_line_sample(tmp_path: Path) -> None:
     made = imported(tmp_path, record())
     [sample] = made.samples
-    assert (sample.id, sample.subkind, sample.language) == ("owner/shop/shop/pay.py#L4", NEXT_LINE, Language.PYTHON)
+    assert (sample.id, sample.subkind, sample.language) == ("owner/shop/shop/pay.py#L4", NEXT_LINE, PYTHON)
     assert (sample.prefix, sample.cursor.line) == (record()["all_code"], 3)
     assert made.references[sample.id].target == "    total = Cart(1)"
     assert made.references[sample.id].fields["gold_snippet_index"] == 0
@@ -76,7 +78,7 @@ def test_version_0_has_code_and_context_as_text(tmp_path: Path) -> None:
     made = imported(tmp_path, old, record(repo_name="p/q", file_path="A.java"))
     first, second = made.samples
     assert (first.prefix, first.stored[0].text) == ("x = 1\n", "# shop/cart.py")
-    assert second.language is Language.JAVA
+    assert second.language == JAVA
 
 
 def test_a_line_asked_for_twice_has_two_ids(tmp_path: Path) -> None:

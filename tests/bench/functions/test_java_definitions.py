@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from ctxbench.bench.functions.java.definitions import Definitions, definitions
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.types import Cursor
 
 FILE = """\
 package a;
@@ -79,7 +80,7 @@ public class Things {
 
 
 def read(text: str = FILE) -> Definitions:
-    return definitions(Source(text, Language.JAVA))
+    return definitions(Source(text, JAVA))
 
 
 def test_what_is_found_and_what_is_not() -> None:

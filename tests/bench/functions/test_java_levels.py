@@ -3,11 +3,11 @@ from __future__ import annotations
 from ctxbench.bench.functions.java.definitions import definitions
 from ctxbench.bench.functions.java.static import FileNames
 from ctxbench.bench.functions.types import Level
-from ctxbench.bench.languages import java
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import JavaFile
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language, Use
+from ctxbench.bench.types import Use
 
 OTHER = "package a;\npublic class Other { public static int N; public static int of() { return 1; } }\n"
 FAR = "package b;\npublic class Far { public static int far() { return 1; } protected int depth() { return 2; } }\n"
@@ -31,10 +31,10 @@ class Base extends Far {
 
 def needs(body: str) -> tuple[Level, tuple[Use, ...]]:
     texts = {"a/Base.java": HEAD.replace("BODY", body), "a/Other.java": OTHER, "b/Far.java": FAR}
-    facts = {path: java.analyse(path, text) for path, text in texts.items()}
+    facts = {path: JAVA.analyse(path, text) for path, text in texts.items()}
     types = ProjectTypes({path: each for path, each in facts.items() if isinstance(each, JavaFile)})
-    source = Source(texts["a/Base.java"], Language.JAVA)
-    names = FileNames(source, java.resolve(dict(facts))["a/Base.java"], types)
+    source = Source(texts["a/Base.java"], JAVA)
+    names = FileNames(source, JAVA.resolve(dict(facts))["a/Base.java"], types)
     return names.needs(definitions(source).usable[0])
 
 

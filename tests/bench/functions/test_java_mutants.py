@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.functions.java.mutants import mutants
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.types import Language
 
 PUT = """public <T> String put(final String[] parts, int depth) throws IOException {
     String text = "a";
@@ -92,7 +92,7 @@ def test_what_would_not_compile_is_not_made() -> None:
         assert "sink.write(sum);\n        return this.text;" in text, "the exception would come of nothing"
         assert "() -> { return; }" in text or "later = null" in text
         assert "!(parts[0]" not in text, "the name would not be there"
-        assert not Source(f"class X {{\n{text}\n}}", Language.JAVA).root.has_error
+        assert not Source(f"class X {{\n{text}\n}}", JAVA).root.has_error
 
 
 def test_no_loop_loses_what_ends_it() -> None:

@@ -13,12 +13,13 @@ from ctxbench.bench.functions.java import lift
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, cover, merged, numbered, probed
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.testing.java import JavaSuite
 from ctxbench.bench.testing.java.build import Build
 from ctxbench.bench.testing.java.layout import layout
-from ctxbench.bench.types import Cursor, Language
+from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.java_shop import TREE
@@ -63,8 +64,8 @@ def shop(tmp_path: Path, *deselect: str) -> tuple[Project, JavaSuite]:
     jar = io.BytesIO()
     zipfile.ZipFile(jar, "w").close()
     suite = JavaSuite(tests, layout(tests, tree), tree, Build(main=jar.getvalue(), test=b"", tools=b"", dropped=()))
-    manifest = RepoManifest(name="shop", language=Language.JAVA, license="MIT", version="1", sources=(), tests=tests)
-    snapshot = Snapshot(name="shop", language=Language.JAVA, digest="", texts={}, dropped={})
+    manifest = RepoManifest(name="shop", language=JAVA, license="MIT", version="1", sources=(), tests=tests)
+    snapshot = Snapshot(name="shop", language=JAVA, digest="", texts={}, dropped={})
     return Project(manifest=manifest, root=tmp_path, snapshot=snapshot, home=Home(tmp_path), lock=lambda *_: ()), suite
 
 

@@ -11,9 +11,10 @@ from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.python.static import read_functions, uses_at
 from ctxbench.bench.functions.types import Level, Spot
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.sources import LocalSource
-from ctxbench.bench.types import Cursor, Language, Use
+from ctxbench.bench.types import Cursor, Use
 from tests.helpers.trees import make_snapshot
 
 HEAD = """
@@ -52,7 +53,7 @@ FILES = {
 def project(tmp_path: Path, files: dict[str, str]) -> Project:
     manifest = RepoManifest(
         name="demo",
-        language=Language.PYTHON,
+        language=PYTHON,
         license="MIT",
         version="1",
         sources=(LocalSource(path=str(tmp_path)),),

@@ -6,9 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages import support
-from ctxbench.bench.languages.facts import InternalLoad
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import InternalLoad
+from ctxbench.bench.languages.java import JAVA
 
 SHOP = {
     "src/com/acme/shop/Cart.java": """
@@ -30,7 +29,7 @@ PATH = "src/com/acme/app/App.java"
 
 def uses(imports: str, body: str, package: str = "com.acme.app") -> tuple[InternalLoad, ...]:
     text = f"package {package};\n{imports}\nclass App {{\n void run() {{\n{body}\n }}\n}}\n"
-    language = support(Language.JAVA)
+    language = JAVA
     files = {**SHOP, PATH: text}
     facts = {name: language.analyse(name, dedent(content).lstrip("\n")) for name, content in sorted(files.items())}
     assert not facts[PATH].broken
@@ -193,7 +192,7 @@ def test_lines_that_are_no_targets() -> None:
         }
         '''
     ).lstrip("\n")
-    facts = support(Language.JAVA).analyse("A.java", text)
+    facts = JAVA.analyse("A.java", text)
     reasons = {line: facts.barred.get(line, "") for line in sorted(facts.tokens)}
     assert reasons == {
         2: "header",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.languages.members import ProjectNames, project
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import ProjectNames
+from ctxbench.bench.languages.java import JAVA
 
 FILES = {
     "src/shop/Rules.java": """package shop;
@@ -49,7 +49,7 @@ public class Pay extends Base {
 
 @pytest.fixture(scope="module")
 def shop() -> ProjectNames:
-    return project(Language.JAVA, FILES)
+    return JAVA.project(FILES)
 
 
 def read(shop: ProjectNames, line: str, *, head: str = HEAD) -> dict[str, bool]:

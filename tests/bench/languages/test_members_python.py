@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.languages.members import ProjectNames, project
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import ProjectNames
+from ctxbench.bench.languages.python import PYTHON
 
 FILES = {
     "shop/__init__.py": "from shop.tax import apply_tax as taxed\n",
@@ -74,7 +74,7 @@ import os, framework
 
 @pytest.fixture(scope="module")
 def shop() -> ProjectNames:
-    return project(Language.PYTHON, {path: textwrap.dedent(text) for path, text in FILES.items()})
+    return PYTHON.project({path: textwrap.dedent(text) for path, text in FILES.items()})
 
 
 def read(shop: ProjectNames, line: str, *, head: str = "def run(x):", path: str = "shop/pay.py") -> dict[str, bool]:

@@ -6,12 +6,12 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, outline
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Function, FunctionParameter, Outline
+from ctxbench.bench.languages.java import JAVA
 
 
 def read(text: str) -> Outline:
-    return outline(dedent(text).lstrip("\n"), Language.JAVA)
+    return JAVA.outline(dedent(text).lstrip("\n"))
 
 
 SHOP = """
@@ -139,7 +139,7 @@ def test_a_records_compact_constructor_has_its_parameters() -> None:
     ],
 )
 def test_attached_comments(above: str, start: int, docstring: str) -> None:
-    [method] = outline(f"class A {{\n{above}void f() {{ }}\n}}\n", Language.JAVA).functions
+    [method] = JAVA.outline(f"class A {{\n{above}void f() {{ }}\n}}\n").functions
     assert (method.lines[0], method.docstring) == (start, docstring)
 
 
@@ -155,7 +155,7 @@ def test_attached_comments(above: str, start: int, docstring: str) -> None:
     ],
 )
 def test_bodies(text: str, body: tuple[int, int]) -> None:
-    [method] = outline(f"class A {{\n{text}\n}}\n", Language.JAVA).functions
+    [method] = JAVA.outline(f"class A {{\n{text}\n}}\n").functions
     assert method.body == body
 
 
@@ -197,10 +197,10 @@ def test_open_braces_of_values_and_expressions(last: str) -> None:
 
 def test_every_cut_keeps_the_methods_before_it() -> None:
     text = dedent(SHOP).lstrip("\n")
-    whole = outline(text, Language.JAVA).functions
+    whole = JAVA.outline(text).functions
     for cut in range(0, len(text), 4):
         line = text.count("\n", 0, cut)
-        kept: dict[str, Function] = {each.qualified: each for each in outline(text[:cut], Language.JAVA).functions}
+        kept: dict[str, Function] = {each.qualified: each for each in JAVA.outline(text[:cut]).functions}
         for method in whole:
             if method.lines[1] <= line:
                 assert kept[method.qualified].lines == method.lines, text[:cut]
@@ -212,4 +212,4 @@ def test_every_cut_keeps_the_methods_before_it() -> None:
     "text", ["", "\n", "class", "class {", "void f(", "} }", "/*", '"""', "\x00", "void größe() { }"]
 )
 def test_no_text_is_too_odd(text: str) -> None:
-    assert all(each.name for each in outline(text, Language.JAVA).functions)
+    assert all(each.name for each in JAVA.outline(text).functions)

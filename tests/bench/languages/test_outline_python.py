@@ -6,12 +6,12 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, outline
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Function, FunctionParameter, Outline
+from ctxbench.bench.languages.python import PYTHON
 
 
 def read(text: str) -> Outline:
-    return outline(dedent(text).lstrip("\n"), Language.PYTHON)
+    return PYTHON.outline(dedent(text).lstrip("\n"))
 
 
 def only(text: str) -> Function:
@@ -225,10 +225,10 @@ def test_a_header_that_is_cut_goes_with_its_decorators() -> None:
 
 def test_every_cut_keeps_the_functions_before_it() -> None:
     text = dedent(SHOP).lstrip("\n")
-    whole = outline(text, Language.PYTHON).functions
+    whole = PYTHON.outline(text).functions
     for cut in range(0, len(text), 4):
         line = text.count("\n", 0, cut)
-        kept = {each.qualified: each for each in outline(text[:cut], Language.PYTHON).functions}
+        kept = {each.qualified: each for each in PYTHON.outline(text[:cut]).functions}
         for function in whole:
             if function.lines[1] <= line and function.name != "later":
                 assert kept[function.qualified].lines == function.lines, text[:cut]
@@ -240,4 +240,4 @@ def test_every_cut_keeps_the_functions_before_it() -> None:
     "text", ["", "\n", "def", "def (", "class", "class :\n  def f(", "@x", ")(", "'''", "\x00", "é = 'ü'"]
 )
 def test_no_text_is_too_odd(text: str) -> None:
-    assert all(each.name for each in outline(text, Language.PYTHON).functions)
+    assert all(each.name for each in PYTHON.outline(text).functions)

@@ -6,9 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages import support
-from ctxbench.bench.languages.facts import InternalLoad
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import InternalLoad
+from ctxbench.bench.languages.python import PYTHON
 
 SHOP = {
     "shop/__init__.py": "from .cart import Cart as Basket, total\nfrom . import rules\n__all__ = ['Basket', 'total']\n",
@@ -22,7 +21,7 @@ SHOP = {
 
 
 def uses(files: dict[str, str], path: str) -> tuple[InternalLoad, ...]:
-    language = support(Language.PYTHON)
+    language = PYTHON
     facts = {name: language.analyse(name, dedent(text).lstrip("\n")) for name, text in sorted(files.items())}
     return language.resolve(facts)[path]
 
@@ -286,7 +285,7 @@ def test_lines_that_are_no_targets() -> None:
         async def g(x: Cart): return RATE
         '''
     ).lstrip("\n")
-    facts = support(Language.PYTHON).analyse("app.py", text)
+    facts = PYTHON.analyse("app.py", text)
     assert dict(facts.barred) == {
         1: "decorator",
         3: "header",

@@ -10,11 +10,13 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.projbench import candidates
 from ctxbench.bench.projbench.build import BuiltSamples, build_samples, manifest_of
 from ctxbench.bench.repositories.snapshot import MAX_BYTES, Snapshot, load
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Language
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 from tests.helpers.trees import make_snapshot, write_tree
 
 API = {
@@ -151,7 +153,7 @@ def test_java_is_read_as_the_pom_declares(tmp_path: Path, text: str, latin: int)
         "core/src/a/App.java": uses.format("App", "gr\xf6\xdfe").encode("latin-1"),
         "core/src/a/Other.java": uses.format("Other", "l\xe4nge").encode("utf-8"),
     }
-    read = make_snapshot(tmp_path, files, language=Language.JAVA)
+    read = make_snapshot(tmp_path, files, language=JAVA)
     assert "int l\xe4nge" in read.texts["core/src/a/Other.java"]
     assert ("int gr\xf6\xdfe" in read.texts["core/src/a/App.java"]) == bool(latin)
     assert read.encodings == ({"iso8859-1": 1} if latin else {})
@@ -171,14 +173,14 @@ def test_a_set_that_was_built_when_all_was_read_as_utf_8_still_finds_its_files(t
         {**API, "shop/a.py": user(1), "shop/latin.py": "# coding: latin-1\nname = 'r\xfcn'\n".encode("latin-1")},
     )
     for declared in (False, True):
-        read = load("demo", root, Language.PYTHON, declared=declared)
+        read = load("demo", root, PYTHON, declared=declared)
         made = build_samples([read], per_repo=10, seed=0)
         about = manifest_of(made, [read], {"demo": {"checkout": "demo/1"}}, seed=0, per_repo=10)
         if not declared:
             del about["repositories"]["demo"]["encodings"]
         built = sets.save(home, f"set-{declared}", made.samples, made.references, about)
         assert sets.snapshots(home, built)["demo"].texts == read.texts
-    assert load("demo", root, Language.PYTHON).digest != load("demo", root, Language.PYTHON, declared=False).digest
+    assert load("demo", root, PYTHON).digest != load("demo", root, PYTHON, declared=False).digest
 
 
 def test_every_line_of_use_is_accounted_for(tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ def test_java(tmp_path: Path) -> None:
         "src/a/tax/Rules.java": "package a.tax;\npublic class Rules { static int apply(int x, int y) { return x; } }\n",
         "src/a/App.java": f"package a;\n\nimport a.tax.Rules;\n\nclass App {{\n void go(int v0) {{\n{body}\n}}\n}}\n",
     }
-    read = make_snapshot(tmp_path, files, language=Language.JAVA)
+    read = make_snapshot(tmp_path, files, language=JAVA)
     made = build_samples([read], per_repo=30, seed=0)
     assert len(made.samples) > 15
     assert [sample.masked for sample in made.samples if sample.masked] == [((2, 3),)]

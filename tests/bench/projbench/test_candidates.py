@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.languages import support
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.projbench.candidates import LineCandidate, analyse, candidates
-from ctxbench.bench.types import Language
 from tests.helpers.trees import make_snapshot
 
 CART = {"shop/__init__.py": "", "shop/cart.py": "class Cart:\n    pass\n\ndef total(x):\n    return x\n\nRATE = 1\n"}
@@ -17,7 +16,7 @@ CART = {"shop/__init__.py": "", "shop/cart.py": "class Cart:\n    pass\n\ndef to
 def of(tmp_path: Path, text: str) -> tuple[list[LineCandidate], dict[str, int]]:
     made = make_snapshot(tmp_path, {**CART, "app.py": text})
     facts = analyse([made])["demo"]
-    loads = support(Language.PYTHON).resolve(facts)
+    loads = PYTHON.resolve(facts)
     found, drops = candidates(made.texts["app.py"].split("\n"), facts["app.py"], loads["app.py"])
     return found, dict(drops)
 

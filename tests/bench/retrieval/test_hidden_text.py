@@ -9,9 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxbench.bench import languages
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repository import View, digest_of
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.types import Cursor, Kind, Language
+from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
 
 UNITS = ("function", "chunk(lines=2)", "mini-block(lines=3)", "words(count=4)", "usage", "summary")
@@ -63,7 +66,7 @@ JAVA = {
 
 
 def _lines(language: Language, most: int = 9) -> st.SearchStrategy[str]:
-    pool = (PYTHON if language is Language.PYTHON else JAVA)["lines"]
+    pool = (PYTHON if language == PYTHON_LANGUAGE else JAVA)["lines"]
     # The words of hidden text must also be words of what is shown, or nothing could be told from their counts.
     return st.lists(st.sampled_from([*pool, PLANTED]), max_size=most).map(
         lambda lines: "".join(f"{x}\n" for x in lines)
@@ -73,12 +76,12 @@ def _lines(language: Language, most: int = 9) -> st.SearchStrategy[str]:
 @st.composite
 def _cases(draw: st.DrawFn) -> tuple[Any, list[dict[str, str]], tuple[tuple[int, int], ...], str]:
     """Draw a query, two snapshots that differ in what it must not see, what is masked, and a text to look for."""
-    language = draw(st.sampled_from(list(Language)))
+    language = draw(st.sampled_from(languages.every()))
     lines, suffix = _lines(language), None
     before, masked = draw(lines), draw(st.sampled_from([(), ((0, 1),)]))
     prefix, kind = before, Kind.LINE
     if draw(st.booleans()):
-        pool = PYTHON if language is Language.PYTHON else JAVA
+        pool = PYTHON if language == PYTHON_LANGUAGE else JAVA
         prefix, kind = before + str(pool["head"]), Kind.FUNCTION
         suffix = str(pool["foot"]) + draw(lines)
     else:
@@ -189,19 +192,19 @@ class Shop {{
 """
 
 
-@pytest.mark.parametrize("language", list(Language))
+@pytest.mark.parametrize("language", languages.every())
 @pytest.mark.parametrize("kind", list(Kind))
 def test_an_answer_is_found_by_no_unit_and_no_ranker(language: Language, kind: Kind) -> None:
     whole, place = (
-        (PYTHON_WHOLE, "    total = ") if language is Language.PYTHON else (JAVA_WHOLE, "        int total = ")
+        (PYTHON_WHOLE, "    total = ") if language == PYTHON_LANGUAGE else (JAVA_WHOLE, "        int total = ")
     )
     at = whole.index(place)
     suffix = None
     if kind is Kind.LINE:
         prefix = whole[: at + len(place)]
     else:
-        prefix = whole[:at] if language is Language.PYTHON else whole[: at - 1]
-        end = whole.index("(total)") + len("(total)\n" if language is Language.PYTHON else "(total);\n    ")
+        prefix = whole[:at] if language == PYTHON_LANGUAGE else whole[: at - 1]
+        end = whole.index("(total)") + len("(total)\n" if language == PYTHON_LANGUAGE else "(total);\n    ")
         suffix = whole[end:].replace(PLANTED, "shown")
         whole = whole[:end] + suffix
     target = "shop" + language.suffix
@@ -214,7 +217,7 @@ def test_an_answer_is_found_by_no_unit_and_no_ranker(language: Language, kind: K
         cursor=Cursor(line=prefix.count("\n"), column=len(prefix.rpartition("\n")[2])),
         context_start=prefix.count("\n"),
     )
-    other = {"b" + language.suffix: "x = load(user)\n" if language is Language.PYTHON else "class B { int b() { } }\n"}
+    other = {"b" + language.suffix: "x = load(user)\n" if language == PYTHON_LANGUAGE else "class B { int b() { } }\n"}
     view = _view(sample, {**other, target: whole}, (), Retrieval())
     names = set()
     for unit, ranker in itertools.product(UNITS, RANKERS):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import View, digest_of
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.types import Cursor, Kind, Language, Query
+from ctxbench.bench.types import Cursor, Kind, Query
 from ctxbench.harness.cli.progress import progress
 
 
@@ -15,7 +16,7 @@ def search(count: int) -> None:
     query = Query(
         id="q",
         benchmark="b",
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=Kind.LINE,
         subkind="single-line",
         repo="r",
@@ -25,7 +26,7 @@ def search(count: int) -> None:
     )
     view = View(
         name="r",
-        language=Language.PYTHON,
+        language=PYTHON,
         texts=texts,
         digest=digest_of(texts),
         query=query,

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import View, digest_of
 from ctxbench.bench.retrieval.retrieval import NoRanker, Retrieval
 from ctxbench.bench.retrieval.types import Hit, Unit
-from ctxbench.bench.types import Cursor, Kind, Language
+from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
 
 TARGET = "shop/checkout.py"
@@ -48,7 +51,7 @@ RANKERS = ("bm25", "jaccard", "hashed")
 def make_view(texts: dict[str, str] | None = None, retrieval: Retrieval | None = None, **changes: Any) -> View:
     texts = TEXTS if texts is None else texts
     fields = {"prefix": BEFORE, "cursor": Cursor(line=11, column=0), **changes}
-    hidden, language = fields.pop("hidden", ()), fields.get("language", Language.PYTHON)
+    hidden, language = fields.pop("hidden", ()), fields.get("language", PYTHON)
     query = make_sample(**fields).query()
     return View(
         name="demo",
@@ -123,7 +126,7 @@ def test_the_method_and_what_is_around_it_are_absent_in_java() -> None:
     texts = {"Cart.java": prefix + "\n        items.add(item);\n    " + suffix, "A.java": "class A { void a() {} }\n"}
     view = make_view(
         texts,
-        language=Language.JAVA,
+        language=JAVA,
         path="Cart.java",
         kind=Kind.FUNCTION,
         prefix=prefix,

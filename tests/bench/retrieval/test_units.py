@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.retrieval.lexical import words
 from ctxbench.bench.retrieval.units import cutter, units
-from ctxbench.bench.types import Language
 
 PYTHON = '''\
 """Prices."""
@@ -72,18 +74,18 @@ def _named(text: str, language: Language) -> dict[str, tuple[int, int]]:
 
 
 def test_functions_of_a_python_file() -> None:
-    assert _named(PYTHON, Language.PYTHON) == {
+    assert _named(PYTHON, PYTHON_LANGUAGE) == {
         "rate": (5, 12),
         "Cart.__init__": (15, 17),
         "Cart.Line.sum": (19, 22),
         "fast": (27, 28),
     }
-    first = units("a", PYTHON, Language.PYTHON, "function")[0]
+    first = units("a", PYTHON, PYTHON_LANGUAGE, "function")[0]
     assert first.text == "\n".join(PYTHON.split("\n")[5:12]) and first.text.startswith("    @cached\n")
 
 
 def test_functions_of_a_java_file() -> None:
-    assert _named(JAVA, Language.JAVA) == {
+    assert _named(JAVA, JAVA_LANGUAGE) == {
         "Store.empty": (5, 9),
         "Store.Base.Base": (11, 14),
         "Store.Base.Inner.toString": (18, 22),
@@ -92,40 +94,40 @@ def test_functions_of_a_java_file() -> None:
 
 def test_chunks_are_filled_lines_in_a_row() -> None:
     text = "a\n\nb\n  \nc\nd\ne\n\n"
-    found = units("f.py", text, Language.PYTHON, "chunk(lines=2)")
+    found = units("f.py", text, PYTHON_LANGUAGE, "chunk(lines=2)")
     assert [(unit.text, unit.place.start, unit.place.end) for unit in found] == [
         ("a\nb", 0, 3),
         ("c\nd", 4, 6),
         ("e", 6, 7),
     ]
     long = "".join(f"x{i}\n" for i in range(25))
-    assert [unit.place.end for unit in units("f.py", long, Language.PYTHON, "chunk")] == [10, 20, 25]
+    assert [unit.place.end for unit in units("f.py", long, PYTHON_LANGUAGE, "chunk")] == [10, 20, 25]
 
 
 def test_mini_blocks_are_pieces_joined_while_they_are_small() -> None:
     text = "a\nb\n\nc\n\nd\n\n\ne\nf\ng\n"
-    found = units("f.py", text, Language.PYTHON, "mini-block(lines=4)")
+    found = units("f.py", text, PYTHON_LANGUAGE, "mini-block(lines=4)")
     assert [(unit.text, unit.place.start, unit.place.end) for unit in found] == [
         ("a\nb\nc\nd", 0, 6),
         ("e\nf\ng", 8, 11),
     ]
-    found = units("f.py", text, Language.PYTHON, "mini-block(lines=3)")
+    found = units("f.py", text, PYTHON_LANGUAGE, "mini-block(lines=3)")
     assert [unit.text for unit in found] == ["a\nb\nc", "d", "e\nf\ng"]
 
 
 def test_a_piece_that_is_too_long_for_a_mini_block_is_cut() -> None:
-    found = units("f.py", "".join(f"x{i}\n" for i in range(32)), Language.PYTHON, "mini-block")
+    found = units("f.py", "".join(f"x{i}\n" for i in range(32)), PYTHON_LANGUAGE, "mini-block")
     assert [(unit.place.start, unit.place.end) for unit in found] == [(0, 15), (15, 30), (30, 32)]
 
 
 def test_mini_blocks_end_at_line_5000() -> None:
-    found = units("f.py", "x\n\n" * 3000, Language.PYTHON, "mini-block(lines=1)")
+    found = units("f.py", "x\n\n" * 3000, PYTHON_LANGUAGE, "mini-block(lines=1)")
     assert len(found) == 2500 and found[-1].place.end == 4999
 
 
 def test_words_keep_the_text_between_them() -> None:
     text = "  def f(a):\n      return a\n\nx  =  1\n"
-    found = units("f.py", text, Language.PYTHON, "words(count=3)")
+    found = units("f.py", text, PYTHON_LANGUAGE, "words(count=3)")
     assert [(unit.text, unit.place.start, unit.place.end) for unit in found] == [
         ("  def f(a):\n      return", 0, 2),
         ("a\n\nx  =", 1, 4),
@@ -136,14 +138,14 @@ def test_words_keep_the_text_between_them() -> None:
 @pytest.mark.parametrize("spec", ["function", "chunk", "mini-block", "words", "usage", "summary"])
 @pytest.mark.parametrize("text", ["", "\n", "  \n\t\n"])
 def test_an_empty_file_has_no_units(spec: str, text: str) -> None:
-    assert units("f.py", text, Language.PYTHON, spec) == ()
-    assert units("f.java", text, Language.JAVA, spec) == ()
+    assert units("f.py", text, PYTHON_LANGUAGE, spec) == ()
+    assert units("f.java", text, JAVA_LANGUAGE, spec) == ()
 
 
 def test_api_units_take_their_options() -> None:
     text = "DEFAULT = 1\ndef load(path, rate=DEFAULT):\n    pass\n"
-    [plain] = units("f.py", text, Language.PYTHON, "usage")
-    [odd] = units("f.py", text, Language.PYTHON, "usage(quirks=on)")
+    [plain] = units("f.py", text, PYTHON_LANGUAGE, "usage")
+    [odd] = units("f.py", text, PYTHON_LANGUAGE, "usage(quirks=on)")
     assert plain.keys[0] == "load(path, rate)" and odd.keys[0] == "load(path, rate, DEFAULT)"
     assert cutter("usage(quirks=true)").spec == cutter("usage(quirks=on)").spec != cutter("usage").spec
 

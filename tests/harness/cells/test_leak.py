@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.files import sha256
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repositories.snapshot import load as load_snapshot
 from ctxbench.bench.repository import Repository, view
-from ctxbench.bench.types import Cursor, Language, Query, Reference
+from ctxbench.bench.types import Cursor, Query, Reference
 from ctxbench.harness.cells import Cells, open_cells
 from ctxbench.sandbox.guest import landlock
 from tests.harness.cells.confined import switch_off
@@ -65,7 +66,7 @@ class World:
             database.execute("create table reference (target text)")
             database.execute("insert into reference values (?)", (ANSWER + TOOL,))
             database.commit()
-        self.snapshot: Snapshot = load_snapshot("demo", repo, Language.PYTHON)
+        self.snapshot: Snapshot = load_snapshot("demo", repo, PYTHON)
         self.reference = Reference(id="x", target=f"{ANSWER}(cart.total, rate)", original_import=TOOL)
         lines = CHECKOUT.split("\n")
         self.query = self._query("\n".join([lines[0], "", *lines[2:6], lines[6][:12]]), CURSOR)

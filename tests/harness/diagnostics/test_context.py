@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.types import Language, Place, Use
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Place, Use
 from ctxbench.harness.diagnostics.measures import api_recall, context_waste
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 
@@ -46,7 +47,7 @@ def test_what_only_the_file_shows_is_not_recalled() -> None:
 
 def measured(shown: Prompt, target: str = "apply_tax(total, rate)") -> float | None:
     lines = {Place(path="a.py", start=0, end=2): ["one", "two"]}
-    return context_waste(shown, target, Language.PYTHON, lambda place: lines.get(place, ()))
+    return context_waste(shown, target, PYTHON, lambda place: lines.get(place, ()))
 
 
 def test_waste_is_measured_in_tokens() -> None:

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Cursor, Kind, Language, Sample
+from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
 from ctxbench.harness.diagnostics.excerpt import closed
 from tests.helpers.samples import make_sample
@@ -43,11 +46,11 @@ def snapshot(language: Language, **texts: str) -> Snapshot:
     return Snapshot(name="demo", language=language, digest="d", texts=texts, dropped={})
 
 
-PYTHON = snapshot(Language.PYTHON, **{"shop/__init__.py": "", "shop/pay.py": PAY, "shop/tax.py": TAX})
-SHOP = snapshot(Language.JAVA, **{"shop/Pay.java": JAVA, "shop/tax/Rules.java": RULES})
+PYTHON = snapshot(PYTHON_LANGUAGE, **{"shop/__init__.py": "", "shop/pay.py": PAY, "shop/tax.py": TAX})
+SHOP = snapshot(JAVA_LANGUAGE, **{"shop/Pay.java": JAVA, "shop/tax/Rules.java": RULES})
 
 
-def cut(text: str, marker: str, *, path: str, language: Language = Language.PYTHON, **changes: Any) -> Sample:
+def cut(text: str, marker: str, *, path: str, language: Language = PYTHON_LANGUAGE, **changes: Any) -> Sample:
     """Return the sample whose cursor stands where `marker` begins."""
     prefix = text[: text.index(marker)]
     line = prefix.count("\n")
@@ -90,7 +93,7 @@ def test_functions_of_python() -> None:
 
 
 def test_lines_of_java() -> None:
-    sample = cut(JAVA, "Rules.round", path="shop/Pay.java", language=Language.JAVA)
+    sample = cut(JAVA, "Rules.round", path="shop/Pay.java", language=JAVA_LANGUAGE)
     found = names(sample, "Rules.floor(this.sum) + go(this.no);", shots=SHOP)
     assert found == {"Rules.floor": False, "this.sum": True, "go": True, "this.no": False}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.types import Cursor, Kind, Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.types import Cursor, Kind
 from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract
 from tests.helpers.samples import make_sample
 
@@ -15,7 +16,7 @@ HEAD = "    public int area(int width, int height) {\n"
 def make(head: str = HEAD, name: str = "Box.area"):
     prefix = BEFORE + head
     return make_sample(
-        language=Language.JAVA,
+        language=JAVA,
         kind=Kind.FUNCTION,
         subkind="self_contained",
         name=name,

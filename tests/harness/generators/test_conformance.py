@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fim import FAMILIES, Template

@@ -11,8 +11,9 @@ import pytest
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.projbench.build import build_samples
-from ctxbench.bench.types import Cursor, Kind, Language, Place, Sample
+from ctxbench.bench.types import Cursor, Kind, Place, Sample
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Sampling
 from ctxbench.harness.generators.fim import FAMILIES, Template
@@ -34,7 +35,7 @@ def sample(suffix: str | None = "print(x)\ny = 2\n", **changes: Any) -> Sample:
     fields: dict[str, Any] = {
         "id": "r/a.py#L1C4",
         "benchmark": "ctxbench",
-        "language": Language.PYTHON,
+        "language": PYTHON,
         "kind": Kind.LINE,
         "subkind": "single-line",
         "repo": "r",
@@ -48,7 +49,7 @@ def sample(suffix: str | None = "print(x)\ny = 2\n", **changes: Any) -> Sample:
 
 def request(prompt: Prompt = LEFT, most: int = 16) -> Request:
     sampling = Sampling(max_tokens=most, fim=True)
-    return Request(prompt=prompt, language=Language.PYTHON, kind=Kind.LINE, sampling=sampling, one_line=True)
+    return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=sampling, one_line=True)
 
 
 class Model(Generator):

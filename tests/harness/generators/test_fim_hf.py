@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import HF, hf
@@ -65,7 +66,7 @@ def model(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HF]
 def asked(before: str = BEFORE, behind: str = BEHIND) -> tuple[Request, Block]:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=before),))
     sampling = Sampling(max_tokens=12, fim=True)
-    request = Request(prompt=prompt, language=Language.PYTHON, kind=Kind.LINE, sampling=sampling)
+    request = Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=sampling)
     return request, Block(kind=BlockKind.AFTER, text=behind)
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxbench.bench import code_tokens
-from ctxbench.bench.types import Cursor, Kind, Language, Place, Query
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.icl.frame import CONTEXT, FileSection, render
@@ -18,7 +19,7 @@ from ctxbench.strategies.layout import closing, framed
 QUERY = Query(
     id="q",
     benchmark="ctxbench",
-    language=Language.PYTHON,
+    language=PYTHON,
     kind=Kind.FUNCTION,
     subkind="self_contained",
     repo="r",

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fitting import fit
@@ -83,7 +84,7 @@ def request(text: str, kind: Kind = Kind.FUNCTION, index: int = 0, **how: Any) -
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
     sampling = Sampling(**{"max_tokens": LONGEST, **how})
     line = kind is Kind.LINE
-    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, index=index, one_line=line)
+    return Request(prompt=prompt, language=PYTHON, kind=kind, sampling=sampling, index=index, one_line=line)
 
 
 def answers(made: HF, requests: Sequence[Request]) -> list[Response]:
@@ -93,7 +94,7 @@ def answers(made: HF, requests: Sequence[Request]) -> list[Response]:
 
 
 def price(made: HF, *pairs: tuple[str, str]) -> list[float]:
-    return made.bits([request(one).prompt for one, _ in pairs], [text for _, text in pairs], Language.PYTHON)
+    return made.bits([request(one).prompt for one, _ in pairs], [text for _, text in pairs], PYTHON)
 
 
 def test_it_does_all_that_a_generator_must(model: HF) -> None:

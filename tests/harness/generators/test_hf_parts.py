@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import hf as package
 from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.lines import End, end_of
@@ -215,8 +216,8 @@ def test_stop_texts_end_an_answer_before_the_first_of_them() -> None:
 
 def test_only_lines_end_with_a_line() -> None:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x"),))
-    line = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(stop=("", "#")), one_line=True)
-    function = Request(prompt=prompt, language=Language.PYTHON, kind=Kind.FUNCTION)
+    line = Request(prompt=prompt, language=PYTHON, sampling=Sampling(stop=("", "#")), one_line=True)
+    function = Request(prompt=prompt, language=PYTHON, kind=Kind.FUNCTION)
     assert end_of(line, chat=False) == End(stops=("#",), line=True)
     assert end_of(line, chat=True) == End(stops=("#",))
     assert not end_of(function, chat=False) and end_of(line, chat=False)

@@ -6,7 +6,11 @@ import textwrap
 
 import pytest
 
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench import languages
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.incontext.generator import InContext
 from ctxbench.harness.generators.incontext.source import infile_text
@@ -39,7 +43,7 @@ class Cart {
 """
 
 
-def ask(text: str, language: Language = Language.PYTHON, **sampling: int) -> Response:
+def ask(text: str, language: Language = PYTHON, **sampling: int) -> Response:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
     how = Sampling(**{"max_tokens": 1024, **sampling})
     request = Request(prompt=prompt, language=language, kind=Kind.FUNCTION, sampling=how)
@@ -57,7 +61,7 @@ def test_a_python_body_is_indented_parses_and_ends_with_the_function(start: str)
 
 
 def test_a_java_body_ends_with_the_brace_that_closes_it() -> None:
-    response = ask(JAVA, Language.JAVA)
+    response = ask(JAVA, JAVA_LANGUAGE)
     assert response.finish == "stop"
     assert response.text.rstrip().endswith("}") and response.text.count("}") == response.text.count("{") + 1
 
@@ -70,13 +74,13 @@ def test_a_body_that_does_not_end_is_cut_at_a_whole_line() -> None:
 
 def test_a_java_body_that_does_not_end_is_closed() -> None:
     for most in range(3, 40, 6):
-        response = ask(JAVA, Language.JAVA, max_tokens=most)
+        response = ask(JAVA, JAVA_LANGUAGE, max_tokens=most)
         assert not response.text or response.text.count("}") == response.text.count("{") + 1
 
 
 @pytest.mark.parametrize("text", ["", "\n", "def", 'def f():\n    """Open', "def f(:\n", "\tdef f():\n\t\t"])
 def test_any_prompt_gives_an_answer(text: str) -> None:
-    for language in Language:
+    for language in languages.every():
         assert isinstance(ask(text, language, max_tokens=20).text, str)
 
 
@@ -104,7 +108,7 @@ def generate(prompt: Prompt, language: Language) -> str:
 @pytest.mark.parametrize("doc", ["Put an item in.\n\n>>> put(1)", "", 'Odd: it\'s "quoted"'])
 def test_a_closing_section_is_given_a_body(style: str, signature: str, indent: int, doc: str) -> None:
     shown = Block(kind=BlockKind.SIMILAR, text=FILE[: FILE.index("    def put")])
-    body = generate(asked_for(signature, doc, Language.PYTHON, style, shown), Language.PYTHON)
+    body = generate(asked_for(signature, doc, PYTHON, style, shown), PYTHON)
     assert body.startswith(" " * indent) and not body.startswith(" " * (indent + 1))
     head = textwrap.indent(signature, " " * (indent - 4))
     ast.parse(("class A:\n" if indent == 8 else "") + f"{head}\n{body}")
@@ -113,7 +117,7 @@ def test_a_closing_section_is_given_a_body(style: str, signature: str, indent: i
 @pytest.mark.parametrize("doc", ["Put an item in at the front.\n\n@param item {@code it}", ""])
 def test_a_closing_section_of_java_is_given_a_body(doc: str) -> None:
     shown = Block(kind=BlockKind.SIMILAR, text=JAVA[: JAVA.index("    int put")] + "}\n")
-    body = generate(asked_for("int put(Item item)", doc, Language.JAVA, "paper", shown), Language.JAVA)
+    body = generate(asked_for("int put(Item item)", doc, JAVA_LANGUAGE, "paper", shown), JAVA_LANGUAGE)
     assert body.rstrip().endswith("}") and body.count("}") == body.count("{") + 1
     assert body.startswith(" " * 8)
 
@@ -121,8 +125,8 @@ def test_a_closing_section_of_java_is_given_a_body(doc: str) -> None:
 def test_a_section_is_closing_by_its_title_alone() -> None:
     text = 'def put(item): """\n    """\n    Put it.\n    """'
     blocks = (Block(kind=BlockKind.TEXT, text="\n"), Block(kind=BlockKind.INFILE, text=text))
-    assert infile_text(Prompt(blocks=blocks), Language.PYTHON) == text
-    assert infile_text(Prompt(blocks=blocks[1:]), Language.PYTHON) == text
+    assert infile_text(Prompt(blocks=blocks), PYTHON) == text
+    assert infile_text(Prompt(blocks=blocks[1:]), PYTHON) == text
 
 
 CIRCULAR = """\
@@ -140,7 +144,7 @@ def wait(self):
 )
 def test_bodies_parse_and_do_not_go_in_circles(signature: str, code: str) -> None:
     shown = Block(kind=BlockKind.SIMILAR, text=code)
-    body = generate(asked_for(signature, "Wait for it.", Language.PYTHON, "paper", shown), Language.PYTHON)
+    body = generate(asked_for(signature, "Wait for it.", PYTHON, "paper", shown), PYTHON)
     ast.parse("def f():\n" + textwrap.indent(textwrap.dedent(body), "    "))
     lines = body.splitlines()
     assert all(one != other for one, other in itertools.pairwise(lines))
@@ -148,5 +152,5 @@ def test_bodies_parse_and_do_not_go_in_circles(signature: str, code: str) -> Non
 
 @pytest.mark.parametrize("signature", ["def len(self):", "def clamp(x, lower=float('-inf'), upper=float('inf')):"])
 def test_nothing_to_copy_from_still_gives_a_body(signature: str) -> None:
-    body = generate(asked_for(signature, "Limit it.", Language.PYTHON), Language.PYTHON)
+    body = generate(asked_for(signature, "Limit it.", PYTHON), PYTHON)
     ast.parse("def f():\n" + textwrap.indent(textwrap.dedent(body), "    "))

@@ -2,11 +2,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.types import Language
+from ctxbench.bench import languages
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.harness.generators.incontext.context import Frame, advance, space_before
 from ctxbench.harness.generators.incontext.lexer import TokenClass, classify, join, lex, words
 
-PYTHON, JAVA = Language.PYTHON, Language.JAVA
+PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 
 SAMPLES = [
     (PYTHON, "def f(a, *b, **c) -> int:\n    return a[1:-1] @ b\n\n\n"),
@@ -25,7 +28,9 @@ def test_tokens_joined_are_the_text(language: Language, text: str, line_start: b
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(st.characters(categories=None) | st.sampled_from("\"'\n \t#/*()abc=.")), st.sampled_from(Language))
+@given(
+    st.text(st.characters(categories=None) | st.sampled_from("\"'\n \t#/*()abc=.")), st.sampled_from(languages.every())
+)
 def test_any_text_is_lexed_without_loss(text: str, language: Language) -> None:
     tokens, tail = lex(text, language, line_start=True)
     assert join(tokens, tail) == text

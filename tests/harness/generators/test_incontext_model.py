@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.manifest import builtin_names
-from ctxbench.bench.types import Language
 from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.incontext import decode
 from ctxbench.harness.generators.incontext.generator import InContext, model, weights_path
@@ -20,7 +23,7 @@ from ctxbench.harness.generators.registry import resolve
 from ctxbench.strategies.api import Prompt
 from tests.helpers.incontext import api, prompt, similar
 
-PYTHON, JAVA = Language.PYTHON, Language.JAVA
+PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 
 STORE = "class Store:\n    def __init__(self, path):\n        self.path = path\n\n"
 INFILE = STORE + "    def total(self, user):\n        cart = self.load(user)\n        return "
@@ -37,7 +40,7 @@ def answer(generator: InContext, shown: Prompt, language: Language = PYTHON) -> 
     return generator.generate([Request(prompt=shown, language=language)])[0].text
 
 
-@pytest.mark.parametrize("language", list(Language))
+@pytest.mark.parametrize("language", languages.every())
 @pytest.mark.parametrize("infile", ["", "\n", INFILE, "x = (", "if a:\n", "é §"])
 def test_chances_sum_to_one_at_every_point(language: Language, infile: str) -> None:
     reader = model(language)
@@ -63,7 +66,7 @@ def test_spellings_of_one_class_sum_to_less_than_one() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(max_size=120), st.text(max_size=60), st.sampled_from(Language))
+@given(st.text(max_size=120), st.text(max_size=60), st.sampled_from(languages.every()))
 def test_bits_are_finite_and_positive_on_any_text(infile: str, text: str, language: Language) -> None:
     bits = model(language).bits(prompt(infile, similar(("a.py", infile[::-1]))), text)
     assert math.isfinite(bits)
@@ -82,7 +85,7 @@ def test_longer_texts_cost_more(inline: InContext) -> None:
     assert second > first + 20
 
 
-@pytest.mark.parametrize("language", list(Language))
+@pytest.mark.parametrize("language", languages.every())
 def test_seeing_the_very_line_lowers_the_bits(inline: InContext, language: Language) -> None:
     line = "price_rules.apply_tax(cart.total, self.rate)"
     shown = similar(("shop/a.py", f"        cart = self.load(user)\n        return {line}\n"))
@@ -150,7 +153,7 @@ def test_an_empty_line_is_never_the_answer(inline: InContext, infile: str) -> No
 
 @pytest.mark.parametrize("infile", ["", "f(((", ")))", "x = [1,\n", "if True:\n    ", "\x00é"])
 def test_completion_never_fails_and_ends(inline: InContext, infile: str) -> None:
-    for language in Language:
+    for language in languages.every():
         request = Request(prompt=prompt(infile), language=language, sampling=Sampling(max_tokens=20))
         response = inline.generate([request])[0]
         assert response.finish in ("stop", "length")
@@ -168,7 +171,7 @@ def test_max_tokens_and_stop_are_kept(inline: InContext) -> None:
     assert stopped.text == whole.split(stop)[0]
 
 
-@pytest.mark.parametrize("language", list(Language))
+@pytest.mark.parametrize("language", languages.every())
 def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language: Language) -> None:
     path = weights_path(language)
     record = json.loads(path.with_suffix(".json").read_text("utf-8"))

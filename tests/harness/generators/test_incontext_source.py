@@ -2,7 +2,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.types import Language
+from ctxbench.bench import languages
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.harness.generators.incontext.lexer import join, lex
 from ctxbench.harness.generators.incontext.source import PromptRegion, call_forms, clean, read
 from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
@@ -10,7 +13,7 @@ from ctxbench.strategies.layout import render
 from tests.helpers.incontext import api, prompt, similar
 from tests.helpers.samples import make_query
 
-PYTHON, JAVA = Language.PYTHON, Language.JAVA
+PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 
 
 def texts(shown: Prompt, region: PromptRegion, language: Language = PYTHON) -> list[str]:
@@ -89,6 +92,9 @@ def test_a_long_signature_offers_one_argument_a_line() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(BlockKind), st.text(max_size=200)), max_size=4), st.sampled_from(Language))
+@given(
+    st.lists(st.tuples(st.sampled_from(BlockKind), st.text(max_size=200)), max_size=4),
+    st.sampled_from(languages.every()),
+)
 def test_any_prompt_is_read(blocks: list[tuple[BlockKind, str]], language: Language) -> None:
     read(Prompt(blocks=tuple(Block(kind=kind, text=text) for kind, text in blocks)), language)

@@ -6,7 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterator
 
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench import languages
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.incontext.generator import VERSION, InContext, weights_path
 from ctxbench.strategies.api import Prompt
@@ -88,7 +92,7 @@ def pay(user):
 
 def cases() -> Iterator[tuple[Prompt, str, Language]]:
     """Yield a prompt that ends in each line of both files, the rest of that line, and the language."""
-    for language, code in ((Language.PYTHON, PYTHON), (Language.JAVA, JAVA)):
+    for language, code in ((PYTHON_LANGUAGE, PYTHON), (JAVA_LANGUAGE, JAVA)):
         lines = code.splitlines(keepends=True)
         for number, line in enumerate(lines):
             shown = "".join(lines[:number]) + line[: len(line) // 2]
@@ -99,7 +103,7 @@ def cases() -> Iterator[tuple[Prompt, str, Language]]:
 def test_the_version_stands_for_the_same_answers_and_prices() -> None:
     """If this fails, change the model back or give it another version: stored answers would be another model's."""
     model, digest = InContext(workers=1), hashlib.sha256()
-    for language in Language:
+    for language in languages.every():
         digest.update(weights_path(language).read_bytes())
     for number, (shown, target, language) in enumerate(cases()):
         kinds = Kind if number % 4 == 0 else (Kind.LINE,)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai, registry
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
@@ -29,7 +29,7 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(text: str = "total = ", index: int = 0, kind: BlockKind = BlockKind.TEXT, **sampling: Any) -> Request:
     prompt = Prompt(blocks=(Block(kind=kind, text=text),))
-    return Request(prompt=prompt, language=Language.PYTHON, index=index, sampling=Sampling(**sampling))
+    return Request(prompt=prompt, language=PYTHON, index=index, sampling=Sampling(**sampling))
 
 
 @contextmanager

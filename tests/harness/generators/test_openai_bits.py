@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort
 from ctxbench.harness.generators.openai import OpenAI
@@ -29,7 +29,7 @@ def model(server: Server, **changes: Any) -> Iterator[OpenAI]:
 
 
 def price(made: OpenAI, *pairs: tuple[str, str]) -> list[float]:
-    return made.bits([prompt(one) for one, _ in pairs], [text for _, text in pairs], Language.PYTHON)
+    return made.bits([prompt(one) for one, _ in pairs], [text for _, text in pairs], PYTHON)
 
 
 def rising(_: list[str], at: int) -> float:

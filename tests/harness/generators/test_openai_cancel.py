@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.openai import OpenAI
 from tests.harness.generators.test_openai import ask
@@ -82,7 +82,7 @@ def test_closing_ends_every_request_that_waits(work: Hang, scheme: str) -> None:
 
         def price() -> None:
             try:
-                made.bits([ask().prompt], ["x"], Language.PYTHON)
+                made.bits([ask().prompt], ["x"], PYTHON)
             except MachineFault as fault:
                 faults.append(fault)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.fim import filled
@@ -27,7 +28,7 @@ def model(**changes: Any) -> OpenAI:
 def ask(**changes: Any) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),))
     how = Sampling(fim=True)
-    return Request(prompt=prompt, language=Language.PYTHON, kind=Kind.LINE, sampling=how, one_line=True, **changes)
+    return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=how, one_line=True, **changes)
 
 
 def test_the_family_follows_from_the_name_or_the_spec() -> None:

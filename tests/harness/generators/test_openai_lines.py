@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import lines, openai
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.lines import End
@@ -34,7 +35,7 @@ ANSWERS = [
 
 def ask(text: str = "total = ", *, one_line: bool = True, **sampling: Any) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=Language.PYTHON, one_line=one_line, sampling=Sampling(**sampling))
+    return Request(prompt=prompt, language=PYTHON, one_line=one_line, sampling=Sampling(**sampling))
 
 
 def model(server: Server, **changes: Any) -> OpenAI:
@@ -107,7 +108,7 @@ def test_others_are_not_stopped(changes: dict[str, Any], sampling: dict[str, Any
 
 def test_other_kinds_are_asked_as_ever() -> None:
     with serving(answer=lambda *_: ANSWERS[0]) as server:
-        function = Request(prompt=ask().prompt, language=Language.PYTHON, kind=Kind.FUNCTION)
+        function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)
         assert one(model(server), function).text == ANSWERS[0]
     assert "stop" not in server.calls[0]
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators import openai, registry
 from ctxbench.harness.generators.base import Capabilities, Generator

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
@@ -31,7 +31,7 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(text: str = "total = ", **sampling: Any) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(**sampling))
+    return Request(prompt=prompt, language=PYTHON, sampling=Sampling(**sampling))
 
 
 def replied(*replies: Change | Fault, request: Request | None = None, **changes: Any) -> Response | MachineFault:

@@ -10,7 +10,8 @@ import pytest
 import tokenizers
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling
 from ctxbench.harness.generators.fitting import fitted
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 def ask(text: str = CODE) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=Language.PYTHON, kind=Kind.LINE, sampling=Sampling(max_tokens=16))
+    return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=Sampling(max_tokens=16))
 
 
 def model(folder: Path | str = "", **changes: Any) -> OpenAI:

@@ -10,7 +10,8 @@ from email.utils import formatdate
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import lines, openai, registry
 from ctxbench.harness.generators.base import Request, TooLong, sample_seed
 from ctxbench.harness.generators.openai.faults import Problem, refused
@@ -240,7 +241,7 @@ def test_seeds_differ_and_stay() -> None:
 
 
 def request(last: BlockKind = BlockKind.INFILE, kind: Kind = Kind.LINE) -> Request:
-    return Request(prompt=Prompt(blocks=(Block(kind=last, text="int a = "),)), language=Language.JAVA, kind=kind)
+    return Request(prompt=Prompt(blocks=(Block(kind=last, text="int a = "),)), language=JAVA, kind=kind)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.generators.scripted import Scripted
@@ -16,7 +16,7 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 def ask(text: str, **changes: object) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=Language.PYTHON, **changes)  # type: ignore[arg-type]
+    return Request(prompt=prompt, language=PYTHON, **changes)  # type: ignore[arg-type]
 
 
 def answer(made: Generator, text: str, **changes: object) -> str:

@@ -16,8 +16,9 @@ from sqlalchemy import text
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import snapshot
-from ctxbench.bench.types import Cursor, Kind, Language, Reference
+from ctxbench.bench.types import Cursor, Kind, Reference
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling
 from ctxbench.harness.store import open_store
@@ -70,7 +71,7 @@ def ask(prefix: str, *, line: bool, most: int) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=prefix),))
     return Request(
         prompt=prompt,
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=Kind.LINE,
         one_line=line,
         sampling=Sampling(max_tokens=most),
@@ -156,7 +157,7 @@ def make_code_set(home: Home) -> int:
         repo = f"shop{number}"
         (home.repos / repo / "1").mkdir(parents=True)
         (home.repos / repo / "1" / f"{name}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        made = snapshot.load(repo, home.repos / repo / "1", Language.PYTHON)
+        made = snapshot.load(repo, home.repos / repo / "1", PYTHON)
         entries[repo] = {"language": "python", "checkout": f"{repo}/1", "snapshot": made.digest}
         long = [at for at, line in enumerate(lines) if at > 10 and len(line.strip()) > 16][:PER_REPO]
         for at in long:

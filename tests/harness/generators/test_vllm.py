@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators import vllm as package
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
@@ -110,7 +111,7 @@ def request(text: str, *, line: bool = False, index: int = 0, **how: Any) -> Req
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
     sampling = Sampling(**{"max_tokens": 24, **how})
     kind = Kind.LINE if line else Kind.FUNCTION
-    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, index=index, one_line=line)
+    return Request(prompt=prompt, language=PYTHON, kind=kind, sampling=sampling, index=index, one_line=line)
 
 
 def answers(made: VLLM, *requests: Request) -> list[Response]:
@@ -175,7 +176,7 @@ def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM,
     assert model.window == WINDOW and model.capabilities.counts and model.count(request("abc")) == 4
     assert fake.started == []
     answers(model, request("a"), request("b"))
-    model.bits([request("a").prompt], ["b"], Language.PYTHON)
+    model.bits([request("a").prompt], ["b"], PYTHON)
     assert len(fake.started) == 1 and [name.partition("_")[0] for name in fake.threads] == ["vllm"]
     assert vars(fake.started[0]) == {
         "model": str(folder),
@@ -310,21 +311,21 @@ def test_a_prompt_that_is_too_long_fails_alone_and_the_room_bounds_the_answer(mo
 
 def test_bits_are_the_sum_over_the_texts_tokens(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda _, token: math.log(0.25 if token == ord("y") else 0.5)
-    assert model.bits([request("x = ").prompt] * 2, ["xyx", "x"], Language.PYTHON) == pytest.approx([5.0, 2.0])
+    assert model.bits([request("x = ").prompt] * 2, ["xyx", "x"], PYTHON) == pytest.approx([5.0, 2.0])
     [[how, _]] = fake.calls
     assert vars(how) == {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
-    assert model.bits([], [], Language.PYTHON) == []
+    assert model.bits([], [], PYTHON) == []
 
 
 def test_long_texts_are_priced_in_pieces_that_fit(model: VLLM, fake: FakeVLLM) -> None:
-    assert model.bits([request("x" * 900).prompt], ["y" * 700], Language.PYTHON) == pytest.approx([701.0])
+    assert model.bits([request("x" * 900).prompt], ["y" * 700], PYTHON) == pytest.approx([701.0])
     assert len(fake.calls[0]) > 1
 
 
 def test_a_price_that_is_none_is_a_fault(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda *_: -math.inf
     with pytest.raises(MachineFault, match="no number"):
-        model.bits([request("x").prompt], ["y"], Language.PYTHON)
+        model.bits([request("x").prompt], ["y"], PYTHON)
 
 
 # Faults

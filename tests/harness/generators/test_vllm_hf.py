@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import HF, hf
 from ctxbench.harness.generators.vllm import VLLM, vllm
@@ -78,7 +79,7 @@ def request(text: str, *, line: bool, **how: Any) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
     kind = Kind.LINE if line else Kind.FUNCTION
     sampling = Sampling(max_tokens=LONGEST, **how)
-    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, one_line=line)
+    return Request(prompt=prompt, language=PYTHON, kind=kind, sampling=sampling, one_line=line)
 
 
 def test_answers_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> None:
@@ -97,6 +98,6 @@ def test_answers_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> Non
 def test_prices_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> None:
     prompts = [request(text, line=True).prompt for text in CODE]
     texts = ["self.name"] * len(CODE)
-    found = other[0].bits(prompts, texts, Language.PYTHON)
-    assert found == pytest.approx(model.bits(prompts, texts, Language.PYTHON), rel=1e-4)
+    found = other[0].bits(prompts, texts, PYTHON)
+    assert found == pytest.approx(model.bits(prompts, texts, PYTHON), rel=1e-4)
     assert all(math.isfinite(one) and one > 0 for one in found)

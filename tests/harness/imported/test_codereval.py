@@ -9,8 +9,10 @@ import pytest
 from ctxbench.bench.codereval.predictions import NO_RESULT, read
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.types import RecordedSample
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.testing.types import Verdict
-from ctxbench.bench.types import Kind, Language
+from ctxbench.bench.types import Kind
 from tests.harness.imported.records import java_task, python_task
 
 
@@ -27,7 +29,7 @@ def test_the_python_output() -> None:
     found = read_one(python_task("62a", True, False, level="plib_runnable"))
     sample = found.sample
     assert sample is not None and (found.task, found.where) == ("62a", "out.jsonl:1")
-    assert (sample.benchmark, sample.language, sample.kind) == ("codereval", Language.PYTHON, Kind.FUNCTION)
+    assert (sample.benchmark, sample.language, sample.kind) == ("codereval", PYTHON, Kind.FUNCTION)
     assert (sample.repo, sample.path, sample.name) == ("owner/shop", "shop/tax.py", "f")
     assert sample.subkind == "plib_runnable" and sample.prefix == ""
     assert [(one.verdict, one.reason) for one in found.answers] == [
@@ -42,7 +44,7 @@ def test_the_java_output() -> None:
     record["generate_results"][2]["errormessage"] = ""
     found = read_one(record)
     sample = found.sample
-    assert sample is not None and sample.language is Language.JAVA
+    assert sample is not None and sample.language == JAVA
     assert (sample.repo, sample.path, sample.name, sample.subkind) == ("shop-master", "", "f", "file_runnable")
     assert [one.reason for one in found.answers] == ["", "compile error", "its test did not say true"]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import Store, engine, open_store
@@ -31,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
             samples = [
                 make_sample(id=f"{name}/{language}/{n}", repo=f"r{n}", language=language)
                 for n in range(4)
-                for language in (Language.PYTHON, Language.JAVA)
+                for language in (PYTHON, JAVA)
             ]
             for limit in (None, 3):
                 for generator, fim in (("one", False), ("one", True), ("two", False)):

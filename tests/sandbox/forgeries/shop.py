@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 PATH = "shop/prices.py"
 TOTAL = '''def total(prices, rate=0.0):
@@ -443,7 +444,7 @@ def sample(target: str = "total") -> Sample:
     return Sample(
         id=f"shop/{target}",
         benchmark="test",
-        language=Language.PYTHON,
+        language=PYTHON,
         kind=Kind.FUNCTION,
         subkind="self_contained",
         repo="shop",

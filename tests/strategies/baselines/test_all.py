@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.types import Language
+from ctxbench.bench import languages
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.strategies.api import Execution
 from ctxbench.strategies.conformance import check
 from ctxbench.strategies.registry import names, resolve
@@ -37,11 +40,11 @@ def test_baselines_conform(spec: str) -> None:
 
 @pytest.mark.parametrize("instructs", [True, False])
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("language", list(Language))
+@pytest.mark.parametrize("language", languages.every())
 def test_odd_samples_are_no_faults(spec: str, language: Language, instructs: bool) -> None:
-    if language is Language.JAVA and spec.startswith(PYTHON_ONLY):
+    if language == JAVA and spec.startswith(PYTHON_ONLY):
         return
-    about = query() if language is Language.PYTHON else java_query()
+    about = query() if language == PYTHON else java_query()
     odd: list[dict[str, Any]] = [
         {"name": None, "signature": None, "docstring": None},
         {"prefix": "", "suffix": ""},

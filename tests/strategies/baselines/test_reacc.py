@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repository import View
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.retrieval.units import units
-from ctxbench.bench.types import Language
 from ctxbench.strategies.api import BlockKind
 from ctxbench.strategies.baselines.reacc import DENSE, LEXICAL, UNIT
 from tests.strategies.baselines.shop import made
@@ -37,7 +37,7 @@ def checkout(store, user, rate): """
     """'''
 )
 LONG = "".join(f"word_{number} = load_cart(user_{number})\n\n" for number in range(250))
-CHUNKS = units("shop/long.py", LONG, Language.PYTHON, UNIT)
+CHUNKS = units("shop/long.py", LONG, PYTHON_LANGUAGE, UNIT)
 
 
 def ranked(monkeypatch: pytest.MonkeyPatch, dense: dict[int, float], lexical: dict[int, float]) -> None:
@@ -97,7 +97,7 @@ def test_the_scores_add_up_and_a_missing_one_is_the_smallest(monkeypatch: pytest
 
 def test_a_chunk_that_ends_inside_a_line_goes_on_there(monkeypatch: pytest.MonkeyPatch) -> None:
     text = " ".join(f"w{number}" for number in range(700))
-    chunks = units("shop/long.py", text, Language.PYTHON, UNIT)
+    chunks = units("shop/long.py", text, PYTHON_LANGUAGE, UNIT)
     hit = Hit(place=chunks[0].place, text=chunks[0].text, score=1.0)
     monkeypatch.setattr(View, "search", lambda *_, **__: (hit,))
     prompt = made("base.reacc(whole=9000)", files={**PYTHON, "shop/long.py": text}, model=Model(instructs=False))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
+from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repository import View, digest_of
 from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.types import Cursor, Kind, Language, Place, Query
+from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.icl.source import read_file
 from ctxbench.strategies.registry import resolve
@@ -156,7 +157,7 @@ def query(**changes: object) -> Query:
     made = Query(
         id="shop/shop/checkout.py::checkout",
         benchmark="own",
-        language=Language.PYTHON,
+        language=PYTHON_LANGUAGE,
         kind=Kind.FUNCTION,
         subkind="project_runnable",
         repo="shop",
@@ -176,7 +177,7 @@ def java_query(**changes: object) -> Query:
     before, after = JAVA["src/Till.java"].split("        double secret = rules.tax(amount);\n        return secret;\n")
     made = query(
         id="shop/src/Till.java::Till.pay",
-        language=Language.JAVA,
+        language=JAVA_LANGUAGE,
         path="src/Till.java",
         cursor=Cursor(line=before.count("\n"), column=0),
         prefix=before,
@@ -203,7 +204,7 @@ class Shelf(View):
         for path in self.files():
             file = read_file(self, path, self._about)
             lines = self.read(path).split("\n")
-            for one in outline(file.lines.text, self.language).functions:
+            for one in self.language.outline(file.lines.text).functions:
                 numbers = file.numbers(one)
                 code = "\n".join(lines[numbers.start : numbers.stop])
                 place = Place(path=path, start=numbers.start, end=numbers.stop)
@@ -234,5 +235,5 @@ def made(
 ) -> Prompt:
     """Return the prompt that a strategy makes of a query; by default of the Python repository."""
     about = about or query()
-    default = PYTHON if about.language is Language.PYTHON else JAVA
+    default = PYTHON if about.language == PYTHON_LANGUAGE else JAVA
     return resolve(spec)(about, Shelf(about, default if files is None else files), model or Model())

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.types import Language
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.strategies.icl.source import FileLines, SourceFile, scope
 from tests.strategies.icl.shop import RULES
 
 
-def shown(text: str, *names: str, language: Language = Language.PYTHON, strip_license: bool = True) -> str:
-    file = SourceFile("a", language, FileLines.whole(text), outline(text, language))
+def shown(text: str, *names: str, language: Language = PYTHON, strip_license: bool = True) -> str:
+    file = SourceFile("a", language, FileLines.whole(text), language.outline(text))
     found = scope(file, names, strip_license=strip_license)
     lines = text.split("\n")
     assert [lines[number] for number in found.numbers] == list(found.lines)
@@ -76,7 +77,7 @@ def test_the_comment_at_the_top_of_python(text: str, without: str) -> None:
     ],
 )
 def test_the_comment_at_the_top_of_java(text: str, without: str) -> None:
-    assert shown(text, language=Language.JAVA) == without
+    assert shown(text, language=JAVA) == without
 
 
 def test_java_keeps_constructors_only_for_a_constructor() -> None:
@@ -84,12 +85,10 @@ def test_java_keeps_constructors_only_for_a_constructor() -> None:
         "class A {\n    int a;\n\n    A() {\n    }\n\n    A(int a) {\n    }\n\n"
         "    int a() {\n        return 1;\n    }\n}\n"
     )
-    assert shown(text, "a", language=Language.JAVA) == (
-        "class A {\n    int a;\n\n    int a() {\n        return 1;\n    }\n}"
-    )
-    assert shown(text, "A", language=Language.JAVA).count("A(") == 2
+    assert shown(text, "a", language=JAVA) == ("class A {\n    int a;\n\n    int a() {\n        return 1;\n    }\n}")
+    assert shown(text, "A", language=JAVA).count("A(") == 2
 
 
 def test_a_class_on_one_line_is_kept() -> None:
     text = "class A { int a() { return 1; } }\n"
-    assert shown(text, "b", language=Language.JAVA) == text.strip()
+    assert shown(text, "b", language=JAVA) == text.strip()

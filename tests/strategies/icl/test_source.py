@@ -6,14 +6,17 @@ import dataclasses
 
 import pytest
 
-from ctxbench.bench.types import Cursor, Language, Query
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Cursor, Query
 from ctxbench.strategies.icl.source import SourceFile, without_target
 from tests.strategies.icl.shop import Shelf, java_query, query
 
 BODY = "BODY"
 
 
-def left(text: str, name: str, language: Language = Language.PYTHON, *, indent: str = "") -> SourceFile:
+def left(text: str, name: str, language: Language = PYTHON, *, indent: str = "") -> SourceFile:
     """Return what is left of a file whose wanted body is marked; the cursor stands before the mark."""
     before, after = text.split(BODY)
     about = query(
@@ -67,7 +70,7 @@ def test_a_java_method_goes_with_its_javadoc(brace: str) -> None:
     head = "class A {\n    int a() {\n        return f(1);\n    }\n\n"
     own = "    /**\n     * Doc.\n     */\n    @Override\n    public <T> int f(\n        int b) {\n"
     tail = "\n    int z() {\n        return 1;\n    }\n}\n"
-    found = left(f"{head}{own}{BODY}{brace}{tail}", "A.f(int)", Language.JAVA)
+    found = left(f"{head}{own}{BODY}{brace}{tail}", "A.f(int)", JAVA)
     assert found.lines.text == (head + tail).removesuffix("\n")
     assert [one.name for one in found.functions] == ["a", "z"]
 
@@ -75,7 +78,7 @@ def test_a_java_method_goes_with_its_javadoc(brace: str) -> None:
 def test_overloads_stay() -> None:
     others = "    int f() {\n        return 1;\n    }\n", "    int f(long a) {\n        return 2;\n    }\n"
     text = f"class A {{\n{others[0]}    int f(int a) {{\n{BODY}    }}\n{others[1]}}}\n"
-    found = left(text, "A.f(int)", Language.JAVA)
+    found = left(text, "A.f(int)", JAVA)
     assert "f()" in found.lines.text and "f(long a)" in found.lines.text and "f(int a)" not in found.lines.text
 
 

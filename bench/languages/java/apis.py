@@ -1,0 +1,138 @@
+"""APIs of Java as the InferCom paper finds and shows them: usage examples, headers without bodies, plain remarks.
+
+Where the paper and its released code differ, the paper is followed; ``quirks`` gives what the release would have made
+(docs/apis.md lists the differences).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ctxbench.bench.languages.base import Function, Type
+
+SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
+    (
+        "public int seatsLeft(SeatPlan plan, Set<Seat> taken) {\n"
+        "    int free = 0;\n"
+        "    for (Seat seat : plan.getSeats()) {\n"
+        "        if (!taken.contains(seat)) {\n"
+        "            free++;\n"
+        "        }\n"
+        "    }\n"
+        "    return free;\n"
+        "}",
+        "Count the seats of the given plan that are not taken",
+    ),
+    (
+        "public static List<Stop> mergeStops(List<Stop> first, List<Stop> second) {\n"
+        "    Set<Stop> stops = new LinkedHashSet<>(first);\n"
+        "    stops.addAll(second);\n"
+        "    return new ArrayList<>(stops);\n"
+        "}",
+        "Return the stops of both routes in order and without repeats",
+    ),
+)
+REMARK = re.compile(
+    r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?"
+    r"|//(?P<comment>[^\n]*)|(?P<string>/\*.*?(?:\*/|\Z))",
+    re.DOTALL,
+)
+_PRIMITIVES = frozenset({"", "void", "boolean", "byte", "short", "int", "long", "char", "float", "double"})
+_ARGUMENTS = re.compile(r"<[^<>]*>")
+_ANNOTATIONS = re.compile(r"@[\w.]+(?:\([^()]*\))?\s*")
+_ABSTRACT = re.compile(r"\babstract\b[\w\s]*\bclass\b")
+_INDENT = " " * 4
+
+
+def takes(function: Function, *, quirks: bool) -> bool:
+    """Say whether a method is an API record: each inside a type, with `quirks` inside classes only."""
+    return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
+
+
+def record(code: str, owner: str) -> str:
+    """Return the code of a record as a text that can be outlined."""
+    return f"class {owner or 'X'} {{\n{code}\n}}\n"
+
+
+def text(function: Function, *, blank_decorator_line: bool) -> str:
+    """Return a method in its classes as an API entry shows it."""
+    return _wrapped(function.types, f"{_stripped(function.header)};".split("\n"))
+
+
+def constructor_text(types: Sequence[Type]) -> str:
+    """Return a class without a constructor as an API entry shows it."""
+    return _wrapped(types, [])
+
+
+def constructor_name(types: Sequence[Type]) -> str:
+    """Return the name of the constructor of such a class; empty for an abstract one, which none makes."""
+    return "" if _ABSTRACT.search(types[-1].header) else types[-1].name
+
+
+def _wrapped(types: Sequence[Type], member: list[str]) -> str:
+    """Return a member wrapped in the headers of its class and of the class directly around that."""
+    lines = member
+    for depth, kind in enumerate(reversed(types[-2:])):
+        closing = "};" if depth == 0 and len(types) > 1 else "}"
+        lines = [f"{_stripped(kind.header)} {{", *(_INDENT + line for line in lines), closing]
+        lines = [part for line in lines for part in line.split("\n")]
+    return "\n".join(lines)
+
+
+def _stripped(header: str) -> str:
+    return "\n".join(line.strip() for line in header.split("\n"))
+
+
+def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
+    """Yield the usage examples of a method."""
+    if not function.types:
+        # A method without a type around it: a file without a class, or one that is broken there.
+        return
+    kind, outer = function.types[-1].name, function.types[-2].name if len(function.types) > 1 else ""
+    args = ", ".join(parameter.name for parameter in function.parameters if not (quirks and parameter.starred))
+    if function.constructor:
+        forms = _constructor(kind, args)
+        yield from forms
+        if outer and quirks:
+            yield from _prefixed(outer, forms)
+        return
+    calls: tuple[str, ...] = (f"{lowered(kind)}.{function.name}({args})",)
+    if "static" in function.modifiers:
+        calls = (*calls, f"{kind}.{function.name}({args})")
+    returned = class_type(function.returns, quirks=quirks)
+    assigned = tuple(f"{returned} {lowered(returned)} = {call}" for call in calls) if returned else ()
+    yield from (*calls, *assigned)
+    if outer:
+        # In front of an assignment the outer class would give a text that is not Java.
+        yield from _prefixed(outer, (*calls, *assigned) if quirks else calls)
+
+
+def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
+    """Return the usage examples of a class that declares no constructor. Not in the paper: an addition of ours."""
+    forms = _constructor(kind.name, "")
+    return forms + (_prefixed(outer.name, forms) if outer is not None and quirks else ())
+
+
+def _constructor(kind: str, args: str) -> tuple[str, ...]:
+    return f"{kind} {lowered(kind)} = new {kind}({args})", f"new {kind}({args})"
+
+
+def _prefixed(outer: str, forms: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{lowered(outer)}.{form}" for form in forms)
+
+
+def class_type(returns: str, *, quirks: bool = False) -> str:
+    """Return the bare name of a Java return type that is a class; empty for primitives, ``void`` and arrays."""
+    bare, before = _ANNOTATIONS.sub("", returns), ""
+    while bare != before:
+        bare, before = _ARGUMENTS.sub("", bare), bare
+    bare = "".join(bare.split())
+    if bare in _PRIMITIVES or bare.endswith("]"):
+        return ""
+    return bare if quirks else bare.rpartition(".")[2]
+
+
+def lowered(name: str) -> str:
+    """Return the name with its first letter lowered: ``HTTPClient`` -> ``hTTPClient``."""
+    return name[:1].lower() + name[1:]

@@ -1,0 +1,119 @@
+"""APIs of Python as the InferCom paper finds and shows them: usage examples, headers without bodies, plain remarks.
+
+Where the paper and its released code differ, the paper is followed; ``quirks`` gives what the release would have made
+(docs/apis.md lists the differences).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from ctxbench.bench.languages.base import Function, Type
+
+SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
+    (
+        "def seats_left(plan, taken, row=None):\n"
+        "    free = [seat for seat in plan.seats if seat not in taken]\n"
+        "    if row is not None:\n"
+        "        free = [seat for seat in free if seat.row == row]\n"
+        "    return len(free)",
+        "Count the free seats of the plan, or of one row if it is given",
+    ),
+    (
+        "def merge_stops(first, second):\n"
+        "    stops = list(first)\n"
+        "    for stop in second:\n"
+        "        if stop not in stops:\n"
+        "            stops.append(stop)\n"
+        "    return stops",
+        "Return the stops of both routes in order and without repeats",
+    ),
+)
+REMARK = re.compile(
+    r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z))"
+    r"|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#(?P<comment>[^\n]*)",
+    re.DOTALL,
+)
+_BOUND = ("self", "cls")
+_CLASS_LEVEL = ("@staticmethod", "@classmethod")
+_INDENT = " " * 4
+
+
+def takes(function: Function, *, quirks: bool) -> bool:
+    """Say whether a function is an API record: each is."""
+    return True
+
+
+def record(code: str, owner: str) -> str:
+    """Return the code of a record as a text that can be outlined."""
+    return code
+
+
+def text(function: Function, *, blank_decorator_line: bool) -> str:
+    """Return a function as an API entry shows it.
+
+    Args:
+        function: of an outline.
+        blank_decorator_line: whether a method without decorators gets a line of four blanks where they would stand,
+            as the released code prints it.
+    """
+    signature = f"def {function.name}({function.parameters_text})"
+    if function.returns:
+        signature += f" -> {function.returns}"
+    if not function.types:
+        return signature
+    lines = [*function.decorators] or ([""] if blank_decorator_line else [])
+    return "\n".join([f"{function.types[-1].header}:", *(_INDENT + line for line in [*lines, signature])])
+
+
+def constructor_text(types: Sequence[Type]) -> str:
+    """Return a class without a constructor as an API entry shows it."""
+    return f"{types[-1].header}:"
+
+
+def constructor_name(types: Sequence[Type]) -> str:
+    """Return the name of the constructor of such a class."""
+    return "__init__"
+
+
+def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
+    """Yield the usage examples of a function; one outside classes is also called by its module's name."""
+    module = PurePosixPath(path).stem
+    name, args = function.name, ", ".join(_arguments(function, quirks))
+    if not function.types:
+        owners = ["", f"{module}."]
+    else:
+        kind = function.types[-1].name
+        if function.constructor:
+            yield from (f"{kind}({args})", f"{kind}()")
+            yield from (f"{snake(kind)} = {kind}({args})", f"{snake(kind)} = {kind}()")
+            return
+        owners = [f"{snake(kind)}."]
+        if not set(_CLASS_LEVEL).isdisjoint(function.decorators):
+            owners.append(f"{kind}.")
+    for owner in owners:
+        yield from (f"{owner}{name}({args})", f"{owner}{name}()")
+
+
+def _arguments(function: Function, quirks: bool) -> Iterator[str]:
+    for parameter in function.parameters:
+        if parameter.name in _BOUND and not (quirks and parameter.annotated):
+            continue
+        if quirks and parameter.starred and parameter.annotated:
+            continue
+        yield parameter.name
+        if quirks and parameter.default_name:
+            yield parameter.default_name
+
+
+def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
+    """Return the usage examples of a class that declares no constructor. Not in the paper: an addition of ours."""
+    return f"{kind.name}()", f"{snake(kind.name)} = {kind.name}()"
+
+
+def snake(name: str) -> str:
+    """Return the name of a class as that of a variable: ``HTTPCartStore`` -> ``http_cart_store``."""
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
