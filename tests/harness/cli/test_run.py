@@ -128,7 +128,7 @@ def test_generator_list() -> None:
 
 def test_generator_check() -> None:
     result = run_cli("generator", "check", "scripted(text=x)")
-    assert result.code == 0 and "6 of 6 checks passed" in result.out
+    assert result.code == 0 and "7 of 7 checks passed" in result.out
     result = run_cli("generator", "check", "incontext(workers=1)")
     assert result.code == 0 and "8 of 8 checks passed" in result.out
 

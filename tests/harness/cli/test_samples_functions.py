@@ -27,7 +27,7 @@ Use = Callable[[FakeSandbox], None]
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     """Return what puts a back end behind the command line."""
-    monkeypatch.setattr(wheels, "lock", lambda *_: ("pytest==9.2.0",))
+    monkeypatch.setattr(wheels, "lock", lambda *_, **__: ("pytest==9.2.0",))
 
     def put(sandbox: FakeSandbox) -> None:
         monkeypatch.setattr(registry, "open_sandbox", lambda name, cache: sandbox)

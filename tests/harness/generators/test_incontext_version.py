@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 
-from ctxbench.bench import languages
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
@@ -103,7 +102,7 @@ def cases() -> Iterator[tuple[Prompt, str, Language]]:
 def test_the_version_stands_for_the_same_answers_and_prices() -> None:
     """If this fails, change the model back or give it another version: stored answers would be another model's."""
     model, digest = InContext(workers=1), hashlib.sha256()
-    for language in languages.every():
+    for language in (PYTHON_LANGUAGE, JAVA_LANGUAGE):
         digest.update(weights_path(language).read_bytes())
     for number, (shown, target, language) in enumerate(cases()):
         kinds = Kind if number % 4 == 0 else (Kind.LINE,)
