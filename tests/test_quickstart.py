@@ -136,11 +136,13 @@ def test_the_same_seed_gives_the_same_bytes_and_scores(home: Path, first: Result
         assert limited == {sample: full[sample] for sample in limited}
 
 
-def scores(home: Home, name: str) -> dict[tuple[str, str], dict[str, float | None]]:
-    """Return strategy and sample -> what every metric gave."""
+def scores(home: Home, name: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Return strategy and sample -> what every metric gave that is defined for the sample."""
     with open_store(home.database) as store:
         return {
-            (table.run.strategy, sample): {metric: values[at] for metric, values in table.metrics.items()}
+            (table.run.strategy, sample): {
+                metric: value for metric, values in table.metrics.items() if (value := values[at]) is not None
+            }
             for table in run_tables(store, samples=name)
             for at, sample in enumerate(table.sample)
         }
