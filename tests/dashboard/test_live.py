@@ -128,7 +128,9 @@ def watched(home: Home, database: str, page: Callable[[], None]) -> None:
     assert rates[0] > 0.5 * rates[1], rates
     with open_reader(database) as store:
         (work,) = works(store)
-    assert work.attempts[-1].reason == "interrupted" and work.attempts[-1].finished == work.finished
+    attempt = work.attempts[-1]
+    # A process that is not through after two seconds, on a disk that keeps it waiting, is ended before it can record that.
+    assert attempt.ended is None or (attempt.reason, attempt.finished) == ("interrupted", work.finished), attempt
     assert work.finished >= reader.finished
 
 
