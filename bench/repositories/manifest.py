@@ -12,6 +12,7 @@ import functools
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault, UnknownName
@@ -63,6 +64,8 @@ class RepoManifest:
     version: str
     sources: tuple[Source, ...]
     """Copies of the same version, in the order to try."""
+    released: date | None = None
+    """The day (UTC) on which this version was published; None if the manifest does not say."""
     source_dir: str = ""
     """The folder inside the repository to which reading is limited; empty: all of it."""
     exclude: tuple[str, ...] = ()
