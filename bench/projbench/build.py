@@ -85,8 +85,7 @@ def build(
         fetched = checkout.fetch(manifest, home, report=report)
         snapshots.append(snapshot.load(manifest.name, fetched.root, manifest.language, manifest.source_dir))
         origins[manifest.name] = {
-            "license": manifest.license,
-            "version": manifest.version,
+            **manifest.account(),
             "source": fetched.source,
             "checkout": fetched.root.relative_to(home.repos).as_posix(),
             "source_dir": manifest.source_dir,

@@ -75,6 +75,11 @@ class RepoManifest:
     """The projects of CoderEval, as ``owner/repository`` or a folder's name (Java), whose tasks are rebuilt on it."""
     tests: TestSuite | None = None
 
+    def account(self) -> dict[str, str]:
+        """Return what the account of a sample set says of this release; its day only where that is known."""
+        dated = {} if self.released is None else {"released": self.released.isoformat()}
+        return {"license": self.license, "version": self.version, **dated}
+
     def excludes(self, path: str) -> bool:
         """Say whether the file at this path (POSIX, inside the repository) gives no samples."""
         return any(
