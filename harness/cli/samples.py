@@ -6,13 +6,16 @@ import difflib
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import (
+    after_option,
     db_option,
     home_option,
     language_option,
@@ -83,6 +86,7 @@ def list_sets(home: Home) -> None:
     help="A built-in repository or a manifest's path; repeatable.",
 )
 @language_option("Use only the repositories in this language.")
+@after_option("Use only the repositories whose release was published after DATE.")
 @click.option(
     "--per-repo", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most samples a repository."
 )
@@ -98,6 +102,7 @@ def build(
     kind: str,
     repos: tuple[str, ...],
     language: str | None,
+    after: date | None,
     per_repo: int,
     seed: int,
     workers: int,
@@ -127,6 +132,8 @@ def build(
         manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
         if not manifests:
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
+    if after is not None:
+        manifests = _released_after(manifests, after)
     if kind == "function":
         _build_functions(
             manifests,
@@ -144,6 +151,15 @@ def build(
         manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force
     )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
+
+
+def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoManifest]:
+    recent = [repo for repo in manifests if repo.released is not None and repo.released > day]
+    if not recent:
+        releases = ", ".join(f"{repo.name} {repo.released or 'says no day'}" for repo in manifests)
+        cure = "give an earlier day, or write `released` into their manifests"
+        raise InputFault(f"none of the repositories was released after {day}: {releases}", cure=cure)
+    return recent
 
 
 def _build_functions(
@@ -279,14 +295,17 @@ def _show_set(sample_set: SampleSet) -> None:
     )
     click.echo(made_by)
     _show_import(about)
+    days_of = dates_of(sample_set)
     for repo, entry in about["repositories"].items():
         mine = [sample for sample in sample_set.samples if sample.repo == repo]
+        days = sorted({days_of[sample.id] for sample in mine if sample.id in days_of})
         kinds = sorted({sample.subkind for sample in mine})
         parts = ", ".join(f"{sum(sample.subkind == kind for sample in mine)} {kind}" for kind in kinds)
         click.echo(f"\n{repo} ({entry['language']}): {len(mine)} samples ({parts})")
         for key in _COUNTS:
             if key in entry:
                 click.echo(f"  {key:12} {entry[key]}")
+        click.echo(f"  {'dated':12} {' to '.join(map(str, dict.fromkeys([days[0], days[-1]]))) if days else 'unknown'}")
         if about.get("kind") != "function":
             click.echo(f"  {'masked':12} {sum(bool(sample.masked) for sample in mine)}")
         for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
@@ -326,6 +345,8 @@ def _show_sample(sample: Sample, reference: Reference | None) -> None:
     """Print a sample for a person to read, with its answer if that is passed."""
     click.echo(f"{sample.id}  {sample.language} {sample.subkind}")
     click.echo("uses    " + ", ".join(f"{use.name} ({use.kind} of {use.module or 'unknown'})" for use in sample.uses))
+    if sample.dated:
+        click.echo(f"dated   {sample.dated}")
     if sample.hidden:
         click.echo("hidden  " + ", ".join(sample.hidden))
     if sample.masked:
