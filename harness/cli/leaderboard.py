@@ -106,8 +106,9 @@ class BoardQuery:
         """Return the board; with ``published=all`` also if no run is stored.
 
         Raises:
-            InputFault: as `tables`, and if no run has the metric or the baseline.
+            InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is wrong.
         """
+        from ctxbench.harness import cutoffs
         from ctxbench.harness.leaderboard import board
 
         try:
@@ -123,6 +124,7 @@ class BoardQuery:
             by_level=self.by_level,
             seed=self.seed,
             published=self.published,
+            cutoffs=cutoffs.of_home(self.home),
         )
 
     def tables(self) -> list[RunTable]:

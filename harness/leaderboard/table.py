@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
 from ctxbench.harness.leaderboard import choices, pairs, stats
 from ctxbench.harness.leaderboard.pairs import Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
@@ -21,6 +22,7 @@ from ctxbench.harness.leaderboard.rows import (
     Board,
     Group,
     Row,
+    SampleAges,
     Sensitivity,
     level_order,
     level_parts,
@@ -41,6 +43,7 @@ def board(
     seed: int = 0,
     scale: ScaleOf = scale_of,
     published: Mode = "none",
+    cutoffs: Cutoffs = NO_CUTOFFS,
 ) -> Board:
     """Rank runs.
 
@@ -55,6 +58,7 @@ def board(
         scale: how a metric of a profile is shown.
         published: which rows of the papers' tables stand below: ``auto`` those of the runs' benchmarks and languages,
             ``all``, or ``none``.
+        cutoffs: up to which day models were trained.
 
     Raises:
         UnknownName: if no run has that metric or strategy.
@@ -73,7 +77,7 @@ def board(
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
     groups = tuple(
-        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale).group(
+        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale, cutoffs=cutoffs).group(
             superseded=len(alike[tuple(key)]) - len(newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
@@ -97,6 +101,7 @@ class GroupMaker:
         baseline: str | None,
         seed: int,
         scale: ScaleOf,
+        cutoffs: Cutoffs,
     ) -> None:
         self.tables = tables
         self.first = first = tables[0].run
@@ -123,6 +128,7 @@ class GroupMaker:
             index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
         ]
         self.base = choices.baseline(self.tables, self.ranked, baseline)
+        self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
         """Compare, rank and describe; `superseded` runs of these strategies are not among the tables."""
@@ -173,6 +179,7 @@ class GroupMaker:
             ),
             visible=statistics.median(visible_differences) if visible_differences else None,
             superseded=superseded,
+            ages=self.ages,
         )
 
     def _compared(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Difference]:
@@ -234,8 +241,26 @@ class GroupMaker:
             rank_low=None,
             rank_high=None,
             tier="",
+            **self._around_cutoff(table, mine),
             costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
         )
+
+    def _around_cutoff(self, table: RunTable, mine: Values) -> dict[str, Estimate]:
+        """Return the estimates of the ranking metric before and after the model's cutoff, as fields of a row."""
+        column = mine.get(self.metric)
+        if not column or self.ages is None or not (self.ages.before and self.ages.after):
+            return {}
+        days = [table.dated[row] for row in column.rows.tolist()] if table.dated else []
+        estimates = {}
+        for name, is_after in (("before_cutoff", False), ("after_cutoff", True)):
+            kept = [place for place, day in enumerate(days) if day and (day > str(self.ages.cutoff)) is is_after]
+            [estimates[name]] = stats.estimates(
+                [column.clustered_at(kept)],
+                seed=f"{self.seed}/{self.metric}/{name}",
+                bounds=self.scales[self.metric].bounds,
+                resampled=False,
+            )
+        return estimates
 
     def _estimates(self) -> list[dict[str, Estimate]]:
         """Return for each row metric -> estimate; all rows of one metric together."""
@@ -267,6 +292,32 @@ class GroupMaker:
                 worst, best = ((total + unscored * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
+
+
+def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
+    """Return how old the samples of a group are; None if that is unknown, or its generator has read nothing."""
+    generator = tables[0].run.generator
+    if choices.measures_context(generator):
+        return None
+    day_of = {
+        sample: day
+        for table in tables
+        for sample, day in zip(table.sample, table.dated or (None,) * len(table.sample), strict=True)
+    }
+    days = [day for day in day_of.values() if day is not None]
+    if not days:
+        return None
+    cutoff = cutoffs.day(generator)
+    last = None if cutoff is None else cutoff.isoformat()
+    after = 0 if last is None else sum(day > last for day in days)
+    return SampleAges(
+        oldest=min(days),
+        newest=max(days),
+        unknown=len(day_of) - len(days),
+        cutoff=last,
+        before=0 if last is None else len(days) - after,
+        after=after,
+    )
 
 
 def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
