@@ -28,6 +28,7 @@ from ctxbench.harness.cli.samples_import import export, import_files
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
+    from ctxbench.bench.repositories.history import Since
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.bench.types import Reference, Sample
@@ -42,6 +43,15 @@ _REASONS = {
 }
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
+
+
+def _since(ctx: click.Context, param: click.Parameter, value: str | None) -> Since | None:
+    from ctxbench.bench.repositories.history import read_since
+
+    try:
+        return None if value is None else read_since(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.group()
@@ -88,6 +98,12 @@ def list_sets(home: Home) -> None:
 @language_option("Use only the repositories in this language.")
 @after_option("Use only the repositories whose release was published after DATE.")
 @click.option(
+    "--since",
+    metavar="COMMIT|DATE",
+    callback=_since,
+    help="Take only lines that were added after that commit or day, of sources with a git history.",
+)
+@click.option(
     "--per-repo", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most samples a repository."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
@@ -103,6 +119,7 @@ def build(
     repos: tuple[str, ...],
     language: str | None,
     after: date | None,
+    since: Since | None,
     per_repo: int,
     seed: int,
     workers: int,
@@ -118,6 +135,8 @@ def build(
     each is run in the sandbox, where its reference must pass and an empty body fail. The same seed
     gives the same bytes.
     """
+    if kind == "function" and since is not None:
+        raise click.UsageError("--since is for --kind line: functions come from releases whose tests judge them")
     if kind == "line" and again:
         raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
@@ -148,7 +167,7 @@ def build(
         )
         return
     sample_set = build_set(
-        manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force
+        manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force, since=since
     )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
 
