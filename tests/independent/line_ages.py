@@ -1,11 +1,11 @@
-"""Hold the samples of a set built with ``--since`` against plain `git blame`, by code that shares nothing with the builder.
+"""Hold samples built with ``--since`` against plain `git blame`, by code that shares nothing with the builder.
 
 ``python -m tests.independent.line_ages HOME SET`` prints how many lines were asked for, and those that are not newer.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def not_newer(home: Path, name: str, repositories: dict[str, Path], folder: str 
         count += 1
         since = about["since"]
         if "-" in since:
-            midnight = datetime.datetime.fromisoformat(since).replace(tzinfo=datetime.UTC) + datetime.timedelta(days=1)
+            midnight = dt.datetime.fromisoformat(since).replace(tzinfo=dt.UTC) + dt.timedelta(days=1)
             newer = min(times) >= midnight.timestamp()
         else:
             known = ["git", "-C", str(clone), "merge-base", "--is-ancestor", commit, since]
