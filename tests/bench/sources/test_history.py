@@ -137,9 +137,9 @@ def test_what_was_moved_indented_or_rebased_is_as_old_as_its_text(
 
 
 def test_a_local_clone_gives_what_it_has_committed(origin: Origin, built: Callable[..., SampleSet]) -> None:
-    more = pay(USES[2:4]).replace("def pay", "def more")
+    more = pay(USES[3:4]).replace("def pay", "def more")
     origin.commit("2025-01-01", {"shop/more.py": more, "shop/pay.py": pay(USES[:3])})
-    write_tree(origin.root, {"shop/pay.py": pay([*USES[:3], USES[4]])})
+    write_tree(origin.root, {"shop/pay.py": pay([*USES[:2], USES[4]])})
     sample_set = built(DAY, local=".")
     # Not even committed lines of a changed file: their numbers are the history's no longer.
     assert set(lines_of(sample_set)) == {USES[3].strip()}
