@@ -20,6 +20,7 @@ name = "example"            # the same as the file's name; lower case
 language = "python"         # or "java"
 license = "MIT"             # an SPDX expression
 version = "1.2.0"           # the version that every source below holds
+released = "2024-06-01"     # optional: the day on which that version was published
 
 # Optional: read only this folder; give no samples from these files (`*` also matches `/`).
 # source_dir = "src"
@@ -73,16 +74,16 @@ def repo() -> None:
 @click.option("--set", "set_name", metavar="NAME", help="Only the repositories of this set.")
 @home_option
 def list_(set_name: str | None, home: Home) -> None:
-    """List the shipped repositories: name, version, language, licence, sets, whether fetched."""
+    """List the shipped repositories: name, version, day of its release, language, licence, sets, whether fetched."""
     from ctxbench.bench.repositories import checkout, manifest
 
     manifests = _in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
-    rows = [("NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
+    rows = [("NAME", "VERSION", "RELEASED", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
     for source in manifests:
         fetched = "yes" if checkout.find(source, home) else "no"
-        rows.append(
-            (source.name, source.version, str(source.language), source.license, fetched, ", ".join(source.sets))
-        )
+        released = str(source.released or "-")
+        version = (source.name, source.version, released)
+        rows.append((*version, str(source.language), source.license, fetched, ", ".join(source.sets)))
     click.echo("\n".join(columns(rows)))
 
 
