@@ -91,7 +91,7 @@ class DebianSource:
 
     def __str__(self) -> str:
         """Return the spelling used in messages and records."""
-        return f"debian:{self.package}={self.version}"
+        return f"debian:{self.package}={self.version}" if self.version else f"debian:{self.package}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
