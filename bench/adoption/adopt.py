@@ -52,7 +52,7 @@ class Adoption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machinery:
+class Workbench:
     """What trying tests needs."""
 
     sandbox: Callable[[], Sandbox]
@@ -64,7 +64,7 @@ def adopt(
     ref: str,
     home: Home,
     folder: Path,
-    machinery: Machinery | None,
+    machinery: Workbench | None,
     *,
     name: str = "",
     workers: int = 1,
@@ -132,7 +132,7 @@ def adopt(
     return adoption
 
 
-def _fetched(draft: RepoManifest, home: Home, report: Report) -> Checkout:
+def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Checkout:
     try:
         return checkouts.fetch(draft, home, report=report)
     except MachineFault as fault:

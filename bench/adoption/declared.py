@@ -23,7 +23,7 @@ _CARET = re.compile(r"[\^~](?!=)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredRequirements:
     """A project's requirements, as pip takes them."""
 
     name: str = ""
@@ -47,7 +47,7 @@ def extras_of(requirement: str) -> tuple[str, ...]:
     return tuple(normal(extra.strip()) for extra in listed[1:-1].split(",")) if listed else ()
 
 
-def declared(files: Mapping[str, str]) -> Declared:
+def declared(files: Mapping[str, str]) -> DeclaredRequirements:
     """Return what a project's files declare.
 
     Args:
@@ -66,7 +66,7 @@ def declared(files: Mapping[str, str]) -> Declared:
     groups |= _environments(files)
     name = next((reading.name for reading in readings if reading.name), "")
     version = next((reading.version for reading in readings[::-1] if reading.version), "")
-    return Declared(name, version, _usable(own), _expanded(name, groups))
+    return DeclaredRequirements(name, version, _usable(own), _expanded(name, groups))
 
 
 def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
@@ -94,7 +94,7 @@ def words(value: object) -> tuple[str, ...]:
     return tuple(value.split()) if isinstance(value, str) else ()
 
 
-def _pyproject(data: Mapping[str, Any]) -> Declared:
+def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
     project, tool = _dict(data.get("project")), _dict(data.get("tool"))
     groups: dict[str, tuple[str, ...]] = {}
     for name, requirements in _dict(project.get("optional-dependencies")).items():
@@ -116,7 +116,7 @@ def _pyproject(data: Mapping[str, Any]) -> Declared:
         groups[name] = (*groups.get(name, ()), *_texts(requirements))
     own = (*_texts(project.get("dependencies")), *_poetry(poetry.get("dependencies")))
     metadata = {**poetry, **project}
-    return Declared(str(metadata.get("name", "")), str(metadata.get("version", "")), own, groups)
+    return DeclaredRequirements(str(metadata.get("name", "")), str(metadata.get("version", "")), own, groups)
 
 
 def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> tuple[str, ...]:
@@ -149,12 +149,12 @@ def _poetry(dependencies: object) -> tuple[str, ...]:
     return tuple(requirements)
 
 
-def _setup_cfg(parser: configparser.RawConfigParser) -> Declared:
+def _setup_cfg(parser: configparser.RawConfigParser) -> DeclaredRequirements:
     options, metadata = _section(parser, "options"), _section(parser, "metadata")
     groups = {name: _lines(text) for name, text in _section(parser, "options.extras_require").items()}
     groups["tests_require"] = _lines(options.get("tests_require", ""))
     version = metadata.get("version", "")
-    return Declared(
+    return DeclaredRequirements(
         metadata.get("name", ""),
         version if re.match(r"\d", version) else "",
         _lines(options.get("install_requires", "")),
@@ -162,11 +162,11 @@ def _setup_cfg(parser: configparser.RawConfigParser) -> Declared:
     )
 
 
-def _setup_py(text: str) -> Declared:
+def _setup_py(text: str) -> DeclaredRequirements:
     """Return what a `setup.py` says in plain literals; nothing of it is run."""
     tree = asts.parse(text)
     if tree is None:
-        return Declared()
+        return DeclaredRequirements()
     constants: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -180,7 +180,7 @@ def _setup_py(text: str) -> Declared:
     groups = {str(name): _texts(listed) for name, listed in _dict(keywords.get("extras_require")).items()}
     groups["tests_require"] = _texts(keywords.get("tests_require"))
     name, version = keywords.get("name"), keywords.get("version")
-    return Declared(
+    return DeclaredRequirements(
         name if isinstance(name, str) else "",
         version if isinstance(version, str) else "",
         _texts(keywords.get("install_requires")),
@@ -202,7 +202,7 @@ def _literal(node: ast.expr, constants: Mapping[str, Any]) -> Any:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def _metadata(text: str) -> Declared:
+def _metadata(text: str) -> DeclaredRequirements:
     """Return what the metadata of an sdist says."""
     message = email.message_from_string(text)
     own: list[str] = []
@@ -215,7 +215,7 @@ def _metadata(text: str) -> Declared:
             groups.setdefault(extra.group(1), []).append(f"{bare.strip()}; {rest}" if rest else bare.strip())
         else:
             own.append(requirement)
-    return Declared(
+    return DeclaredRequirements(
         str(message.get("Name", "")),
         str(message.get("Version", "")),
         tuple(own),

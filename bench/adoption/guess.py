@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from posixpath import basename
 
 from ctxbench.bench.adoption import java, python
-from ctxbench.bench.adoption.declared import Declared, declared
+from ctxbench.bench.adoption.declared import DeclaredRequirements, declared
 from ctxbench.bench.adoption.licences import UNKNOWN, licence
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
@@ -31,7 +31,7 @@ class Guess:
     tests: TestSuite | None = None
     """None: nothing that can be run was seen."""
     doubts: tuple[str, ...] = ()
-    declared: Declared = field(default_factory=Declared)
+    declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
     """Python: what it says that it needs."""
 
 

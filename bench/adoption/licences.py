@@ -58,7 +58,7 @@ def licence(files: Mapping[str, str]) -> str:
     """
     names = [*_stated(files)]
     for name in names:
-        if _SPDX.fullmatch(name) and any(character.isdigit() or name in _PLAIN for character in name):
+        if _SPDX.fullmatch(name) and (name in _PLAIN or any(character.isdigit() for character in name)):
             return name
     for name in names:
         identifier = _named(name)
@@ -95,7 +95,7 @@ def _stated(files: Mapping[str, str]) -> list[str]:
     match = re.search(r"<licenses>.*?<name>\s*([^<]+?)\s*</name>", files.get("pom.xml", ""), re.DOTALL)
     names += [match.group(1)] if match else []
     for path in ("setup.cfg", "setup.py"):
-        names += re.findall(r"""^\s*license\s*=\s*["']?([^"'\n,]+)""", files.get(path, ""), re.MULTILINE)
+        names += re.findall(r"""(?:^|[\s,(])license\s*=\s*["']?([^"'\n,)]+)""", files.get(path, ""), re.MULTILINE)
         names += re.findall(r"License ::[^\"'\n]+", files.get(path, ""))
     return [name.strip() for name in names if len(name) < 200]
 

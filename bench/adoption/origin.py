@@ -29,7 +29,7 @@ _ARCHIVE = re.compile(r"^(.*?)(?:-(\d[\w.+!]*))?(\.orig)?\.(tar(\.\w+)?|tgz|zip)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class NamedSource:
     """A source that was named, before anything of it was fetched."""
 
     name: str
@@ -82,7 +82,7 @@ def _whole(ref: str) -> str:
     return "give debian:NAME or debian:NAME=VERSION with the name of a source package"
 
 
-def resolve(ref: str, home: Home, report: Report) -> Origin:
+def resolve(ref: str, home: Home, report: Report) -> NamedSource:
     """Return the origin that a reference means, with the hash that its place has for it now.
 
     Raises:
@@ -94,19 +94,19 @@ def resolve(ref: str, home: Home, report: Report) -> Origin:
         return _pypi(name, match.group(1), match.group(2))
     if match := _DEBIAN.fullmatch(ref):
         source = debian.latest(match.group(1), match.group(2) or "", home, report)
-        return Origin(name=name, version=source.version, source=source)
+        return NamedSource(name=name, version=source.version, source=source)
     if match := _GIT.fullmatch(ref):
         commit = match.group(2)
-        return Origin(name=name, version=commit[:12], source=GitSource(url=match.group(1), commit=commit))
+        return NamedSource(name=name, version=commit[:12], source=GitSource(url=match.group(1), commit=commit))
     path = Path(ref).expanduser().resolve()
     if path.is_dir():
-        return Origin(name=name, version="", source=LocalSource(path=path))
+        return NamedSource(name=name, version="", source=LocalSource(path=path))
     archive = _ARCHIVE.match(path.name)
     version = (archive.group(2) if archive else "") or ""
-    return Origin(name=name, version=version, source=LocalSource(path=path, sha256=sha256_file(path)))
+    return NamedSource(name=name, version=version, source=LocalSource(path=path, sha256=sha256_file(path)))
 
 
-def _pypi(name: str, project: str, version: str) -> Origin:
+def _pypi(name: str, project: str, version: str) -> NamedSource:
     configuration = pypi.configured()
     web = pypi.Web(certificates=configuration.certificates, proxy=configuration.proxy, seconds=configuration.seconds)
     reasons: list[str] = []
@@ -123,7 +123,7 @@ def _pypi(name: str, project: str, version: str) -> Origin:
             archive = Path(folder) / "sdist"
             web.save(offer.url, archive)
             digest = sha256_file(archive)
-    return Origin(
+    return NamedSource(
         name=name,
         version=version,
         source=PypiSource(name=project, version=version, sha256=digest),

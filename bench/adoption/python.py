@@ -12,12 +12,11 @@ from posixpath import basename, dirname, join
 from typing import Any
 
 from ctxbench.bench import asts
-from ctxbench.bench.adoption.declared import Declared, distribution, extras_of, pytest_settings, words
+from ctxbench.bench.adoption.declared import DeclaredRequirements, distribution, extras_of, pytest_settings, words
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.repositories.pypi import normal
 
-_PARTS_ASIDE = "doc docs example examples benchmark benchmarks perf build dist demo demos tools scripts fuzz"
-_ASIDE = frozenset(_PARTS_ASIDE.split())
+_ASIDE = frozenset(("doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "fuzz"))
 """Folders whose files are neither the package nor its tests."""
 _TESTS = frozenset(("test", "tests", "testing", "unit_tests", "unittests"))
 _TEST_GROUP = re.compile(r"(^|[^a-z])(tests?|testing|pytest|unittests?|check)([^a-z]|$)|tests_require|^tox py")
@@ -105,7 +104,9 @@ class PythonGuess:
     exclude: tuple[str, ...] = ()
 
 
-def guess(sources: Mapping[str, str], files: Mapping[str, str], declared: Declared, *, wheel: bool) -> PythonGuess:
+def guess(
+    sources: Mapping[str, str], files: Mapping[str, str], declared: DeclaredRequirements, *, wheel: bool
+) -> PythonGuess:
     """Return how a project is tested.
 
     Args:
@@ -191,16 +192,19 @@ def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"--import-mode={mode.group(1)}",) if mode else ()
 
 
-def _import_root(sources: Mapping[str, str], declared: Declared, settings: Mapping[str, Any]) -> tuple[str, list[str]]:
+def _import_root(
+    sources: Mapping[str, str], declared: DeclaredRequirements, settings: Mapping[str, Any]
+) -> tuple[str, list[str]]:
     """Return the folder from which the package is imported, and doubts."""
     roots: dict[str, list[str]] = {}
     for path in sorted(sources):
         folder = dirname(path)
         is_package = basename(path) == "__init__.py" and join(dirname(folder), "__init__.py") not in sources
-        top = basename(folder) if is_package else basename(path).removesuffix(".py") if folder in ("", "src") else ""
-        parts = set(folder.split("/"))
-        if top and parts.isdisjoint(_ASIDE) and (parts.isdisjoint(_TESTS) or len(parts) > 1):
-            roots.setdefault(dirname(folder) if is_package else folder, []).append(top)
+        if not is_package and folder not in ("", "src"):
+            continue
+        root, top = (dirname(folder), basename(folder)) if is_package else (folder, basename(path).removesuffix(".py"))
+        if not {*root.split("/")} & (_ASIDE | _TESTS) and top not in _TESTS:
+            roots.setdefault(root, []).append(top)
     roots = {root: names for root, names in roots.items() if not _in_package(root, sources)}
     own = {normal(declared.name), normal(declared.name.rpartition(".")[2])} - {""}
     holding = [root for root, names in roots.items() if own & {normal(name) for name in names}]
@@ -318,7 +322,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     return names
 
 
-def _requirements(needs: _Needs, declared: Declared, *, wheel: bool) -> tuple[tuple[str, ...], list[str]]:
+def _requirements(needs: _Needs, declared: DeclaredRequirements, *, wheel: bool) -> tuple[tuple[str, ...], list[str]]:
     """Return what must be installed for the tests, and the names of those modules that no file declares."""
     own = {distribution(requirement) for requirement in declared.own}
     offered: dict[str, str] = {}
@@ -366,7 +370,9 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
     return frozenset(part for parts in paths for part in parts)
 
 
-def mended(tests: TestSuite, declared: Declared, messages: Iterable[str], internal: Collection[str]) -> TestSuite:
+def mended(
+    tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
+) -> TestSuite:
     """Return a suite with what messages of pytest and pip say that it lacks; the same suite if they say nothing of use.
 
     Args:

@@ -62,24 +62,30 @@ def tried(
     assert guess.tests is not None
     attempts = _Attempts(guess, python.internal_names(project.tree))
     best, fault = Trial(guess.tests, None, None), None
-    suite, past = guess.tests, set[TestSuite]()
-    while suite not in past and len(past) < ROUNDS:
-        past.add(suite)
+    suite, waiting, past = guess.tests, [guess.tests], set[TestSuite]()
+    while waiting and len(past) < ROUNDS:
+        suite = waiting.pop()
+        named = replace(manifest, tests=suite)
         try:
-            named = replace(manifest, tests=suite)
             prepared = prepare(named, project.checkout, project.home, sandbox, lock, report)
-            search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
+            fuller = attempts.fuller(suite, prepared)
+            if fuller not in {suite, *past}:
+                # Compiling takes a part of what running takes; the suite as it is stays, should the other fail.
+                following, waiting = fuller, [suite]
+            else:
+                past.add(suite)
+                search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
+                trial = Trial(suite, search, None)
+                best = trial if trial.passed > best.passed else best
+                following, fault, waiting = attempts.better(suite, search), None, []
         except (InputFault, MachineFault) as error:
+            past.add(suite)
             fault, following = error, attempts.after(suite, error)
-            if following == suite and isinstance(error, MachineFault) and best.search is None:
+            if following in past and not waiting and isinstance(error, MachineFault) and best.search is None:
                 raise
-        else:
-            fault, following = None, attempts.better(suite, prepared, search)
-            trial = Trial(suite, search, None)
-            best = trial if trial.passed > best.passed else best
         if following not in past:
             report(f"{manifest.name}: trying again with {_difference(suite, following)}")
-        suite = following
+            waiting.append(following)
     if best.search is None:
         return Trial(suite, None, fault, attempts.doubts(suite))
     return replace(best, fault=fault, doubts=attempts.doubts(best.tests))
@@ -116,12 +122,15 @@ class _Attempts:
             return replace(tests, deselect=(*tests.deselect, *(place for place in broken if place.endswith(".py"))))
         return mended
 
-    def better(self, tests: TestSuite, prepared: PreparedRepository, search: Search) -> TestSuite:
-        """Return a suite of which more tests would run, the same if there is none."""
-        if isinstance(prepared.suite, JavaSuite):
-            errors = java_errors.read(prepared.suite.build.messages)
-            jars = missing_jars(errors, prepared.suite.tree, prepared.suite.layout)
-            return java.with_jars(tests, [*jars.values()])
+    def fuller(self, tests: TestSuite, prepared: PreparedRepository) -> TestSuite:
+        """Return a suite of which more test files would compile, the same if there is none."""
+        if not isinstance(prepared.suite, JavaSuite):
+            return tests
+        errors = java_errors.read(prepared.suite.build.messages)
+        return java.with_jars(tests, [*missing_jars(errors, prepared.suite.tree, prepared.suite.layout).values()])
+
+    def better(self, tests: TestSuite, search: Search) -> TestSuite:
+        """Return a suite of which more tests would pass, the same if there is none."""
         return self._mended(tests, search.failures.values())
 
     def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
@@ -140,7 +149,7 @@ class _Attempts:
                 doubts.append(f"{place} cannot be imported here and is left out: {_last_line(what)}")
         first = self._guess.tests.requirements if self._guess.tests is not None else ()
         more = [item for item in tests.requirements if item not in (*first, *self._guess.declared.own)]
-        if more and tests.wheel:
+        if more:
             doubts.append(f"added since tests failed without: {', '.join(more)}")
         fewer = [item for item in first if item not in tests.requirements]
         if fewer:

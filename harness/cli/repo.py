@@ -176,10 +176,10 @@ def add(
     was seen and what is doubtful stands in the manifest as comments. Its tests run in the sandbox; what they lack is
     guessed by what they say. Exit 1 if it has tests and none of them ran: the manifest is then for lines only.
     """
-    from ctxbench.bench.adoption.adopt import Machinery, adopt
+    from ctxbench.bench.adoption.adopt import Workbench, adopt
     from ctxbench.sandbox import wheels
 
-    machinery = Machinery(
+    machinery = Workbench(
         sandbox=functools.partial(opened_sandbox, sandbox, home),
         lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
     )
