@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import InputFault
@@ -12,6 +12,7 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.java.errors import Jar
 from ctxbench.bench.testing.java.layout import MAIN, TEST, Poms, layout
 
+_NO_CLASS = re.compile(r"(?:NoClassDefFoundError|ClassNotFoundException): ([\w./]+)")
 _DECLARES_TEST = re.compile(rb"@(Test|ParameterizedTest)\b|extends \w*TestCase\b")
 
 
@@ -88,6 +89,16 @@ def _encoding(tree: Mapping[str, bytes], folders: Sequence[str], stated: str) ->
             continue
         return "" if encoding == stated else encoding
     return ""
+
+
+def unloaded(causes: Iterable[str]) -> tuple[str, ...]:
+    """Return the packages of the classes that were not there when tests ran, each once.
+
+    Args:
+        causes: why tests failed.
+    """
+    classes = (match.group(1).replace("/", ".") for cause in causes for match in _NO_CLASS.finditer(cause))
+    return tuple(dict.fromkeys(name.rpartition(".")[0] for name in classes))
 
 
 def with_jars(tests: TestSuite, jars: Sequence[Jar]) -> TestSuite:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault
@@ -39,8 +38,6 @@ class NamedSource:
     source: Source
     wheel: bool = False
     """Whether the package index has wheels of it."""
-    released: date | None = None
-    """When it was published, if the place that has it tells."""
 
 
 def manifest_name(text: str) -> str:
@@ -128,5 +125,4 @@ def _pypi(name: str, project: str, version: str) -> NamedSource:
         version=version,
         source=PypiSource(name=project, version=version, sha256=digest),
         wheel=pypi.has_wheel(project, version, web, configuration),
-        released=offer.uploaded,
     )

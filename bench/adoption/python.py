@@ -84,11 +84,12 @@ _DISTRIBUTIONS = {
 }
 """Import name -> distribution, where the two differ."""
 _BESIDE = """
-    black build check-manifest codecov coverage coveralls covdefaults enabler flake8 isort mypy nox pip pre-commit
-    pyflakes pylint pyright pytest pytest-black pytest-checkdocs pytest-clarity pytest-codspeed pytest-cov
-    pytest-enabler pytest-flake8 pytest-github-actions-annotate-failures pytest-html pytest-isort pytest-mypy
-    pytest-parallel pytest-perf pytest-pretty pytest-random-order pytest-randomly pytest-reverse pytest-ruff
-    pytest-sugar pytest-xdist ruff setuptools tox tox-gh-actions tox-uv twine uv virtualenv wheel xdoctest
+    black build check-manifest codecov covdefaults coverage coveralls enabler exceptiongroup flake8 iniconfig
+    isort mypy nox packaging pip pluggy pre-commit pyflakes pylint pyright pytest pytest-black pytest-checkdocs
+    pytest-clarity pytest-codspeed pytest-cov pytest-enabler pytest-flake8
+    pytest-github-actions-annotate-failures pytest-html pytest-isort pytest-mypy pytest-parallel pytest-perf
+    pytest-pretty pytest-random-order pytest-randomly pytest-reverse pytest-ruff pytest-sugar pytest-xdist ruff
+    setuptools tox tox-gh-actions tox-uv twine uv virtualenv wheel xdoctest
 """
 _RUNNER = frozenset(_BESIDE.split())
 """What developers run beside the tests, and what would change the order or the number of runs."""

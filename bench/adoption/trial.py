@@ -13,12 +13,14 @@ from ctxbench.bench.functions.python import NoWheel
 from ctxbench.bench.functions.python.covering import Uncollected
 from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.checkout import Checkout
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.testing.java import JavaSuite
 from ctxbench.bench.testing.java import errors as java_errors
 from ctxbench.bench.testing.java.build import Uncompiled, missing_jars
+from ctxbench.bench.testing.java.errors import companion
 from ctxbench.sandbox.types import Sandbox
 
 ROUNDS = 8
@@ -131,6 +133,10 @@ class _Attempts:
 
     def better(self, tests: TestSuite, search: Search) -> TestSuite:
         """Return a suite of which more tests would pass, the same if there is none."""
+        if self._guess.language == JAVA:
+            packages = java.unloaded(search.failures.values())
+            jars = (companion(package, tests.requirements) for package in packages)
+            return java.with_jars(tests, [jar for jar in jars if jar is not None])
         return self._mended(tests, search.failures.values())
 
     def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:

@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault, MachineFault
@@ -26,6 +27,7 @@ from ctxbench.bench.repositories.sources import (
     Report,
     Unreachable,
     check_sha256,
+    newest_day,
     run_program,
     unpack,
 )
@@ -39,8 +41,11 @@ _PACKAGE = re.compile(r"^Package: (\S+)$", re.MULTILINE)
 _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", re.MULTILINE)
 
 
-def fetch(source: DebianSource, to: Destination) -> None:
+def fetch(source: DebianSource, to: Destination) -> date | None:
     """Download the ``.orig.tar`` of the source package, compare its hash, unpack it.
+
+    Returns:
+        The day of its newest file.
 
     Raises:
         Unreachable: if apt is missing, or the archive cannot be reached or has another version now.
@@ -62,6 +67,7 @@ def fetch(source: DebianSource, to: Destination) -> None:
     dropped = unpack(archive, to.tree, strip=True)
     if dropped:
         to.report(f"{source}: {dropped} links left out")
+    return newest_day(archive)
 
 
 def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:
@@ -69,7 +75,7 @@ def latest(package: str, version: str, home: Home, report: Report) -> DebianSour
 
     Args:
         package: the source package.
-        version: the upstream version, or Debian's; empty for the only one that there is.
+        version: the upstream version, or Debian's; empty for the only upstream version that there is.
         home: whose cache holds apt's lists.
         report: told what is being done.
 
@@ -92,7 +98,7 @@ def latest(package: str, version: str, home: Home, report: Report) -> DebianSour
     versions = sorted({upstream.rpartition("_")[2] for _, upstream, _ in offers})
     if len({source.version for source in sources}) != 1:
         what = "no such version" if version else "several versions"
-        cure = f"give one of {', '.join(f'debian:{package}={each_version}' for each_version in versions)}"
+        cure = f"give one of {', '.join(f'debian:{package}={upstream}' for upstream in versions)}"
         raise InputFault(f"the archive has {what} of it", where=f"debian:{package}", cure=cure)
     return sources[0]
 

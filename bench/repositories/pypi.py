@@ -52,8 +52,11 @@ PAUSES = (0.5, 2.0)
 _CHUNK = 1 << 18
 
 
-def fetch(source: PypiSource, to: Destination) -> None:
+def fetch(source: PypiSource, to: Destination) -> date | None:
     """Download the sdist from the configured index, compare its hash, unpack it.
+
+    Returns:
+        The day on which it was uploaded, if the index says it.
 
     Raises:
         Unreachable: if no configured place offers it.
@@ -77,7 +80,7 @@ def fetch(source: PypiSource, to: Destination) -> None:
                 dropped = unpack(archive, to.tree, strip=True)
                 if dropped:
                     to.report(f"{source}: {dropped} links left out")
-                return
+                return offer.uploaded
         other = other or (offer.filename, digest)
     if other:
         check_sha256(other[0], source.sha256, other[1], where=str(source))

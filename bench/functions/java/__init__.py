@@ -53,7 +53,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
     counts = {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
-    return searched(read, candidates, drops, counts, {run.id: "" for run in ran if run.state == "failed"})
+    return searched(read, candidates, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:

@@ -21,7 +21,7 @@ from tests.helpers.trees import write_tree
 LOCK = ("pytest==9.2.0",)
 SHOP: Mapping[str, str] = {
     "pyproject.toml": '[project]\nname = "shop"\nversion = "1.4"\nlicense = "MIT"\n',
-    "till.py": "from shop import double\n\n\ndef ring(amount):\n    total = double(amount) + double(1)\n    return total\n",
+    "till.py": "from shop import double\n\n\ndef ring(amount):\n    return double(amount) + double(1)\n",
     **FILES,
 }
 Asked = list[tuple[str, ...]]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from ctxbench.bench.adoption.guess import Guess, guess
-from ctxbench.bench.adoption.java import with_jars
+from ctxbench.bench.adoption.java import unloaded, with_jars
 from ctxbench.bench.adoption.licences import UNKNOWN, licence
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.manifest import TestSuite
@@ -109,3 +109,12 @@ def test_jars_come_with_their_packages_and_once() -> None:
     tests = with_jars(TestSuite(jars=("a.jar",)), jars)
     assert (tests.requirements, tests.jars) == (("liba-java",), ("a.jar", "c.jar"))
     assert with_jars(tests, jars) == tests
+
+
+def test_classes_that_were_not_there_when_tests_ran_name_their_packages() -> None:
+    causes = [
+        "java.lang.NoClassDefFoundError: org/slf4j/Logger",
+        "java.lang.RuntimeException: java.lang.ClassNotFoundException: org.slf4j.Marker",
+        "expected: <1> but was: <2>",
+    ]
+    assert unloaded(causes) == ("org.slf4j",)
