@@ -7,6 +7,7 @@ commit gives the same files everywhere; certificates and proxies of the environm
 from __future__ import annotations
 
 import os
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from ctxbench.bench.repositories.sources import Destination, GitSource, run_program, unpack
@@ -18,8 +19,11 @@ _PASSED_ON = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")
 _ATTRIBUTES = "* -export-ignore -export-subst -text !eol -ident !filter !working-tree-encoding\n"
 
 
-def fetch(source: GitSource, to: Destination) -> None:
+def fetch(source: GitSource, to: Destination) -> date:
     """Fetch the commit, depth one, and lay out its files; submodules are left out.
+
+    Returns:
+        The day (UTC) of the commit.
 
     Raises:
         Unreachable: if git is not installed, the server cannot be reached or does not have the commit.
@@ -30,6 +34,8 @@ def fetch(source: GitSource, to: Destination) -> None:
     dropped = unpack(archive, to.tree, strip=False)
     if dropped:
         to.report(f"{source}: {dropped} links left out")
+    seconds = int(git(bare, "show", "--no-patch", "--format=%ct", source.commit, source=source))
+    return datetime.fromtimestamp(seconds, UTC).date()
 
 
 def fetch_commit(bare: Path, url: str, commit: str, *options: str, source: object) -> None:

@@ -155,10 +155,23 @@ def _builtin(name: str) -> RepoManifest:
 
 
 def _read(path: Path, label: str) -> RepoManifest:
+    return parse(read_text(path), path, label)
+
+
+def parse(text: str, path: Path, label: str) -> RepoManifest:
+    """Return the manifest that a text is.
+
+    Args:
+        text: TOML.
+        path: of its file, there or not; local sources are relative to its folder.
+        label: what messages call it.
+
+    Raises:
+        ManifestFault: if it is not a right manifest; it holds every fault.
+    """
     # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
     from ctxbench.bench.repositories.schema import check  # noqa: PLC0415
 
-    text = read_text(path)
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
