@@ -107,7 +107,7 @@ _NAMING = {
     "harness/generators/conformance.py": "its sample of code",
     "harness/generators/incontext/lexer.py": "the grammar that the weights were fitted with",
     "harness/leaderboard/rows.py": "the mean over both languages that the papers print",
-    "harness/metrics/identifiers.py": "the keyword lists of the published scorers",
+    "harness/metrics/lexing.py": "the keyword lists of the published scorers",
     "harness/metrics/crosscodeeval.py": "CrossCodeEval's rule for the end of a statement",
     "harness/papers/render.py": "the languages that papers print",
     "harness/papers/tables.py": "the same",

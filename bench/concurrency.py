@@ -1,11 +1,32 @@
-"""`SharedCache`: results that are dear to make, made once for all threads; the latest used are kept."""
+"""Worker processes and Ctrl-C: only the parent acts on an interrupt."""
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from multiprocessing import resource_tracker
 from typing import Generic, TypeVar
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold interrupts back from this thread, and for good from processes that are started in it meanwhile.
+
+    A worker that a terminal interrupts while it starts dies with a traceback, and may die holding the lock of a queue
+    that its parent waits for. The mask of the thread that starts it is inherited, from its first instruction on; an
+    interrupt of this very thread comes when this ends.
+    """
+    # It begins with the first pool, and whoever starts it then lets interrupts through to all that follows.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
 
 T = TypeVar("T")
 
