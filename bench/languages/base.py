@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import UTF8, Decoded, decode
+from ctxbench.bench.registry import Registry
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
@@ -258,28 +259,22 @@ class Language(str):
         """Return the registered language of a name; of a subclass make the object that is to be registered."""
         if cls is not Language:
             return super().__new__(cls, name)
-        from ctxbench.bench import languages  # noqa: PLC0415 - it imports this module
-
-        return languages.get(name)
+        return get(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel between processes by name."""
-        from ctxbench.bench import languages  # noqa: PLC0415 - it imports this module
-
-        return languages.get, (str(self),)
+        return get, (str(self),)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
         """Read a language from its name."""
         from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 - only where something is read
 
-        from ctxbench.bench import languages  # noqa: PLC0415 - it imports this module
-
         def read(name: str) -> Language:
-            if name not in languages.names():
-                options = " or ".join(map(repr, languages.names()))
+            if name not in names():
+                options = " or ".join(map(repr, names()))
                 raise PydanticCustomError("language", "input should be {options}", {"options": options})
-            return languages.get(name)
+            return get(name)
 
         return core_schema.no_info_after_validator_function(read, core_schema.str_schema())
 
@@ -390,3 +385,37 @@ class _Unknown:
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         return ()
+
+
+L = TypeVar("L", bound=Language)
+_LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages")
+
+
+def register(language: L) -> L:
+    """Register a language under its name and return it; called by the package that its entry point names.
+
+    Raises:
+        InputFault: if another language has that name.
+    """
+    _LANGUAGES.add(str(language), language, origin=type(language).__module__)
+    return language
+
+
+def get(name: str) -> Language:
+    """Return the language called `name`; its grammar is loaded only when it is needed.
+
+    Raises:
+        UnknownName: if none is called so.
+        InputFault: if its package cannot be imported.
+    """
+    return _LANGUAGES.get(name)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all languages, sorted; none is imported for it."""
+    return _LANGUAGES.names()
+
+
+def every() -> tuple[Language, ...]:
+    """Return all languages, sorted by name."""
+    return tuple(get(name) for name in names())
