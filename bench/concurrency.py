@@ -1,4 +1,4 @@
-"""Worker processes and Ctrl-C: only the parent acts on an interrupt."""
+"""What threads and processes share: a cache, one lock of the interpreter, and who acts on an interrupt."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from multiprocessing import resource_tracker
 from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+# CPython 3.11 counts the depth of a tree that it builds in one place for all threads, and ends in a SystemError if
+# another builds one meanwhile (gh-106905). Filters of warnings belong to the whole process, too.
+TREE_LOCK = threading.Lock()
+"""Held while a syntax tree of Python is built; to be held by whoever imports, beside other threads, a library that
+builds some."""
 
 
 @contextlib.contextmanager
@@ -26,9 +34,6 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-T = TypeVar("T")
 
 
 class SharedCache(Generic[T]):

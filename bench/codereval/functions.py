@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.asts import parse
 from ctxbench.bench.functions.java.definitions import shares_line
-from ctxbench.bench.functions.python.definitions import Function as PythonFunction
 from ctxbench.bench.languages.base import Function, FunctionParameter, Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, documented, parse, statements
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java.text import MethodParts, declared
 from ctxbench.bench.types import Cursor
@@ -92,18 +91,17 @@ def _type(parameter: FunctionParameter) -> str:
 
 def _python(text: str) -> Iterator[SourceFunction]:
     tree, lines = parse(text), text.split("\n")
-    nodes = {node.lineno - 1: node for node in ast.walk(tree) if isinstance(node, PythonFunction)} if tree else {}
+    nodes = {node.lineno - 1: node for node in all_functions(tree)} if tree else {}
     for function in PYTHON.outline(text).functions:
         node = nodes.get(function.head)
         if node is not None and not function.inside:
             yield _of_python(function, node, lines)
 
 
-def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -> SourceFunction:
+def _of_python(function: Function, node: FunctionNode, lines: Sequence[str]) -> SourceFunction:
     head = function.header.split("\n")
-    documented = ast.get_docstring(node, clean=False) is not None
-    own = node.body[1:] if documented else node.body
-    at = (node.body[0].end_lineno or node.lineno) if documented else function.head + len(head)
+    own = statements(node)
+    at = (node.body[0].end_lineno or node.lineno) if documented(node) else function.head + len(head)
     margin = " " * node.col_offset
     return SourceFunction(
         name=function.qualified,
@@ -116,7 +114,7 @@ def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -
         tail=None,
         signature="\n".join([head[0], *(line.removeprefix(margin) for line in head[1:])]) + ":",
         docstring=ast.get_docstring(node) or "",
-        doc=_span(node.body[0], lines) if documented else None,
+        doc=_span(node.body[0], lines) if documented(node) else None,
         parameters=_parameters(function.parameters, PYTHON),
         alone=not own or own[0].lineno > at,
     )

@@ -17,13 +17,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ctxbench.bench.asts import parse
 from ctxbench.bench.functions.candidates import ListedFunction, Static, test_places, unique
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions
 from ctxbench.bench.functions.types import Level, Spot
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.asts import parse
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader

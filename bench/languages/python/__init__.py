@@ -56,7 +56,7 @@ class Python(Language):
 
     def parses(self, text: str) -> bool:
         """Say whether this Python reads a text: the grammar also takes some that it does not, of Python 2 above all."""
-        from ctxbench.bench import asts
+        from ctxbench.bench.languages.python import asts
 
         return asts.parse(text) is not None
 
