@@ -103,7 +103,6 @@ _NAMING = {
     "harness/cli/doctor.py": "the programs that a machine has",
     "harness/cli/repo.py": "the example of a manifest",
     "harness/cli/reproduce.py": "the languages that papers print",
-    "harness/extract/__init__.py": "functions can be taken out of answers in these two so far",
     "harness/generators/conformance.py": "its sample of code",
     "harness/generators/incontext/lexer.py": "the grammar that the weights were fitted with",
     "harness/leaderboard/rows.py": "the mean over both languages that the papers print",

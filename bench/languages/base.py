@@ -18,6 +18,7 @@ from ctxbench.bench.registry import Registry
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.answers import Answers
     from ctxbench.bench.languages.imports import Import
     from ctxbench.bench.languages.syntax import Source
     from ctxbench.bench.testing.suites import Testing
@@ -362,6 +363,13 @@ class Language(str):
     def apis(self) -> ApiStyle | None:
         """How its APIs are found and shown; None: no unit of retrieval is an API."""
         return None
+
+    @property
+    def answers(self) -> Answers:
+        """How its functions are taken out of what models answer."""
+        from ctxbench.bench.languages.answers import PlainAnswers  # noqa: PLC0415 - only functions need it
+
+        return PlainAnswers()
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests.

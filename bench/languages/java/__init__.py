@@ -18,6 +18,7 @@ from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexi
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.answers import Answers
     from ctxbench.bench.languages.java.facts import JavaFile
     from ctxbench.bench.testing.suites import Testing
 
@@ -107,6 +108,13 @@ class Java(Language):
         from ctxbench.bench.languages.java import apis
 
         return apis
+
+    @property
+    def answers(self) -> Answers:
+        """How its functions are taken out of what models answer."""
+        from ctxbench.bench.languages.java import answers
+
+        return answers
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests."""

@@ -15,6 +15,7 @@ from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexi
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.answers import Answers
     from ctxbench.bench.languages.python.facts import PythonFile
     from ctxbench.bench.testing.suites import Testing
 
@@ -92,6 +93,13 @@ class Python(Language):
         from ctxbench.bench.languages.python import apis
 
         return apis
+
+    @property
+    def answers(self) -> Answers:
+        """How its functions are taken out of what models answer."""
+        from ctxbench.bench.languages.python import answers
+
+        return answers
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests."""

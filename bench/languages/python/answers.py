@@ -7,8 +7,8 @@ import re
 import textwrap
 from collections.abc import Iterator
 
+from ctxbench.bench.languages.answers import FunctionHead, fenced
 from ctxbench.bench.languages.python.asts import FunctionNode, only_function, parse, statements
-from ctxbench.harness.extract.parts import FunctionHead, fenced
 
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)
 """The declaration of any function."""
