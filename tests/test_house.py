@@ -114,7 +114,6 @@ _NAMING = {
     "strategies/baselines/diagnosis.py": "a method for Python",
     "strategies/baselines/selfcollab.py": "a method for Python",
     "strategies/drafts.py": "reads drafts as its paper does, in Python",
-    "strategies/rationale.py": "RepoFuse's analysis, written for each of both",
     "strategies/tiny.py": "the little repository of the conformance check",
 }
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import UTF8, Decoded, decode
@@ -159,6 +159,16 @@ class ProjectReading:
     """Whether the project defines it."""
 
 
+class DefinitionName(NamedTuple):
+    """Where a definition of a project should be found."""
+
+    path: str
+    kind: str
+    """``module``, ``class`` or ``function``."""
+    name: str
+    """With the classes around it: ``Cart.add``, ``Outer.Inner``; a module is its whole file, whatever its name."""
+
+
 class ProjectNames(Protocol):
     """The files of one repository, as far as names are concerned. Files are read when they are first needed."""
 
@@ -285,6 +295,8 @@ class Language(str):
 
     # Lines that use a project's own API: `imports`, `locate`, `names` and `barred`, or `analyse` and `resolve`
 
+    function_nodes: frozenset[str] = frozenset()
+    """Types of nodes of functions, methods and constructors; those with a body have it as their field ``body``."""
     names: frozenset[str] = frozenset({"identifier"})
     """Types of nodes that read a name."""
     barred: Mapping[str, str] = {}
@@ -358,6 +370,18 @@ class Language(str):
     def project(self, texts: Mapping[str, str]) -> ProjectNames:
         """Return the files of a repository (path -> text), to be asked for the names that code reads."""
         return _Unknown()
+
+    def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
+        """Yield the definitions that a file refers to up to a line, one step away, by static analysis; none by default.
+
+        Some may be in the file itself, or nowhere.
+
+        Args:
+            path: the file's.
+            line: the last that counts, from 0.
+            texts: the project's files, each read when it is asked for.
+        """
+        return ()
 
     @property
     def apis(self) -> ApiStyle | None:

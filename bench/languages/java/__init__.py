@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.files import UTF8, Decoded, decode, explained
 from ctxbench.bench.languages import register
-from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
+from ctxbench.bench.languages.base import (
+    ApiStyle,
+    DefinitionName,
+    InternalLoad,
+    Language,
+    Lexing,
+    Outline,
+    ProjectNames,
+)
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
@@ -41,6 +49,7 @@ class Java(Language):
     suffix = ".java"
     qualified_types = True
     reserved = frozenset(_RESERVED.split())
+    function_nodes = frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"})
     import_line = re.compile(r"\s*(?:package|import)\s")
     lexing = Lexing.of("//", r"/\*", r"\"\"\"|\"|'", "", r"(?:[^\W\d]|\$)[\w$]*", r"[^\"'/]++")
 
@@ -101,6 +110,12 @@ class Java(Language):
         from ctxbench.bench.languages.java.members import JavaProject
 
         return JavaProject(texts)
+
+    def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
+        """Yield the definitions that a file refers to."""
+        from ctxbench.bench.languages.java.references import referred
+
+        return referred(path, texts)
 
     @property
     def apis(self) -> ApiStyle:

@@ -23,7 +23,6 @@ _KINDS = {
     "record_declaration": "record",
     "annotation_type_declaration": "annotation",
 }
-_FUNCTIONS = ("method_declaration", "constructor_declaration", "compact_constructor_declaration")
 COMMENTS = ("line_comment", "block_comment")
 _FLAT = frozenset(
     {"import_declaration", "package_declaration", "field_access", "type_arguments", "modifiers", "formal_parameters"}
@@ -79,7 +78,7 @@ class _Reader:
         while stack:
             node, types, inside = stack.pop()
             kind_of = node.type
-            if kind_of in _FUNCTIONS and node.child_by_field_name("name") is not None:
+            if kind_of in JAVA.function_nodes and node.child_by_field_name("name") is not None:
                 function = self._function(node, types, inside)
                 self.functions.append(function)
                 inside = function.name

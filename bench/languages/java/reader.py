@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from tree_sitter import Node
 
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaImport
 from ctxbench.bench.languages.syntax import Source, rows, span
 
@@ -224,7 +225,6 @@ _TYPES = frozenset(
         "annotation_type_declaration",
     }
 )
-_CALLABLES = frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"})
 _NAMED = frozenset({"formal_parameter", "catch_formal_parameter", "resource", "instanceof_expression"})
 _OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
 
@@ -347,7 +347,7 @@ class JavaReader(JavaExpressionReader):
         "package_declaration": _package,
         "import_declaration": _import,
         **dict.fromkeys(_TYPES, _type),
-        **dict.fromkeys(_CALLABLES, _callable),
+        **dict.fromkeys(JAVA.function_nodes, _callable),
         **dict.fromkeys(_NAMED, _declared),
         "annotation_type_element_declaration": _callable,
         "variable_declarator": _declared,

@@ -5,13 +5,21 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.files import Decoded, decode
 from ctxbench.bench.languages import register
-from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
+from ctxbench.bench.languages.base import (
+    ApiStyle,
+    DefinitionName,
+    InternalLoad,
+    Language,
+    Lexing,
+    Outline,
+    ProjectNames,
+)
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
@@ -34,6 +42,7 @@ class Python(Language):
     comment = "#"
     indented = True
     reserved = frozenset(_RESERVED.split())
+    function_nodes = frozenset({"function_definition"})
     import_line = re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)")
     lexing = Lexing.of("\\#", "", r"\"\"\"|'''|\"|'", _PREFIX, r"[^\W\d]\w*", r"(?:[^\"'#\w]++|\w++(?![\"']))++")
 
@@ -86,6 +95,12 @@ class Python(Language):
         from ctxbench.bench.languages.python.members import PythonProject
 
         return PythonProject(texts)
+
+    def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
+        """Yield the definitions that a file refers to."""
+        from ctxbench.bench.languages.python.references import referred
+
+        return referred(path, line, texts)
 
     @property
     def apis(self) -> ApiStyle:
