@@ -1,4 +1,4 @@
-"""`Answers`: how a language's functions are taken out of what models answer, and what every language needs for that."""
+"""`AnswerReader`: how a language's functions are taken out of what models answer, and what every language needs for that."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def unlabelled(code: str) -> str:
     return _WORD.sub("", code)
 
 
-class Answers(Protocol):
+class AnswerReader(Protocol):
     """Takes functions of one language out of answers. Pure."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
@@ -82,7 +82,7 @@ class Answers(Protocol):
         ...
 
 
-class PlainAnswers:
+class PlainAnswerReader:
     """The answers of a language that nobody has taught more: code, or what continues the prompt, taken as it is."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:

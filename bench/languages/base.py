@@ -18,7 +18,7 @@ from ctxbench.bench.registry import Registry
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
-    from ctxbench.bench.languages.answers import Answers
+    from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.imports import Import
     from ctxbench.bench.languages.syntax import Source
     from ctxbench.bench.testing.suites import Testing
@@ -389,11 +389,11 @@ class Language(str):
         return None
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> AnswerReader:
         """How its functions are taken out of what models answer."""
-        from ctxbench.bench.languages.answers import PlainAnswers  # noqa: PLC0415 - only functions need it
+        from ctxbench.bench.languages.answers import PlainAnswerReader  # noqa: PLC0415 - only functions need it
 
-        return PlainAnswers()
+        return PlainAnswerReader()
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests.

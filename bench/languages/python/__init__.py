@@ -23,7 +23,7 @@ from ctxbench.bench.languages.base import (
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
-    from ctxbench.bench.languages.answers import Answers
+    from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.python.facts import PythonFile
     from ctxbench.bench.testing.suites import Testing
 
@@ -110,7 +110,7 @@ class Python(Language):
         return apis
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> AnswerReader:
         """How its functions are taken out of what models answer."""
         from ctxbench.bench.languages.python import answers
 
