@@ -1,4 +1,4 @@
-"""`AnswerReader`: how a language's functions are taken out of what models answer, and what all languages need for that."""
+"""`AnswerReader`: how functions of a language are taken out of answers, and what all languages need for that."""
 
 from __future__ import annotations
 
