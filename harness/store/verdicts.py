@@ -16,8 +16,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, insert, select
 
 from ctxbench.bench.files import sha256
+from ctxbench.bench.types import is_tested
 from ctxbench.harness.metrics import profile
-from ctxbench.harness.results import Status, is_tested
+from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredVerdict, append_new, parts, read_flags, verdict_row
