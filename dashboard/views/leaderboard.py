@@ -33,7 +33,6 @@ from ctxbench.harness.results import RunTable
 
 Line = dict[str, object]
 _MARK = re.compile(r"\(\d+\)|[a-zA-Z]")
-LINKS = ("compare", "samples")
 _BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
 _COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
 _ROW = 30

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from ctxbench.bench.functions.candidates import Declaration, Definitions
 from ctxbench.bench.languages.java.methods import (
     MethodParts,
     behind_brace,
@@ -30,43 +31,18 @@ _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """One method of a file that may be asked for. Lines are 0-based, ends exclusive."""
+class Definition(Declaration):
+    """One method of a file."""
 
-    name: str
-    """``Outer.Inner.method``; overloads have their parameter types added."""
-    signature: str
-    docstring: str
-    start: int
-    cursor: Cursor
-    """Behind the opening brace of the body and the end of its line."""
     tail: Cursor
     """Before the closing brace and the blanks before it."""
-    end: int
-    owners: tuple[str, ...]
-    """Names of the types around it, outermost first."""
     body: tuple[int, int]
     """Bytes of the body, braces included."""
-    code: str
-    """Its body without comments and layout: equal for equal code."""
     blocks: tuple[Cursor, ...]
     """Behind the opening brace of the body and of every block in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
-    """What one file holds."""
-
-    methods: int
-    documented: int
-    usable: tuple[Definition, ...]
-    drops: Counter[str]
-    """Reason -> documented methods that cannot be asked for."""
-    bodies: Counter[str]
-    """Code of every method in the file -> how often."""
-
-
-def definitions(source: Source) -> Definitions:
+def definitions(source: Source) -> Definitions[Definition]:
     """Return the documented methods of a file, in the order of their lines."""
     met = list(methods(source, source.root))
     names = Counter(_qualified(source, node, owners) for node, owners in met)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ctxbench.bench.functions.candidates import Declaration, Definitions
 from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, functions, statements
 from ctxbench.bench.types import Cursor
 
@@ -19,43 +20,17 @@ _ACCESSORS = frozenset({"setter", "deleter", "getter"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """One function of a file that may be asked for. Lines are 0-based, ends exclusive."""
+class Definition(Declaration):
+    """One function of a file."""
 
-    name: str
-    signature: str
-    """Its declaration as it stands in the file, dedented, the colon included."""
-    docstring: str
-    start: int
-    cursor: Cursor
-    """Start of the line after the docstring."""
-    end: int
     first: tuple[int, int]
     """Line and byte column of the first statement after the docstring."""
     parameter: str
     """What a method calls its own object or class; empty for functions and static methods."""
-    owners: tuple[str, ...]
-    """Names of the classes around it, outermost first."""
-    code: str
-    """Its body without docstring, comments and layout: equal for equal code."""
     statements: int
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
-    """What one file holds."""
-
-    functions: int
-    """Functions and methods, those inside functions left out."""
-    documented: int
-    usable: tuple[Definition, ...]
-    drops: Counter[str]
-    """Reason -> documented functions that cannot be asked for."""
-    bodies: Counter[str]
-    """Code of every body in the file, those of inner and undocumented functions too -> how often."""
-
-
-def definitions(text: str, tree: ast.Module) -> Definitions:
+def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
     """Return the documented functions of a file, in the order of their lines."""
     lines = text.split("\n")
     met = list(functions(tree))

@@ -63,11 +63,6 @@ class _Code:
     classes: Mapping[str, Class]
 
 
-def project(texts: Mapping[str, str]) -> PythonProject:
-    """Return the project made of these files."""
-    return PythonProject(texts)
-
-
 class PythonProject:
     """The names of a Python project."""
 
