@@ -193,6 +193,9 @@ for (java.io.File file : new java.io.File(".").listFiles()) {{
         throw new IllegalStateException(file + " is not of the repository");
     }}
 }}
+if (!new java.io.File(System.getProperty("java.io.tmpdir")).canWrite()) {{
+    throw new IllegalStateException("there is no folder for temporary files");
+}}
 try (java.io.InputStream in = Object.class.getResource("Object.class").openStream()) {{
     in.read();
 }} catch (java.io.IOException error) {{
