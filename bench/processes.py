@@ -1,11 +1,17 @@
-"""Worker processes and Ctrl-C: only the parent acts on an interrupt."""
+"""Worker processes: how many there are, and Ctrl-C, on which only their parent acts."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
+
+
+def cores() -> int:
+    """Return how many processes can work at once on this machine, at least 1."""
+    return os.cpu_count() or 1
 
 
 @contextlib.contextmanager
