@@ -106,6 +106,7 @@ def adopt(
         draft,
         language=guessed.language,
         license=guessed.license,
+        released=checkout.published,
         source_dir=guessed.source_dir,
         exclude=guessed.exclude,
     )
@@ -126,7 +127,7 @@ def adopt(
         lines=lines,
         trial=trial,
         remarks=_remarks(ref, guessed, lines, trial),
-        doubts=(*guessed.doubts, *line_doubts, *_test_doubts(trial)),
+        doubts=(*guessed.doubts, *_date_doubts(draft), *line_doubts, *_test_doubts(trial)),
     )
     _write(adoption)
     return adoption
@@ -173,6 +174,12 @@ def _remarks(ref: str, guessed: Guess, lines: int, trial: Trial | None) -> tuple
     return tuple(remarks)
 
 
+def _date_doubts(draft: RepoManifest) -> tuple[str, ...]:
+    if draft.released is not None:
+        return ()
+    return ("its source does not say when it was published: write the day of its release as `released`",)
+
+
 def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     if trial is None:
         return ()
@@ -181,7 +188,9 @@ def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     doubts = list(trial.doubts)
     failures = trial.search.failures
     if failures:
-        named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in [*failures.items()][:_MOST_FAILURES]]
+        # Of a long suite the causes of some are known only.
+        first = sorted(failures.items(), key=lambda failure: not failure[1])[:_MOST_FAILURES]
+        named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in first]
         more = f" and {len(failures) - _MOST_FAILURES} more" if len(failures) > _MOST_FAILURES else ""
         doubts.append(f"{len(failures)} tests fail here and judge nothing: {'; '.join(named)}{more}")
         if len(failures) > trial.passed:

@@ -26,6 +26,8 @@ def text_of(manifest: RepoManifest, remarks: Sequence[str], doubts: Sequence[str
         lines += ["#", "# To be looked at:", *_comment(doubts, "# - ", "#   ")]
     lines += ["", f"name = {_value(manifest.name)}", f"language = {_value(str(manifest.language))}"]
     lines += [f"license = {_value(manifest.license)}", f"version = {_value(manifest.version)}"]
+    if manifest.released is not None:
+        lines.append(f"released = {_value(manifest.released.isoformat())}")
     if manifest.source_dir:
         lines.append(f"source_dir = {_value(manifest.source_dir)}")
     if manifest.exclude:

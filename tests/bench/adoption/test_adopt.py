@@ -24,6 +24,7 @@ SHOP: Mapping[str, str] = {
     "till.py": "from shop import double\n\n\ndef ring(amount):\n    return double(amount) + double(1)\n",
     **FILES,
 }
+UNDATED = "its source does not say when it was published: write the day of its release as `released`"
 Asked = list[tuple[str, ...]]
 
 
@@ -68,7 +69,7 @@ def broken(*places: tuple[str, str]) -> Outcome:
 def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(tmp_path: Path) -> None:
     trying = Trying(tmp_path)
     adoption = trying.adopt(in_process())
-    assert adoption.path == trying.folder / "shop.toml" and not adoption.doubts
+    assert adoption.path == trying.folder / "shop.toml" and adoption.doubts == (UNDATED,)
     adopted = manifest.load(str(adoption.path))
     assert adopted == adoption.manifest
     assert (adopted.version, adopted.license, adopted.language) == ("1.4", "MIT", "python")
@@ -106,7 +107,10 @@ def test_what_the_tests_miss_is_added_and_they_run_again(tmp_path: Path) -> None
     assert trying.required == [(), ("PyYAML",)]
     assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("PyYAML",)
     assert "shop: trying again with requirements PyYAML" in trying.said
-    assert adoption.doubts == ("added since tests failed without: PyYAML",)
+    assert adoption.doubts == (
+        UNDATED,
+        "added since tests failed without: PyYAML",
+    )
 
 
 def test_files_that_cannot_be_imported_are_left_out_with_the_cause(tmp_path: Path) -> None:
@@ -121,7 +125,10 @@ def test_files_that_cannot_be_imported_are_left_out_with_the_cause(tmp_path: Pat
 
     adoption = trying.adopt(in_process(more=answer))
     assert adoption.manifest.tests is not None and adoption.manifest.tests.deselect == ("tests/test_old.py",)
-    assert adoption.doubts == ("tests/test_old.py cannot be imported here and is left out: ImportError: no such name",)
+    assert adoption.doubts == (
+        UNDATED,
+        "tests/test_old.py cannot be imported here and is left out: ImportError: no such name",
+    )
 
 
 FAILURES = """
@@ -149,7 +156,10 @@ def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path:
         return outcome(result | {"exit": 1}, FAILURES)
 
     adoption = trying.adopt(in_process(more=answer))
-    assert adoption.doubts == ("1 tests fail here and judge nothing: tests/test_shop.py::test_root (is reached)",)
+    assert adoption.doubts == (
+        UNDATED,
+        "1 tests fail here and judge nothing: tests/test_shop.py::test_root (is reached)",
+    )
     assert "# 5 of 6 tests passed (1 failed)." in adoption.path.read_text()
     again = trying.adopt(in_process(more=lambda _: pytest.fail("run again")), force=True)
     assert again.doubts == adoption.doubts, "causes are kept"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ MANIFESTS = [
     replace(
         PLAIN,
         sources=(PypiSource(name="Demo", version="1.0", sha256=SHA), LocalSource(path=Path('/x/"a" b'), sha256=SHA)),
+        released=date(2024, 5, 6),
         exclude=("**/_vendor/*",),
         tests=TestSuite(
             requirements=tuple(f'distribution-number-{number}; python_version < "3.1{number}"' for number in range(9)),
