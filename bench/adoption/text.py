@@ -37,7 +37,7 @@ def text_of(manifest: RepoManifest, remarks: Sequence[str], doubts: Sequence[str
     if manifest.tests is not None:
         lines += ["", "[tests]", *_suite(manifest.tests)]
     if untried is not None:
-        lines += ["", "# [tests]", *(f"# {line}" for line in _suite(untried))]
+        lines += ["", "# [tests]", *(f"# {line}" for entry in _suite(untried) for line in entry.splitlines())]
     return "\n".join(lines) + "\n"
 
 

@@ -34,15 +34,22 @@ class Trial:
     tests: TestSuite
     """The one of which most tests passed, else the last that was tried."""
     search: Search | None
-    """What it covers; None if no test passed."""
+    """What became of its tests, and what they cover; None if none ran."""
     fault: CtxbenchError | None
-    """Why the last one that could not be run could not; None if the last one could."""
+    """Why the last one could not be run; None if it could."""
     doubts: tuple[str, ...] = ()
+
+    @property
+    def states(self) -> Mapping[str, int]:
+        """What tests came to, such as ``passed`` -> how many did."""
+        counts = self.search.counts if self.search else {}
+        states = {key.removeprefix("tests_"): count for key, count in counts.items() if key.startswith("tests_")}
+        return dict(sorted(states.items(), key=lambda state: (state[0] != "passed", state[0])))
 
     @property
     def passed(self) -> int:
         """How many tests passed."""
-        return self.search.counts.get("tests_passed", 0) if self.search else 0
+        return self.states.get("passed", 0)
 
 
 def tried(
@@ -78,11 +85,13 @@ def tried(
                 past.add(suite)
                 search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
                 trial = Trial(suite, search, None)
-                best = trial if trial.passed > best.passed else best
+                best = trial if best.search is None or trial.passed > best.passed else best
                 following, fault, waiting = attempts.better(suite, search), None, []
         except (InputFault, MachineFault) as error:
             past.add(suite)
-            fault, following = error, attempts.after(suite, error)
+            # What is left without the files that cannot be imported may be nothing: these are the cause then.
+            fault = fault if isinstance(fault, Uncollected) and not isinstance(error, Uncollected) else error
+            following = attempts.after(suite, error)
             if following in past and not waiting and isinstance(error, MachineFault) and best.search is None:
                 raise
         if following not in past:
@@ -90,7 +99,8 @@ def tried(
             waiting.append(following)
     if best.search is None:
         return Trial(suite, None, fault, attempts.doubts(suite))
-    return replace(best, fault=fault, doubts=attempts.doubts(best.tests))
+    vain = (f"it could not be run with {_difference(best.tests, suite)}: {fault}",) if fault else ()
+    return replace(best, fault=fault, doubts=(*attempts.doubts(best.tests), *vain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

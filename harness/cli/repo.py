@@ -198,9 +198,9 @@ def add(
         say(f"{adoption.manifest.name}: to be looked at: {doubt}")
     click.echo(f"{adoption.path}: {' '.join(adoption.remarks[1:])}")
     trial = adoption.trial
-    if trial is not None and trial.search is None:
+    if trial is not None and not trial.passed:
         raise InputFault(
-            f"none of its tests ran: {trial.fault or 'no test passed'}",
+            f"none of its tests ran: {trial.fault}" if trial.search is None else "none of its tests passed",
             where=str(adoption.path),
             cure="mend the comment `# [tests]` there and make it a table, then "
             f"`ctxbench samples build trial --kind function --repo {adoption.path}` runs them",

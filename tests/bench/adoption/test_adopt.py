@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,9 @@ E   is reached
 """
 
 
-def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path: Path) -> None:
-    trying, fake = Trying(tmp_path), in_process()
+def failing(*names: str) -> Callable[[Job], Outcome | None]:
+    """Return what answers that some tests of the suite fail."""
+    fake = in_process()
 
     def answer(job: Job) -> Outcome | None:
         if covering(job) is None:
@@ -151,14 +153,19 @@ def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path:
         result = fake.answer(job).result
         assert isinstance(result, dict)
         result["tests"] = [
-            [name, "failed" if name.endswith("_root") else state, took] for name, state, took in result["tests"]
+            [test, "failed" if test.endswith(names) else state, took] for test, state, took in result["tests"]
         ]
         return outcome(result | {"exit": 1}, FAILURES)
 
-    adoption = trying.adopt(in_process(more=answer))
+    return answer
+
+
+def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    adoption = trying.adopt(in_process(more=failing("_root")))
     assert adoption.doubts == (
         UNDATED,
-        "1 tests fail here and judge nothing: tests/test_shop.py::test_root (is reached)",
+        "1 of 6 tests failed here, and what fails judges nothing: tests/test_shop.py::test_root (is reached)",
     )
     assert "# 5 of 6 tests passed (1 failed)." in adoption.path.read_text()
     again = trying.adopt(in_process(more=lambda _: pytest.fail("run again")), force=True)
@@ -188,3 +195,48 @@ def test_a_repository_that_gives_nothing_is_refused_and_writes_nothing(tmp_path:
     with pytest.raises(InputFault, match="neither lines nor functions"):
         trying.adopt(in_process())
     assert not trying.folder.exists()
+
+
+def test_where_every_test_fails_the_causes_are_told_and_the_guess_is_a_comment(tmp_path: Path) -> None:
+    adoption = Trying(tmp_path).adopt(in_process(more=failing("")))
+    assert adoption.manifest.tests is None and "# [tests]\n" in adoption.path.read_text()
+    assert adoption.doubts[-2].startswith("6 of 6 tests failed here, ")
+    assert "tests/test_shop.py::test_root (is reached)" in adoption.doubts[-2]
+    assert adoption.doubts[-1] == "no test passed, so [tests] is a comment"
+
+
+def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    trying.lock_fault = lambda required: "the index does not answer" if "PyYAML" in required else ""
+    causes = FAILURES.replace("is reached", "ModuleNotFoundError: No module named 'yaml'")
+    answer = failing("_root")
+    fake = in_process(more=lambda job: replace(result, output=causes) if (result := answer(job)) else None)
+    adoption = trying.adopt(fake)
+    assert adoption.trial is not None and adoption.trial.passed == 5
+    assert adoption.doubts[1].startswith("it could not be run with requirements PyYAML: ")
+    assert "does not answer" in adoption.doubts[1]
+
+
+def test_where_no_file_can_be_imported_that_is_the_cause(tmp_path: Path) -> None:
+    def answer(job: Job) -> Outcome | None:
+        arguments = covering(job)
+        if arguments is None:
+            return None
+        nothing = outcome(None, "no tests ran")
+        return nothing if arguments["deselect"] else broken(("tests/test_shop.py", "E   ImportError: no such name"))
+
+    adoption = Trying(tmp_path).adopt(in_process(more=answer))
+    assert adoption.trial is not None and "tests/test_shop.py cannot be collected" in str(adoption.trial.fault)
+    assert "left out: ImportError: no such name" in adoption.doubts[1]
+
+
+def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    with pytest.raises(InputFault, match="lower-case letters"):
+        trying.adopt(in_process(), name="My Shop")
+    assert not trying.home.repos.exists() and not trying.folder.exists()
+
+
+def test_a_version_that_no_manifest_may_have_is_left_open(tmp_path: Path) -> None:
+    files = {**SHOP, "pyproject.toml": '[project]\nname = "shop"\nversion = "as it comes"\n'}
+    assert Trying(tmp_path, files).adopt(None).manifest.version == "0"

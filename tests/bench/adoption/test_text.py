@@ -55,7 +55,7 @@ def test_what_is_written_is_read_back(adopted: RepoManifest, tmp_path: Path) -> 
 
 def test_tests_that_did_not_run_are_a_comment_that_can_be_taken_off(tmp_path: Path) -> None:
     source = replace(PLAIN, sources=(LocalSource(path=tmp_path),))
-    tests = TestSuite(requirements=("six",), paths=("tests",))
+    tests = TestSuite(requirements=tuple(f"distribution-number-{number}" for number in range(9)), paths=("tests",))
     text = text_of(source, [], [], tests)
     assert manifest.parse(text, tmp_path / "demo.toml", "").tests is None
     head, _, table = text.partition("# [tests]")
