@@ -200,6 +200,9 @@ def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     if trial.search is None:
         return (*trial.doubts, f"none of its tests ran, so [tests] is a comment: {trial.fault}")
     doubts = list(trial.doubts)
+    dropped = trial.search.counts.get("test_files_dropped", 0)
+    if dropped:
+        doubts.append(f"test files that do not compile are left out: {dropped}; a run prints why and what may cure it")
     failures = trial.search.failures
     if failures:
         # Of a long suite the causes of some are known only.

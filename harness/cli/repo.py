@@ -177,6 +177,8 @@ def add(
     was seen and what is doubtful stands in the manifest as comments. Its tests run in the sandbox; what they lack is
     guessed by what they say. Exit 1 if it has tests and none of them ran: the manifest is then for lines only.
     """
+    if no_tests and sandbox is not None:
+        raise click.UsageError("--sandbox is for tests, which --no-tests leaves out")
     from ctxbench.bench.adoption.adopt import Workbench, adopt
     from ctxbench.sandbox import wheels
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.adoption.adopt import Adoption, Workbench, adopt
+from ctxbench.bench.adoption.adopt import Adoption, Workbench, _test_doubts, adopt
+from ctxbench.bench.adoption.trial import Trial
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
@@ -240,3 +243,10 @@ def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(tmp
 def test_a_version_that_no_manifest_may_have_is_left_open(tmp_path: Path) -> None:
     files = {**SHOP, "pyproject.toml": '[project]\nname = "shop"\nversion = "as it comes"\n'}
     assert Trying(tmp_path, files).adopt(None).manifest.version == "0"
+
+
+def test_test_files_that_do_not_compile_are_counted() -> None:
+    search = Search(candidates=(), hidden=(), counts={"tests_passed": 2, "test_files_dropped": 3})
+    doubts = _test_doubts(Trial(TestSuite(), search, None))
+    assert doubts[0].startswith("test files that do not compile are left out: 3;")
+    assert doubts[1].startswith("no documented function is covered")
