@@ -44,7 +44,15 @@ def text_of(manifest: RepoManifest, remarks: Sequence[str], doubts: Sequence[str
 def _comment(texts: Iterable[str], first: str, further: str) -> Iterator[str]:
     for text in texts:
         plain = "".join(character if character.isprintable() else " " for character in text)
-        yield from textwrap.wrap(plain, _WIDTH, initial_indent=first, subsequent_indent=further)
+        # Names and addresses stay whole.
+        yield from textwrap.wrap(
+            plain,
+            _WIDTH,
+            initial_indent=first,
+            subsequent_indent=further,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
 
 
 def _source(source: Source) -> Mapping[str, str]:

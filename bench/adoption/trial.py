@@ -95,11 +95,11 @@ def tried(
             if following in past and not waiting and isinstance(error, MachineFault) and best.search is None:
                 raise
         if following not in past:
-            report(f"{manifest.name}: trying again with {_difference(suite, following)}")
+            report(f"{manifest.name}: trying again {_difference(suite, following)}")
             waiting.append(following)
     if best.search is None:
         return Trial(suite, None, fault, attempts.doubts(suite))
-    vain = (f"it could not be run with {_difference(best.tests, suite)}: {fault}",) if fault else ()
+    vain = (f"it could not be run {_difference(best.tests, suite)}: {fault}",) if fault else ()
     return replace(best, fault=fault, doubts=(*attempts.doubts(best.tests), *vain))
 
 
@@ -181,11 +181,11 @@ def _last_line(text: str) -> str:
 
 
 def _difference(before: TestSuite, after: TestSuite) -> str:
-    """Return what a suite has more than the one before, for a person."""
+    """Return what a suite has and lacks beside the one before: ``with requirements six and without attrs``."""
     changes = []
     for key in ("requirements", "jars", "deselect"):
         old, new = getattr(before, key), getattr(after, key)
         more, fewer = [item for item in new if item not in old], [item for item in old if item not in new]
-        changes += [f"{key} {', '.join(more)}"] if more else []
+        changes += [f"with {key} {', '.join(more)}"] if more else []
         changes += [f"without {', '.join(fewer)}"] if fewer else []
-    return "; ".join(changes) or "the project itself as a tree only"
+    return " and ".join(changes) or "without a wheel of it"

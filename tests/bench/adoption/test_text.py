@@ -50,6 +50,8 @@ def test_what_is_written_is_read_back(adopted: RepoManifest, tmp_path: Path) -> 
     text = text_of(adopted, ["seen"], ["a doubt\nname = 'evil'", "word " * 60], None)
     assert manifest.parse(text, tmp_path / "demo.toml", "demo.toml") == adopted
     assert "# To be looked at:\n# - a doubt name = 'evil'\n# - word" in text
+    address = f"git+https://example.org/{'some-where/' * 12}x"
+    assert address in text_of(adopted, [f"Written by {address}, by a person."], [], None)
     assert max(map(len, text.splitlines())) <= 120
 
 
