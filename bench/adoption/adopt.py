@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import MappingProxyType
 
 from ctxbench.bench.adoption import origin as origins
 from ctxbench.bench.adoption.guess import Guess, guess
+from ctxbench.bench.adoption.licences import UNKNOWN
 from ctxbench.bench.adoption.text import text_of
 from ctxbench.bench.adoption.trial import FetchedProject, Trial, tried
 from ctxbench.bench.errors import InputFault, MachineFault
@@ -28,6 +30,7 @@ _ENDS = ".py .pyx .pxd .c .cpp .rs .java .kt .scala .groovy .toml .cfg .ini .txt
 _READ = frozenset(_ENDS.split())
 """Ends of the files that tell something."""
 _NAMED = ("licen", "copying", "unlicense", "pkg-info", "notice")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}")
 _MOST_BYTES = 1 << 20
 """Of a file that is read for what it tells."""
 _MOST_FAILURES = 3
@@ -64,7 +67,7 @@ def adopt(
     ref: str,
     home: Home,
     folder: Path,
-    machinery: Workbench | None,
+    workbench: Workbench | None,
     *,
     name: str = "",
     workers: int = 1,
@@ -79,7 +82,7 @@ def adopt(
         ref: what the user names, see `bench.adoption.origin`.
         home: where it is fetched to.
         folder: where the manifest is written, as ``NAME.toml``.
-        machinery: where its tests run; None: they are left out.
+        workbench: where its tests run; None: they are left out.
         name: of the repository; empty for one that its source suggests.
         workers: processes for reading files.
         force: replace another manifest of that name.
@@ -93,12 +96,45 @@ def adopt(
     path = folder / f"{name}.toml"
     if path.exists() and not force:
         raise InputFault("is there already", where=str(path), cure="give --force to replace it, or --name NAME")
+    draft, guessed, project = _seen(ref, path, home, report)
+    lines, line_doubts = _usable_lines(draft, project.checkout.root, workers)
+    report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
+    trial = None
+    if workbench is not None and guessed.tests is not None:
+        trial = tried(draft, guessed, project, workbench.sandbox(), workbench.lock, report)
+    if not lines and (trial is None or not trial.passed):
+        reason = trial.fault if trial and trial.fault else "; ".join([*line_doubts, *guessed.doubts])
+        raise InputFault(
+            f"it gives neither lines nor functions: {reason}", where=name, cure="choose another repository"
+        )
+    adoption = Adoption(
+        manifest=replace(draft, tests=trial.tests if trial and trial.passed else None),
+        path=path,
+        lines=lines,
+        trial=trial,
+        remarks=_remarks(ref, guessed, lines, trial),
+        doubts=(*guessed.doubts, *_date_doubts(draft), *line_doubts, *_test_doubts(trial)),
+    )
+    _write(adoption)
+    return adoption
+
+
+def _seen(ref: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
+    """Fetch a repository; return what its manifest says before tests are tried, the guess of its files, and these."""
     origin = origins.resolve(ref, home, report)
     version = origin.version
     if isinstance(origin.source, LocalSource) and not version:
         # Its version is a part of the name of its copy, so it is read before it is copied.
         version = guess(_files(origin.source.path, local.files(origin.source.path, home))).version
-    draft = RepoManifest(name=name, language=PYTHON, license="", version=version or "0", sources=(origin.source,))
+    draft = RepoManifest(
+        name=path.stem,
+        language=PYTHON,
+        license=UNKNOWN,
+        version=version if _VERSION.fullmatch(version) else "0",
+        sources=(origin.source,),
+    )
+    # A name or an address that no manifest may have is told before anything is fetched.
+    manifest.parse(text_of(draft, (), (), None), path, path.name)
     checkout = _fetched(draft, home, report)
     tree = _files(checkout.root, _walk(checkout.root))
     guessed = guess(tree, wheel=origin.wheel)
@@ -106,30 +142,11 @@ def adopt(
         draft,
         language=guessed.language,
         license=guessed.license,
+        released=checkout.published,
         source_dir=guessed.source_dir,
         exclude=guessed.exclude,
     )
-    lines, line_doubts = _usable_lines(draft, checkout.root, workers)
-    report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
-    trial = None
-    if machinery is not None and guessed.tests is not None:
-        project = FetchedProject(checkout=checkout, home=home, tree=tree)
-        trial = tried(draft, guessed, project, machinery.sandbox(), machinery.lock, report)
-    if not lines and (trial is None or trial.search is None):
-        reason = trial.fault if trial and trial.fault else "; ".join([*line_doubts, *guessed.doubts])
-        raise InputFault(
-            f"it gives neither lines nor functions: {reason}", where=name, cure="choose another repository"
-        )
-    adoption = Adoption(
-        manifest=replace(draft, tests=trial.tests if trial and trial.search else None),
-        path=path,
-        lines=lines,
-        trial=trial,
-        remarks=_remarks(ref, guessed, lines, trial),
-        doubts=(*guessed.doubts, *line_doubts, *_test_doubts(trial)),
-    )
-    _write(adoption)
-    return adoption
+    return draft, guessed, FetchedProject(checkout=checkout, home=home, tree=tree)
 
 
 def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Checkout:
@@ -142,7 +159,7 @@ def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Check
 
 
 def _write(adoption: Adoption) -> None:
-    untried = adoption.trial.tests if adoption.trial is not None and adoption.trial.search is None else None
+    untried = adoption.trial.tests if adoption.trial is not None and not adoption.trial.passed else None
     text = text_of(adoption.manifest, adoption.remarks, adoption.doubts, untried)
     manifest.parse(text, adoption.path, adoption.path.name)
     write_atomic(adoption.path, text)
@@ -161,11 +178,9 @@ def _usable_lines(draft: RepoManifest, root: Path, workers: int) -> tuple[int, l
 def _remarks(ref: str, guessed: Guess, lines: int, trial: Trial | None) -> tuple[str, ...]:
     remarks = [f"Written by `ctxbench repo add {ref}`.", f"{lines} lines can become samples."]
     if trial is not None and trial.search is not None:
-        counts = trial.search.counts
-        states = {key.removeprefix("tests_"): count for key, count in counts.items() if key.startswith("tests_")}
-        total = sum(count for state, count in states.items() if state != "files_dropped")
+        counts, states = trial.search.counts, trial.states
         others = ", ".join(f"{count} {state}" for state, count in states.items() if count and state != "passed")
-        remarks.append(f"{trial.passed} of {total} tests passed{f' ({others})' if others else ''}.")
+        remarks.append(f"{trial.passed} of {sum(states.values())} tests passed{f' ({others})' if others else ''}.")
         functions = f"{len(trial.search.candidates)} of {counts['documented']} documented functions"
         remarks.append(f"{functions} are covered by tests that can judge them.")
     elif guessed.tests is not None and trial is None:
@@ -173,20 +188,34 @@ def _remarks(ref: str, guessed: Guess, lines: int, trial: Trial | None) -> tuple
     return tuple(remarks)
 
 
+def _date_doubts(draft: RepoManifest) -> tuple[str, ...]:
+    if draft.released is not None:
+        return ()
+    return ("its source does not say when it was published: write the day of its release as `released`",)
+
+
 def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     if trial is None:
         return ()
     if trial.search is None:
-        return (*trial.doubts, f"no test ran, so [tests] is a comment: {trial.fault}")
+        return (*trial.doubts, f"none of its tests ran, so [tests] is a comment: {trial.fault}")
     doubts = list(trial.doubts)
+    dropped = trial.search.counts.get("test_files_dropped", 0)
+    if dropped:
+        doubts.append(f"test files that do not compile are left out: {dropped}; a run prints why and what may cure it")
     failures = trial.search.failures
     if failures:
-        named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in [*failures.items()][:_MOST_FAILURES]]
+        # Of a long suite the causes of some are known only.
+        first = sorted(failures.items(), key=lambda failure: not failure[1])[:_MOST_FAILURES]
+        named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in first]
         more = f" and {len(failures) - _MOST_FAILURES} more" if len(failures) > _MOST_FAILURES else ""
-        doubts.append(f"{len(failures)} tests fail here and judge nothing: {'; '.join(named)}{more}")
-        if len(failures) > trial.passed:
+        share = f"{len(failures)} of {sum(trial.states.values())} tests failed here, and what fails judges nothing"
+        doubts.append(f"{share}: {'; '.join(named)}{more}")
+        if not trial.passed:
+            doubts.append("no test passed, so [tests] is a comment")
+        elif len(failures) > trial.passed:
             doubts.append("more tests fail than pass: something that they need may be missing in [tests]")
-    if not trial.search.candidates:
+    if trial.passed and not trial.search.candidates:
         doubts.append("no documented function is covered by a test that can judge it: it gives no functions")
     return tuple(doubts)
 

@@ -83,6 +83,8 @@ _DISTRIBUTIONS = {
     "zope": "zope.interface",
 }
 """Import name -> distribution, where the two differ."""
+_FORMS = ("pytest-{}", "python-{}", "py{}", "{}-python")
+"""Of the names that distributions have beside those of their modules."""
 _BESIDE = """
     black build check-manifest codecov covdefaults coverage coveralls enabler exceptiongroup flake8 iniconfig
     isort mypy nox packaging pip pluggy pre-commit pyflakes pylint pyright pytest pytest-black pytest-checkdocs
@@ -353,7 +355,7 @@ def of_module(module: str, offered: Collection[str]) -> str:
     """Return the distribution that most likely brings a module: of those that are offered, if one can be meant."""
     usual = _DISTRIBUTIONS.get(module, module.replace("_", "-"))
     plain = normal(module)
-    candidates = (plain, distribution(usual), f"python-{plain}", f"py{plain}", f"{plain}-python")
+    candidates = (plain, distribution(usual), *(form.format(plain) for form in _FORMS))
     return next((name for name in candidates if name in offered), usual)
 
 

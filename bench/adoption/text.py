@@ -26,6 +26,8 @@ def text_of(manifest: RepoManifest, remarks: Sequence[str], doubts: Sequence[str
         lines += ["#", "# To be looked at:", *_comment(doubts, "# - ", "#   ")]
     lines += ["", f"name = {_value(manifest.name)}", f"language = {_value(str(manifest.language))}"]
     lines += [f"license = {_value(manifest.license)}", f"version = {_value(manifest.version)}"]
+    if manifest.released is not None:
+        lines.append(f"released = {_value(manifest.released.isoformat())}")
     if manifest.source_dir:
         lines.append(f"source_dir = {_value(manifest.source_dir)}")
     if manifest.exclude:
@@ -35,14 +37,22 @@ def text_of(manifest: RepoManifest, remarks: Sequence[str], doubts: Sequence[str
     if manifest.tests is not None:
         lines += ["", "[tests]", *_suite(manifest.tests)]
     if untried is not None:
-        lines += ["", "# [tests]", *(f"# {line}" for line in _suite(untried))]
+        lines += ["", "# [tests]", *(f"# {line}" for entry in _suite(untried) for line in entry.splitlines())]
     return "\n".join(lines) + "\n"
 
 
 def _comment(texts: Iterable[str], first: str, further: str) -> Iterator[str]:
     for text in texts:
         plain = "".join(character if character.isprintable() else " " for character in text)
-        yield from textwrap.wrap(plain, _WIDTH, initial_indent=first, subsequent_indent=further)
+        # Names and addresses stay whole.
+        yield from textwrap.wrap(
+            plain,
+            _WIDTH,
+            initial_indent=first,
+            subsequent_indent=further,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
 
 
 def _source(source: Source) -> Mapping[str, str]:

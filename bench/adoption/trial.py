@@ -34,15 +34,22 @@ class Trial:
     tests: TestSuite
     """The one of which most tests passed, else the last that was tried."""
     search: Search | None
-    """What it covers; None if no test passed."""
+    """What became of its tests, and what they cover; None if none ran."""
     fault: CtxbenchError | None
-    """Why the last one that could not be run could not; None if the last one could."""
+    """Why the last one could not be run; None if it could."""
     doubts: tuple[str, ...] = ()
+
+    @property
+    def states(self) -> Mapping[str, int]:
+        """What tests came to, such as ``passed`` -> how many did."""
+        counts = self.search.counts if self.search else {}
+        states = {key.removeprefix("tests_"): count for key, count in counts.items() if key.startswith("tests_")}
+        return dict(sorted(states.items(), key=lambda state: (state[0] != "passed", state[0])))
 
     @property
     def passed(self) -> int:
         """How many tests passed."""
-        return self.search.counts.get("tests_passed", 0) if self.search else 0
+        return self.states.get("passed", 0)
 
 
 def tried(
@@ -78,19 +85,22 @@ def tried(
                 past.add(suite)
                 search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
                 trial = Trial(suite, search, None)
-                best = trial if trial.passed > best.passed else best
+                best = trial if best.search is None or trial.passed > best.passed else best
                 following, fault, waiting = attempts.better(suite, search), None, []
         except (InputFault, MachineFault) as error:
             past.add(suite)
-            fault, following = error, attempts.after(suite, error)
+            # What is left without the files that cannot be imported may be nothing: these are the cause then.
+            fault = fault if isinstance(fault, Uncollected) and not isinstance(error, Uncollected) else error
+            following = attempts.after(suite, error)
             if following in past and not waiting and isinstance(error, MachineFault) and best.search is None:
                 raise
         if following not in past:
-            report(f"{manifest.name}: trying again with {_difference(suite, following)}")
+            report(f"{manifest.name}: trying again {_difference(suite, following)}")
             waiting.append(following)
     if best.search is None:
         return Trial(suite, None, fault, attempts.doubts(suite))
-    return replace(best, fault=fault, doubts=attempts.doubts(best.tests))
+    vain = (f"it could not be run {_difference(best.tests, suite)}: {fault}",) if fault else ()
+    return replace(best, fault=fault, doubts=(*attempts.doubts(best.tests), *vain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,11 +181,11 @@ def _last_line(text: str) -> str:
 
 
 def _difference(before: TestSuite, after: TestSuite) -> str:
-    """Return what a suite has more than the one before, for a person."""
+    """Return what a suite has and lacks beside the one before: ``with requirements six and without attrs``."""
     changes = []
     for key in ("requirements", "jars", "deselect"):
         old, new = getattr(before, key), getattr(after, key)
         more, fewer = [item for item in new if item not in old], [item for item in old if item not in new]
-        changes += [f"{key} {', '.join(more)}"] if more else []
+        changes += [f"with {key} {', '.join(more)}"] if more else []
         changes += [f"without {', '.join(fewer)}"] if fewer else []
-    return "; ".join(changes) or "the project itself as a tree only"
+    return " and ".join(changes) or "without a wheel of it"

@@ -15,7 +15,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault, MachineFault
@@ -27,7 +26,6 @@ from ctxbench.bench.repositories.sources import (
     Report,
     Unreachable,
     check_sha256,
-    newest_day,
     run_program,
     unpack,
 )
@@ -41,11 +39,10 @@ _PACKAGE = re.compile(r"^Package: (\S+)$", re.MULTILINE)
 _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", re.MULTILINE)
 
 
-def fetch(source: DebianSource, to: Destination) -> date | None:
+def fetch(source: DebianSource, to: Destination) -> None:
     """Download the ``.orig.tar`` of the source package, compare its hash, unpack it.
 
-    Returns:
-        The day of its newest file.
+    Debian tells when it packaged a version, not when that was published.
 
     Raises:
         Unreachable: if apt is missing, or the archive cannot be reached or has another version now.
@@ -67,7 +64,6 @@ def fetch(source: DebianSource, to: Destination) -> date | None:
     dropped = unpack(archive, to.tree, strip=True)
     if dropped:
         to.report(f"{source}: {dropped} links left out")
-    return newest_day(archive)
 
 
 def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:

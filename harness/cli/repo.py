@@ -180,6 +180,8 @@ def add(
     was seen and what is doubtful stands in the manifest as comments. Its tests run in the sandbox; what they lack is
     guessed by what they say. Exit 1 if it has tests and none of them ran: the manifest is then for lines only.
     """
+    if no_tests and sandbox is not None:
+        raise click.UsageError("--sandbox is for tests, which --no-tests leaves out")
     from ctxbench.bench.adoption.adopt import Workbench, adopt
     from ctxbench.sandbox import wheels
 
@@ -201,9 +203,9 @@ def add(
         say(f"{adoption.manifest.name}: to be looked at: {doubt}")
     click.echo(f"{adoption.path}: {' '.join(adoption.remarks[1:])}")
     trial = adoption.trial
-    if trial is not None and trial.search is None:
+    if trial is not None and not trial.passed:
         raise InputFault(
-            f"none of its tests ran: {trial.fault or 'no test passed'}",
+            f"none of its tests ran: {trial.fault}" if trial.search is None else "none of its tests passed",
             where=str(adoption.path),
             cure="mend the comment `# [tests]` there and make it a table, then "
             f"`ctxbench samples build trial --kind function --repo {adoption.path}` runs them",

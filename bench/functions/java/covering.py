@@ -38,7 +38,10 @@ UNSELECTABLE = "unselectable"
 """The state of a test that passes with the suite, but neither alone nor with its class: it cannot judge."""
 _WHOLE = "[*]"
 """Ends the id of a test that runs with its whole class only."""
-_CAUSE = re.compile(r"MethodSource \[className = '([^']+)', methodName = '([^']+)'[^\n]*\]\n\s*=> ([^\n]+)")
+_METHOD = re.compile(r"'([^']+)', methodName = '([^']+)'")
+_REASON = re.compile(r"^ *(?:=>|Caused by:) ([^\n]+)", re.MULTILINE)
+_GAP = "\n[...]\n"
+"""Where the middle of a program's output is left out."""
 _MOST_CAUSE = 200
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _WORTH_PARSING = re.compile(
@@ -190,7 +193,12 @@ def failure_causes(messages: str) -> dict[str, str]:
     Args:
         messages: its output; the middle may be missing.
     """
-    return {f"{owner}#{method}": " ".join(why.split())[:_MOST_CAUSE] for owner, method, why in _CAUSE.findall(messages)}
+    causes = {}
+    for block in messages.split("MethodSource [className = ")[1:]:
+        test, reasons = _METHOD.match(block), _REASON.findall(block.partition(_GAP)[0])
+        if test and reasons:
+            causes[f"{test.group(1)}#{test.group(2)}"] = " ".join(reasons[-1].split())[:_MOST_CAUSE]
+    return causes
 
 
 def _checked(name: str, outcome: Outcome) -> tuple[Any, Mapping[str, str]]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctxbench.bench.adoption.adopt import Adoption, Workbench, adopt
+from ctxbench.bench.adoption.adopt import Adoption, Workbench, _test_doubts, adopt
+from ctxbench.bench.adoption.trial import Trial
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
@@ -24,6 +28,7 @@ SHOP: Mapping[str, str] = {
     "till.py": "from shop import double\n\n\ndef ring(amount):\n    return double(amount) + double(1)\n",
     **FILES,
 }
+UNDATED = "its source does not say when it was published: write the day of its release as `released`"
 Asked = list[tuple[str, ...]]
 
 
@@ -68,7 +73,7 @@ def broken(*places: tuple[str, str]) -> Outcome:
 def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(tmp_path: Path) -> None:
     trying = Trying(tmp_path)
     adoption = trying.adopt(in_process())
-    assert adoption.path == trying.folder / "shop.toml" and not adoption.doubts
+    assert adoption.path == trying.folder / "shop.toml" and adoption.doubts == (UNDATED,)
     adopted = manifest.load(str(adoption.path))
     assert adopted == adoption.manifest
     assert (adopted.version, adopted.license, adopted.language) == ("1.4", "MIT", "python")
@@ -106,7 +111,10 @@ def test_what_the_tests_miss_is_added_and_they_run_again(tmp_path: Path) -> None
     assert trying.required == [(), ("PyYAML",)]
     assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("PyYAML",)
     assert "shop: trying again with requirements PyYAML" in trying.said
-    assert adoption.doubts == ("added since tests failed without: PyYAML",)
+    assert adoption.doubts == (
+        UNDATED,
+        "added since tests failed without: PyYAML",
+    )
 
 
 def test_files_that_cannot_be_imported_are_left_out_with_the_cause(tmp_path: Path) -> None:
@@ -121,7 +129,10 @@ def test_files_that_cannot_be_imported_are_left_out_with_the_cause(tmp_path: Pat
 
     adoption = trying.adopt(in_process(more=answer))
     assert adoption.manifest.tests is not None and adoption.manifest.tests.deselect == ("tests/test_old.py",)
-    assert adoption.doubts == ("tests/test_old.py cannot be imported here and is left out: ImportError: no such name",)
+    assert adoption.doubts == (
+        UNDATED,
+        "tests/test_old.py cannot be imported here and is left out: ImportError: no such name",
+    )
 
 
 FAILURES = """
@@ -135,8 +146,9 @@ E   is reached
 """
 
 
-def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path: Path) -> None:
-    trying, fake = Trying(tmp_path), in_process()
+def failing(*names: str) -> Callable[[Job], Outcome | None]:
+    """Return what answers that some tests of the suite fail."""
+    fake = in_process()
 
     def answer(job: Job) -> Outcome | None:
         if covering(job) is None:
@@ -144,12 +156,20 @@ def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path:
         result = fake.answer(job).result
         assert isinstance(result, dict)
         result["tests"] = [
-            [name, "failed" if name.endswith("_root") else state, took] for name, state, took in result["tests"]
+            [test, "failed" if test.endswith(names) else state, took] for test, state, took in result["tests"]
         ]
         return outcome(result | {"exit": 1}, FAILURES)
 
-    adoption = trying.adopt(in_process(more=answer))
-    assert adoption.doubts == ("1 tests fail here and judge nothing: tests/test_shop.py::test_root (is reached)",)
+    return answer
+
+
+def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    adoption = trying.adopt(in_process(more=failing("_root")))
+    assert adoption.doubts == (
+        UNDATED,
+        "1 of 6 tests failed here, and what fails judges nothing: tests/test_shop.py::test_root (is reached)",
+    )
     assert "# 5 of 6 tests passed (1 failed)." in adoption.path.read_text()
     again = trying.adopt(in_process(more=lambda _: pytest.fail("run again")), force=True)
     assert again.doubts == adoption.doubts, "causes are kept"
@@ -178,3 +198,55 @@ def test_a_repository_that_gives_nothing_is_refused_and_writes_nothing(tmp_path:
     with pytest.raises(InputFault, match="neither lines nor functions"):
         trying.adopt(in_process())
     assert not trying.folder.exists()
+
+
+def test_where_every_test_fails_the_causes_are_told_and_the_guess_is_a_comment(tmp_path: Path) -> None:
+    adoption = Trying(tmp_path).adopt(in_process(more=failing("")))
+    assert adoption.manifest.tests is None and "# [tests]\n" in adoption.path.read_text()
+    assert adoption.doubts[-2].startswith("6 of 6 tests failed here, ")
+    assert "tests/test_shop.py::test_root (is reached)" in adoption.doubts[-2]
+    assert adoption.doubts[-1] == "no test passed, so [tests] is a comment"
+
+
+def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    trying.lock_fault = lambda required: "the index does not answer" if "PyYAML" in required else ""
+    causes = FAILURES.replace("is reached", "ModuleNotFoundError: No module named 'yaml'")
+    answer = failing("_root")
+    fake = in_process(more=lambda job: replace(result, output=causes) if (result := answer(job)) else None)
+    adoption = trying.adopt(fake)
+    assert adoption.trial is not None and adoption.trial.passed == 5
+    assert adoption.doubts[1].startswith("it could not be run with requirements PyYAML: ")
+    assert "does not answer" in adoption.doubts[1]
+
+
+def test_where_no_file_can_be_imported_that_is_the_cause(tmp_path: Path) -> None:
+    def answer(job: Job) -> Outcome | None:
+        arguments = covering(job)
+        if arguments is None:
+            return None
+        nothing = outcome(None, "no tests ran")
+        return nothing if arguments["deselect"] else broken(("tests/test_shop.py", "E   ImportError: no such name"))
+
+    adoption = Trying(tmp_path).adopt(in_process(more=answer))
+    assert adoption.trial is not None and "tests/test_shop.py cannot be collected" in str(adoption.trial.fault)
+    assert "left out: ImportError: no such name" in adoption.doubts[1]
+
+
+def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    with pytest.raises(InputFault, match="lower-case letters"):
+        trying.adopt(in_process(), name="My Shop")
+    assert not trying.home.repos.exists() and not trying.folder.exists()
+
+
+def test_a_version_that_no_manifest_may_have_is_left_open(tmp_path: Path) -> None:
+    files = {**SHOP, "pyproject.toml": '[project]\nname = "shop"\nversion = "as it comes"\n'}
+    assert Trying(tmp_path, files).adopt(None).manifest.version == "0"
+
+
+def test_test_files_that_do_not_compile_are_counted() -> None:
+    search = Search(candidates=(), hidden=(), counts={"tests_passed": 2, "test_files_dropped": 3})
+    doubts = _test_doubts(Trial(TestSuite(), search, None))
+    assert doubts[0].startswith("test files that do not compile are left out: 3;")
+    assert doubts[1].startswith("no documented function is covered")

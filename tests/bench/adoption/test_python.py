@@ -60,12 +60,12 @@ def test_a_table_of_poetry_is_read_as_lower_bounds() -> None:
 
 def test_of_what_developers_use_only_what_the_tests_import_is_required() -> None:
     files = {
-        "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["sphinx", "PyYAML>=6", "hypothesis", "black"]\n',
+        "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["sphinx", "PyYAML>=6", "pytest-xprocess", "black"]\n',
         "demo.py": "",
         "tests/test_demo.py": "import os\nimport attr\nimport yaml\nimport demo\nfrom . import helper\n" + TEST,
-        "tests/helper.py": "import hypothesis\nimport pytest\n",
+        "tests/helper.py": "import xprocess\nimport pytest\n",
     }
-    assert suite(files).requirements == ("PyYAML>=6", "hypothesis")
+    assert suite(files).requirements == ("PyYAML>=6", "pytest-xprocess")
 
 
 def test_what_no_file_declares_is_required_and_doubted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ MANIFESTS = [
     replace(
         PLAIN,
         sources=(PypiSource(name="Demo", version="1.0", sha256=SHA), LocalSource(path=Path('/x/"a" b'), sha256=SHA)),
+        released=date(2024, 5, 6),
         exclude=("**/_vendor/*",),
         tests=TestSuite(
             requirements=tuple(f'distribution-number-{number}; python_version < "3.1{number}"' for number in range(9)),
@@ -48,12 +50,14 @@ def test_what_is_written_is_read_back(adopted: RepoManifest, tmp_path: Path) -> 
     text = text_of(adopted, ["seen"], ["a doubt\nname = 'evil'", "word " * 60], None)
     assert manifest.parse(text, tmp_path / "demo.toml", "demo.toml") == adopted
     assert "# To be looked at:\n# - a doubt name = 'evil'\n# - word" in text
+    address = f"git+https://example.org/{'some-where/' * 12}x"
+    assert address in text_of(adopted, [f"Written by {address}, by a person."], [], None)
     assert max(map(len, text.splitlines())) <= 120
 
 
 def test_tests_that_did_not_run_are_a_comment_that_can_be_taken_off(tmp_path: Path) -> None:
     source = replace(PLAIN, sources=(LocalSource(path=tmp_path),))
-    tests = TestSuite(requirements=("six",), paths=("tests",))
+    tests = TestSuite(requirements=tuple(f"distribution-number-{number}" for number in range(9)), paths=("tests",))
     text = text_of(source, [], [], tests)
     assert manifest.parse(text, tmp_path / "demo.toml", "").tests is None
     head, _, table = text.partition("# [tests]")

@@ -136,13 +136,16 @@ LAUNCHER = """
 Failures (3):
   JUnit Vintage:TillTest:opens
     MethodSource [className = 'shop.TillTest', methodName = 'opens', methodParameterTypes = '']
-    => java.lang.NoClassDefFoundError: org/slf4j/Logger
+    => java.lang.IllegalStateException: Could not initialize plugin
        java.base/java.lang.Class.getDeclaredMethods0(Native Method)
+       [...]
+     Caused by: java.lang.NoClassDefFoundError: org/slf4j/Logger
+       [...]
   JUnit Jupiter:BillTest:adds(int):[2] 7
     MethodSource [className = 'shop.BillTest', methodName = 'adds', methodParameterTypes = 'int']
     => org.opentest4j.AssertionFailedError: expected: <1> but was: <2>
 [...]
-    => java.lang.Error: cut off
+    => java.lang.Error: of a test whose name was cut off
 """
 
 

@@ -6,7 +6,6 @@ import hashlib
 import io
 import shutil
 import tarfile
-from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,16 +53,12 @@ class Standin:
         for name, text in programs.items():
             (root / name).write_text(text)
             (root / name).chmod(0o755)
-        self.pack(0)
-
-    def pack(self, seconds: int) -> None:
-        """Serve a tarball whose file was changed then."""
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
             info = tarfile.TarInfo("demo-1.15-src/src/A.java")
-            info.size, info.mtime = 10, seconds
+            info.size = 10
             tar.addfile(info, io.BytesIO(b"class A {}"))
-        (self.root / "tarball").write_bytes(buffer.getvalue())
+        (root / "tarball").write_bytes(buffer.getvalue())
         self.sha256 = hashlib.sha256(buffer.getvalue()).hexdigest()
         self.serve("1.15-2", "1.15")
 
@@ -101,14 +96,6 @@ def test_the_upstream_tarball_only(tmp_path: Path, apt: Standin) -> None:
     conf = (apt.root / "conf").read_text()
     assert "http://proxy.example.org" in conf and 'Dir::Etc::parts "/dev/null"' in conf
     assert str(tmp_path / "home" / "cache" / "apt" / "lists") in conf
-
-
-@pytest.mark.parametrize(("seconds", "day"), [(1598572800, date(2020, 8, 28)), (0, None)])
-def test_the_day_of_the_newest_file_is_kept(tmp_path: Path, apt: Standin, seconds: int, day: date | None) -> None:
-    apt.pack(seconds)
-    fetch(tmp_path, apt.sha256)
-    record = checkout.find(manifest.load(str(tmp_path / "demo.toml")), Home(tmp_path / "home"))
-    assert record is not None and record.published == day
 
 
 def test_the_version_that_the_archive_has_now(tmp_path: Path, apt: Standin) -> None:

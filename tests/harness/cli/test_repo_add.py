@@ -100,6 +100,11 @@ def test_a_wrong_source_is_one_line(ref: str) -> None:
     assert_fault(run_cli("repo", "add", ref), "give ")
 
 
+def test_a_sandbox_for_no_tests_is_a_wrong_use() -> None:
+    result = run_cli("repo", "add", "x", "--no-tests", "--sandbox", "bubblewrap")
+    assert result.code == 2 and "--no-tests leaves out" in result.err
+
+
 @pytest.mark.slow
 @pytest.mark.network  # for the wheels of pytest, coverage and six
 def test_a_package_in_a_folder_is_adopted_in_the_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
