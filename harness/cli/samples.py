@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.bench.standard import StandardSet
     from ctxbench.bench.types import Reference, Sample
 
 _SHOWN_LINES = 12
@@ -78,9 +80,14 @@ def list_sets(home: Home) -> None:
     "--repo",
     "repos",
     multiple=True,
-    required=True,
     metavar="R",
     help="A built-in repository or a manifest's path; repeatable.",
+)
+@click.option(
+    "--set",
+    "set_name",
+    metavar="S",
+    help="A standard set, such as ctxbench-1 or ctxbench-1-lite: its repositories, --per-repo and --seed.",
 )
 @language_option("Use only the repositories in this language.")
 @click.option(
@@ -92,11 +99,14 @@ def list_sets(home: Home) -> None:
 @click.option("--again", is_flag=True, help="Functions: try those that an earlier build dropped, too.")
 @sandbox_option
 @home_option
+@click.pass_context
 def build(
+    context: click.Context,
     *,
     name: str,
     kind: str,
     repos: tuple[str, ...],
+    set_name: str | None,
     language: str | None,
     per_repo: int,
     seed: int,
@@ -121,8 +131,12 @@ def build(
     from ctxbench.bench.projbench.build import build as build_set
     from ctxbench.bench.repositories import manifest
 
+    standard_set = _standard_set(context, set_name, repos, kind)
     sets.folder(home, name)
-    manifests = [manifest.load(repo) for repo in repos]
+    if standard_set is None:
+        manifests = [manifest.load(repo) for repo in repos]
+    else:
+        manifests, per_repo, seed = list(standard_set.manifests), standard_set.per_repo, standard_set.seed
     if language is not None:
         manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
         if not manifests:
@@ -144,6 +158,42 @@ def build(
         manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force
     )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
+    if standard_set is not None and language is None:
+        _compare_digest(standard_set, kind, sample_set.digest)
+
+
+def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...], kind: str) -> StandardSet | None:
+    """Return the standard set of that name; None if repositories are named instead."""
+    from ctxbench.bench import standard
+
+    if bool(repos) == (name is not None):
+        raise click.UsageError("give repositories with --repo, or a standard set with --set")
+    if name is None:
+        return None
+    for parameter in ("per_repo", "seed"):
+        if context.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
+            option = parameter.replace("_", "-")
+            raise click.UsageError(f"--{option} is for --repo: a standard set says it itself")
+    standard_set = standard.load(name)
+    if kind not in standard_set.digests:
+        raise InputFault(
+            f"{name} has no samples of kind {kind}", cure=f"use --kind {' or '.join(standard_set.digests)}"
+        )
+    return standard_set
+
+
+def _compare_digest(standard_set: StandardSet, kind: str, digest: str) -> None:
+    """Say whether a set is the published one, byte for byte.
+
+    Raises:
+        InputFault: if it is not.
+    """
+    if digest != standard_set.digests[kind]:
+        raise InputFault(
+            f"these are not the published samples of {standard_set.name}, whose digest is {standard_set.digests[kind]}",
+            cure="compare only with runs over the same digest, or use the version of ctxbench that published the set",
+        )
+    say(f"equal to the published samples of {standard_set.name}")
 
 
 def _build_functions(

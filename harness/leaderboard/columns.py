@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group, Row
-from ctxbench.harness.leaderboard.stats import ALPHA
 from ctxbench.harness.results import COSTS, PRICE, Origin
 
 Value: TypeAlias = float | str | None
@@ -156,7 +155,7 @@ def _p(row: Row, metric: str) -> float | None:
     difference = row.difference.get(metric)
     if difference is None:
         return None
-    return difference.p if difference.p_holm is None else difference.p_holm
+    return difference.p if difference.p_adjusted is None else difference.p_adjusted
 
 
 def _p_text(row: Row, metric: str) -> str:
@@ -164,8 +163,7 @@ def _p_text(row: Row, metric: str) -> str:
     difference = row.difference.get(metric)
     if difference is None:
         return ""
-    is_significant = difference.p_holm is not None and difference.p_holm <= ALPHA
-    return numbers.p_value(_p(row, metric)) + "*" * is_significant
+    return numbers.p_value(_p(row, metric)) + "*" * difference.significant
 
 
 def _estimate_column(part: str, heading: str | Callable[[Group], str], help: str, *, always: bool = False) -> Column:  # noqa: A002
@@ -336,6 +334,19 @@ _ALL = (
         value=lambda _, row: "control" if row.run.control else str(row.run.origin),
         is_text=True,
     ),
+    Column(
+        key="beats",
+        heading="beats",
+        help="The rows that this one is better than and told apart from at 5%, after correction for all pairs.",
+        value=lambda group, row: ", ".join(label(group.rows[loser]) for loser in row.beats) or None,
+        is_text=True,
+    ),
+    Column(
+        key="repositories_needed",
+        heading="needs",
+        help="About how many repositories would tell this row from another, where these tell it from none.",
+        value=lambda _, row: row.needed,
+    ),
     Column(key="rank_low", value=lambda _, row: row.rank_low),
     Column(key="rank_high", value=lambda _, row: row.rank_high),
 )
@@ -350,13 +361,13 @@ BESIDE = ("context_tokens", "calls", "seconds", PRICE)
 """What stands behind the other metrics in the second table."""
 PAGE_RANKING = (
     *("rank", "strategy", "mean", "low", "high", "mean_of_repositories"),
-    *("difference_mean", "difference_low", "difference_high", "p", "tier", "n"),
+    *("difference_mean", "difference_low", "difference_high", "p", "tier", "beats", "repositories_needed", "n"),
 )
 """A page's columns before its links."""
 PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "unscored", "excluded", "origin")
 PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached")
 """A page's columns behind its links, and behind the other metrics."""
-RECORD = ("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", *COSTS)
+RECORD = ("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed", *COSTS)
 """What JSON and CSV hold behind the metrics."""
 
 

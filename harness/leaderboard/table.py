@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ctxbench.harness.leaderboard import choices, pairs, stats
-from ctxbench.harness.leaderboard.pairs import Difference, MetricColumn, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.family import family as family_of
+from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
 from ctxbench.harness.leaderboard.rows import (
     LEVELLED,
@@ -130,29 +131,16 @@ class GroupMaker:
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
         family = self._family(order)
-        apart = [
-            pair
-            for pair, difference in family.items()
-            if difference.p_holm is not None and difference.p_holm <= stats.ALPHA
-        ]
+        apart = [pair for pair, difference in family.items() if difference.significant]
         beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
         order = stats.standing(order, beats)
-        place = {row: position for position, row in enumerate(order)}
-        apart_places = [(place[a], place[b]) for a, b in apart]
-        marks = stats.tier_letters(len(order), apart_places)
-        ranges = stats.rank_ranges(len(order), {(place[a], place[b]) for a, b in beats})
         differences = self._differences(family)
         estimates = self._estimates()
         rows = [self._row(i, estimates[i], differences.get(i, {})) for i in order]
-        rows = [
-            replace(row, tier=mark, rank_low=low, rank_high=high)
-            for row, mark, (low, high) in zip(rows, marks, ranges, strict=True)
-        ]
-        rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in place]
-        counted = [difference.repositories for difference in family.values() if difference.n_common]
-        counted = counted or [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
-        fewest = min(counted, default=0)
-        visible_differences = [difference.visible for difference in family.values() if difference.visible is not None]
+        rows = self._placed(order, rows, beats, family)
+        rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in order]
+        repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
+        names = {i: self.tables[i].run.strategy for i in order}
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
@@ -165,25 +153,53 @@ class GroupMaker:
             scales=self.scales,
             baseline=None if self.base is None else self.tables[self.base].run.strategy,
             rows=tuple(rows),
-            pairs=len(family),
-            repositories=fewest,
-            smallest_p=stats.smallest_p(fewest),
-            decidable=any(
-                pairs.can_be_told_apart(difference.repositories, len(family)) for difference in family.values()
+            family=family_of(
+                [((names[a], names[b]), difference) for (a, b), difference in family.items()],
+                repositories=min(repositories, default=0),
             ),
-            visible=statistics.median(visible_differences) if visible_differences else None,
             superseded=superseded,
         )
 
-    def _compared(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Difference]:
-        aligned = [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
-        return pairs.differences(aligned, self.scales[metric], seed=f"{self.seed}/{metric}")
+    @staticmethod
+    def _placed(
+        order: Sequence[int],
+        rows: Sequence[Row],
+        beats: Collection[tuple[int, int]],
+        family: Mapping[tuple[int, int], Difference],
+    ) -> list[Row]:
+        """Return ranked rows with their tiers, their ranks, and what the test tells them from."""
+        place = {i: position for position, i in enumerate(order)}
+        beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
+        marks = stats.tier_letters(len(order), [(place[a], place[b]) for a, b in family if family[a, b].significant])
+        ranges = stats.rank_ranges(len(order), beats_places)
+        placed = []
+        for position, (row, mark, (low, high)) in enumerate(zip(rows, marks, ranges, strict=True)):
+            is_apart = high - low + 1 < len(order)
+            needed = [pair.needed for keys, pair in family.items() if order[position] in keys and pair.needed]
+            placed.append(
+                replace(
+                    row,
+                    tier=mark,
+                    rank_low=low,
+                    rank_high=high,
+                    beats=tuple(loser for winner, loser in beats_places if winner == position),
+                    apart=is_apart,
+                    needed=None if is_apart else min(needed, default=None),
+                )
+            )
+        return placed
+
+    def _aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+        return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
         """Return all pairs of ranked rows under the ranking metric, better mean first, corrected together."""
         keys = list(itertools.combinations(order, 2))
-        family = pairs.corrected(self._compared(keys, self.metric)) if keys else ()
-        return dict(zip(keys, family, strict=True))
+        if not keys:
+            return {}
+        aligned, seed = self._aligned(keys, self.metric), f"{self.seed}/{self.metric}"
+        plain = pairs.differences(aligned, self.scales[self.metric], seed=seed)
+        return dict(zip(keys, pairs.corrected(plain, aligned, seed=seed), strict=True))
 
     def _differences(self, family: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
         """Return row -> metric -> difference to the baseline."""
@@ -194,20 +210,28 @@ class GroupMaker:
         result: dict[int, dict[str, Difference]] = {i: {} for i in others}
         for metric in self.scales:
             shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
-            differences = dict(zip(shared, self._compared([(i, base) for i in shared], metric), strict=True))
-            if self.tables[base].run.control:
-                differences = {i: pairs.untested(difference) for i, difference in differences.items()}
-            differences |= {
-                i: pairs.untested(difference) for i, difference in differences.items() if self.tables[i].run.control
+            aligned = dict(zip(shared, self._aligned([(i, base) for i in shared], metric), strict=True))
+            seed = f"{self.seed}/{metric}"
+            plain = pairs.differences(list(aligned.values()), self.scales[metric], seed=seed)
+            is_control = {i: self.tables[i].run.control or self.tables[base].run.control for i in shared}
+            differences = {
+                i: pairs.untested(difference) if is_control[i] else difference
+                for i, difference in zip(shared, plain, strict=True)
             }
+            members = [i for i in shared if i in self.ranked] if base in self.ranked else []
             if metric == self.metric:
-                for i in shared:
-                    member = family.get((i, base)) or family.get((base, i))
-                    if member:
-                        differences[i] = replace(differences[i], p_holm=member.p_holm, pairs=member.pairs)
-            elif base in self.ranked:
-                members = [i for i in shared if i in self.ranked]
-                differences.update(zip(members, pairs.corrected([differences[i] for i in members]), strict=True))
+                for i in members:
+                    member = family.get((i, base)) or family[base, i]
+                    differences[i] = replace(
+                        differences[i],
+                        p_adjusted=member.p_adjusted,
+                        pairs=member.pairs,
+                        visible=member.visible,
+                        needed=member.needed,
+                    )
+            else:
+                together = pairs.corrected([differences[i] for i in members], [aligned[i] for i in members], seed=seed)
+                differences.update(zip(members, together, strict=True))
             for i in shared:
                 result[i][metric] = differences[i]
         return result
