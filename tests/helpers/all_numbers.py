@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ctxbench.bench.languages.base import Span
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.corpus import Corpus, search
