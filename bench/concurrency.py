@@ -1,8 +1,9 @@
-"""What threads and processes share: a cache, one lock of the interpreter, and who acts on an interrupt."""
+"""What threads and processes share: processors, a cache, one lock of the interpreter, and who acts on an interrupt."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections import OrderedDict
@@ -17,6 +18,11 @@ T = TypeVar("T")
 TREE_LOCK = threading.Lock()
 """Held while a syntax tree of Python is built; to be held by whoever imports, beside other threads, a library that
 builds some."""
+
+
+def cores() -> int:
+    """Return how many processes can work at once on this machine, at least 1."""
+    return os.cpu_count() or 1
 
 
 @contextlib.contextmanager

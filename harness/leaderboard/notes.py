@@ -71,6 +71,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
             f"{group.generator} is a copy model without knowledge of its own: "
             "its rows measure the context, not a model's skill."
         )
+    lines += _ages(group)
     if any(not row.run.ranked for row in group.rows):
         lines.append("Rows without a rank (controls) are shown, never ranked; no test is made of controls.")
     if any(row.run.origin is Origin.IMPORTED for row in group.rows):
@@ -144,6 +145,29 @@ def _marked(group: Group, instructions: Instructions) -> list[str]:
     if excludes_marked and changed:
         lines.append(f"With them {group.metric} would be: {', '.join(changed)} ({instructions.marked}).")
     return lines
+
+
+def _ages(group: Group) -> list[str]:
+    """Say whether the model may have read the samples."""
+    ages = group.ages
+    if ages is None:
+        return []
+    days = ages.oldest if ages.oldest == ages.newest else f"{ages.oldest} to {ages.newest}"
+    unknown = f"; of {ages.unknown} the day is not known" if ages.unknown else ""
+    if ages.cutoff is None:
+        return [
+            f"The last day of what the model was trained on is unknown: it may have read these samples, of {days}"
+            f"{unknown}. State it in cutoffs.toml in the home folder."
+        ]
+    trained = f"The model was trained on code up to {ages.cutoff}"
+    if not ages.after:
+        return [f"{trained}, and all samples are older: it may have read them (they are of {days}{unknown})."]
+    if not ages.before:
+        return [f"{trained}, and all samples are newer: they are of {days}{unknown}."]
+    return [
+        f"{trained}: it may have read {ages.before} of these samples, and not the {ages.after} newer ones{unknown}. "
+        "Both parts have other samples, so a difference between them may be theirs."
+    ]
 
 
 def _remarks(group: Group) -> list[str]:

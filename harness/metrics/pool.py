@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
-from ctxbench.bench.concurrency import uninterrupted
+from ctxbench.bench.concurrency import cores, uninterrupted
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.metrics.profile import Case, Values, load
 
@@ -38,7 +37,7 @@ def score_many(
         InputFault: if `workers` is less than 1.
         MachineFault: if a worker process was lost.
     """
-    workers = (os.cpu_count() or 1) if workers is None else workers
+    workers = cores() if workers is None else workers
     if workers < 1:
         raise InputFault(f"{workers} workers cannot work", cure="give 1 or more")
     chunks = [cases[at : at + _CHUNK] for at in range(0, len(cases), _CHUNK)]

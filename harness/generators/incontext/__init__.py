@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ctxbench.bench.concurrency import uninterrupted
+from ctxbench.bench.concurrency import cores, uninterrupted
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind
@@ -122,7 +122,7 @@ class InContext(Generator):
         """
         if workers < 0:
             raise InputFault(f"workers is {workers}", where="incontext", cure="give 0 (one a core) or more")
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers or cores()
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
 
