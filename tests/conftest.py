@@ -83,7 +83,7 @@ def _one_process() -> Iterator[None]:
     Tests of those processes say how many they want.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext.generator"), "cores", lambda: 1)
+        patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext"), "cores", lambda: 1)
         yield
 
 

@@ -80,7 +80,8 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
     files = [line.split()[1] for line in done.stdout.splitlines()]
     way = ["harness/run/runner.py", "harness/run/attempt.py", "strategies/infile.py", "harness/metrics/__init__.py"]
     assert [file for file in files if file in way] == way
-    assert len(files) == len(set(files)) > 30
+    # At most 60, and one more here: this set does not date its repository, so that the shipped manifests are asked.
+    assert 30 < len(files) == len(set(files)) <= 61
     # What only the end of a run needs is no part of a sample's way.
     assert "harness/store/runs.py" not in files and "bench/errors.py" not in files
     assert not (tmp_path / "results.db").exists()
