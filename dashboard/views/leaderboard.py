@@ -147,8 +147,10 @@ def headline(group: Group) -> str:
     beside = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
     if not beside:
         return f"{start} Its lead over every other is significant at 5%."
+    if not group.family.pairs:
+        return f"{start} No two ranked rows share a completed sample, so that nothing is compared."
     if not group.family.significant:
-        return f"{start} {group.family.verdict()}".rstrip()
+        return f"{start} {group.family.verdict()}"
     return f"{start} The test does not tell it from {listed(beside)}."
 
 
