@@ -16,7 +16,7 @@ from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.family import count_of, listed
 from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing
 from ctxbench.harness.leaderboard.stats import DRAWS, EXACT_UP_TO, FEWEST, IntervalScope
-from ctxbench.harness.metrics.context import find
+from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.papers.tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin, RunInfo
 
@@ -71,6 +71,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
             f"{group.generator} is a copy model without knowledge of its own: "
             "its rows measure the context, not a model's skill."
         )
+    lines += _ages(group)
     if any(not row.run.ranked for row in group.rows):
         lines.append("Rows without a rank (controls) are shown, never ranked; no test is made of controls.")
     if any(row.run.origin is Origin.IMPORTED for row in group.rows):
@@ -146,6 +147,29 @@ def _marked(group: Group, instructions: Instructions) -> list[str]:
     return lines
 
 
+def _ages(group: Group) -> list[str]:
+    """Say whether the model may have read the samples."""
+    ages = group.ages
+    if ages is None:
+        return []
+    days = ages.oldest if ages.oldest == ages.newest else f"{ages.oldest} to {ages.newest}"
+    unknown = f"; of {ages.unknown} the day is not known" if ages.unknown else ""
+    if ages.cutoff is None:
+        return [
+            f"The last day of what the model was trained on is unknown: it may have read these samples, of {days}"
+            f"{unknown}. State it in cutoffs.toml in the home folder."
+        ]
+    trained = f"The model was trained on code up to {ages.cutoff}"
+    if not ages.after:
+        return [f"{trained}, and all samples are older: it may have read them (they are of {days}{unknown})."]
+    if not ages.before:
+        return [f"{trained}, and all samples are newer: they are of {days}{unknown}."]
+    return [
+        f"{trained}: it may have read {ages.before} of these samples, and not the {ages.after} newer ones{unknown}. "
+        "Both parts have other samples, so a difference between them may be theirs."
+    ]
+
+
 def _remarks(group: Group) -> list[str]:
     """Return the remarks of the runs, each once; with the strategies it is about unless it is about all."""
     strategies_by_text: dict[str, list[str]] = {}
@@ -214,7 +238,7 @@ def missing_scores(group: Group) -> list[str]:
         lines.append(f"No run here has {group.metric}: not ranked.")
     elif unranked:
         lines.append(f"Without {group.metric}, and not ranked: {_strategies(unranked)}.")
-    names = () if find(group.metric) is not None else (group.metric,)
+    names = () if common_metric(group.metric) is not None else (group.metric,)
     # Functions are scored under one profile only.
     lacking = [row for row in counting if not row.run.functions and not _has_scores(row, names)]
     if lacking:
@@ -227,7 +251,9 @@ def missing_scores(group: Group) -> list[str]:
 
 def _has_scores(row: Row, names: Sequence[str]) -> bool:
     """Return whether a row has these metrics; without any, whether it has one of its profile's own."""
-    return all(name in row.metrics for name in names) if names else any(find(name) is None for name in row.metrics)
+    if names:
+        return all(name in row.metrics for name in names)
+    return any(common_metric(name) is None for name in row.metrics)
 
 
 def _strategies(rows: Sequence[Row]) -> str:

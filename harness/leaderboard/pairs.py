@@ -314,6 +314,10 @@ class MetricColumn:
         """The values by repository."""
         return stats.clustered(self.values, self.samples.codes[self.places])
 
+    def clustered_at(self, kept: Sequence[int]) -> Clustered:
+        """Return some of the values, given by their positions, by repository."""
+        return stats.clustered(self.values[kept], self.samples.codes[self.places[kept]])
+
     @cached_property
     def spread(self) -> Array:
         """The values by the group's samples, shape (samples of the group,); NaN where it has none."""

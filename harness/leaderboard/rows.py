@@ -54,6 +54,22 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SampleAges:
+    """How old the samples of a group are, and how many of them its model may have read."""
+
+    oldest: str
+    """Day of the oldest sample whose day is known, as ``YYYY-MM-DD``."""
+    newest: str
+    unknown: int
+    """Samples whose day is not known."""
+    cutoff: str | None
+    """The last day of what the model was trained on; None if nobody states it."""
+    before: int
+    """Samples of that day or an earlier one; 0 without a cutoff, as is the next."""
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One strategy of a group; numbers in the unit shown (percent, bits)."""
 
@@ -90,6 +106,9 @@ class Row:
     needed: int | None = None
     """About how many repositories would tell this row from any other; None where it is told apart, or where that cannot
     be said."""
+    before_cutoff: Estimate | None = None
+    """Of the ranking metric, over samples from before the model's cutoff; None where there are none on either side."""
+    after_cutoff: Estimate | None = None
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """Name of `harness.results.COSTS` -> mean over the samples that count; a price is None unless all of theirs are
     known."""
@@ -123,6 +142,8 @@ class Group:
     """Ranked rows best first, then those that are not ranked."""
     family: Family
     """What the test says of all pairs of ranked rows."""
+    ages: SampleAges | None = None
+    """None if no sample's day is known, or the generator knows nothing but its prompt."""
     superseded: int
     """Runs that are not shown because a newer or more complete one of the same strategy is."""
 

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
 from ctxbench.harness.leaderboard import choices, pairs, stats
 from ctxbench.harness.leaderboard.family import family as family_of
 from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
@@ -22,6 +23,7 @@ from ctxbench.harness.leaderboard.rows import (
     Board,
     Group,
     Row,
+    SampleAges,
     Sensitivity,
     level_order,
     level_parts,
@@ -42,6 +44,7 @@ def board(
     seed: int = 0,
     scale: ScaleOf = scale_of,
     published: Mode = "none",
+    cutoffs: Cutoffs = NO_CUTOFFS,
 ) -> Board:
     """Rank runs.
 
@@ -56,6 +59,7 @@ def board(
         scale: how a metric of a profile is shown.
         published: which rows of the papers' tables stand below: ``auto`` those of the runs' benchmarks and languages,
             ``all``, or ``none``.
+        cutoffs: up to which day models were trained.
 
     Raises:
         UnknownName: if no run has that metric or strategy.
@@ -74,7 +78,7 @@ def board(
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
     groups = tuple(
-        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale).group(
+        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale, cutoffs=cutoffs).group(
             superseded=len(alike[tuple(key)]) - len(newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
@@ -98,6 +102,7 @@ class GroupMaker:
         baseline: str | None,
         seed: int,
         scale: ScaleOf,
+        cutoffs: Cutoffs,
     ) -> None:
         self.tables = tables
         self.first = first = tables[0].run
@@ -124,6 +129,7 @@ class GroupMaker:
             index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
         ]
         self.base = choices.baseline(self.tables, self.ranked, baseline)
+        self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
         """Compare, rank and describe; `superseded` runs of these strategies are not among the tables."""
@@ -158,6 +164,7 @@ class GroupMaker:
                 repositories=min(repositories, default=0),
             ),
             superseded=superseded,
+            ages=self.ages,
         )
 
     @staticmethod
@@ -240,6 +247,7 @@ class GroupMaker:
         table, mine = self.tables[index], self.values[index]
         unscored = table.status.count(Status.INFRA_FAILED)
         keep = completed(table)
+        before, after = self._around_cutoff(table, mine)
         return Row(
             run=table.run,
             level=self.level,
@@ -258,8 +266,28 @@ class GroupMaker:
             rank_low=None,
             rank_high=None,
             tier="",
+            before_cutoff=before,
+            after_cutoff=after,
             costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
         )
+
+    def _around_cutoff(self, table: RunTable, mine: Values) -> tuple[Estimate | None, Estimate | None]:
+        """Return the estimates of the ranking metric before and after the model's cutoff."""
+        column = mine.get(self.metric)
+        if not column or self.ages is None or not (self.ages.before and self.ages.after):
+            return None, None
+        days = [table.dated[row] for row in column.rows.tolist()] if table.dated else []
+        estimates = []
+        for name, is_after in (("before_cutoff", False), ("after_cutoff", True)):
+            kept = [place for place, day in enumerate(days) if day and (day > str(self.ages.cutoff)) is is_after]
+            estimates += stats.estimates(
+                [column.clustered_at(kept)],
+                seed=f"{self.seed}/{self.metric}/{name}",
+                bounds=self.scales[self.metric].bounds,
+                resampled=False,
+            )
+        before, after = estimates
+        return before, after
 
     def _estimates(self) -> list[dict[str, Estimate]]:
         """Return for each row metric -> estimate; all rows of one metric together."""
@@ -291,6 +319,32 @@ class GroupMaker:
                 worst, best = ((total + unscored * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
+
+
+def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
+    """Return how old the samples of a group are; None if that is unknown, or its generator has read nothing."""
+    generator = tables[0].run.generator
+    if choices.measures_context(generator):
+        return None
+    day_of = {
+        sample: day
+        for table in tables
+        for sample, day in zip(table.sample, table.dated or (None,) * len(table.sample), strict=True)
+    }
+    days = [day for day in day_of.values() if day is not None]
+    if not days:
+        return None
+    cutoff = cutoffs.day(generator)
+    last = None if cutoff is None else cutoff.isoformat()
+    after = 0 if last is None else sum(day > last for day in days)
+    return SampleAges(
+        oldest=min(days),
+        newest=max(days),
+        unknown=len(day_of) - len(days),
+        cutoff=last,
+        before=0 if last is None else len(days) - after,
+        after=after,
+    )
 
 
 def _cost(name: str, numbers: Sequence[float | None]) -> float | None:

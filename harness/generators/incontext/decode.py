@@ -47,7 +47,9 @@ class LineCompletion:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    point: TokenPoint
+    before: TokenPoint
+    token: Token | None
+    """The last one, which comes after `before`; None at the cursor."""
     text: str
     score: float
     tokens: int
@@ -74,7 +76,7 @@ def complete(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineC
 
 def finished(model: CopyModel, reading: PromptReading, max_tokens: int) -> list[_Path]:
     """Return the beam's finished lines, the best first; one that is not finished if there is none."""
-    alive = [_Path(reading.context.point, "", 0.0, 0, 0, 1, False)]
+    alive = [_Path(reading.context.point, None, "", 0.0, 0, 0, 1, False)]
     ended: list[_Path] = []
     for _ in range(min(max_tokens, MOST_TOKENS)):
         grown = [path for old in alive for path in _grow(model, reading, old)]
@@ -105,16 +107,19 @@ def choose(paths: list[_Path]) -> _Path:
 
 
 def _grow(model: CopyModel, reading: PromptReading, path: _Path) -> list[_Path]:
-    context = reading.context
-    chances = model.next(context, path.point).chances
+    # Of the many paths that are begun, only those that the beam keeps come here and need their point.
+    point = reading.context.after(path.before, path.token)
+    chances = model.next(reading.context, point).chances
     best = np.argsort(-chances, kind="stable")[: WIDTH + 1]
-    grown = [_step(model, reading, path, int(number), float(chances[number])) for number in best if chances[number] > 0]
+    grown = [_step(model, reading, path, point, int(n), float(chances[n])) for n in best if chances[n] > 0]
     # A cursor never stands before an empty line.
     return [longer for longer in grown if longer.text.strip() or longer.lines == path.lines]
 
 
-def _step(model: CopyModel, reading: PromptReading, path: _Path, number: int, chance: float) -> _Path:
-    token = next_token(model, reading.context, path.point, number)
+def _step(
+    model: CopyModel, reading: PromptReading, path: _Path, point: TokenPoint, number: int, chance: float
+) -> _Path:
+    token = next_token(model, reading.context, point, number)
     newline = token.kind is TokenClass.NEWLINE
     # A Java line that opens a block is a line; one that ends inside brackets goes on.
     bracket = reading.context.language.indented or token.text not in "{}"
@@ -122,7 +127,8 @@ def _step(model: CopyModel, reading: PromptReading, path: _Path, number: int, ch
     ended = newline and (opened <= 0 or path.lines >= MOST_LINES)
     space = "" if not path.text and reading.space else token.space
     return _Path(
-        reading.context.extend(path.point, token),
+        point,
+        token,
         path.text if ended else path.text + space + token.text,
         path.score + log(chance),
         path.tokens + 1,
