@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -106,7 +106,8 @@ def save(
             text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
             write_atomic(beside / _MANIFEST, text)
             if not place.exists() or not _same(place, text, files):
-                _check_free(place, name, force)
+                # The same samples under an account that says more are the same set.
+                _check_free(place, name, force or _holds(place, files))
                 beside.chmod(0o755)
                 _swap(beside, place)
         finally:
@@ -124,11 +125,13 @@ def _check_free(place: Path, name: str, force: bool) -> None:
 
 
 def _same(place: Path, manifest: str, files: Mapping[str, str]) -> bool:
-    if not all((place / file).is_file() for file in (_MANIFEST, *files)):
-        return False
-    return (place / _MANIFEST).read_bytes() == manifest.encode() and all(
-        sha256_file(place / file) == digest for file, digest in files.items()
-    )
+    account = place / _MANIFEST
+    return account.is_file() and account.read_bytes() == manifest.encode() and _holds(place, files)
+
+
+def _holds(place: Path, files: Mapping[str, str]) -> bool:
+    """Say whether a folder holds these files, given with their digests."""
+    return all((place / file).is_file() and sha256_file(place / file) == digest for file, digest in files.items())
 
 
 def _swap(beside: Path, place: Path) -> None:
@@ -224,15 +227,20 @@ def _check_pairs(place: Path, samples: Sequence[Sample], references: Mapping[str
         raise InputFault(f"no sample has the id {min(extra)!r}", where=str(place / REFERENCES), cure=cure)
 
 
-def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
+def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None = None) -> dict[str, Snapshot]:
     """Return the repositories that a set was built from, by name; none for those imported without one.
+
+    Args:
+        home: where they are.
+        sample_set: the set.
+        repos: names of those that are needed; None for all.
 
     Raises:
         InputFault: if one is not fetched, or its files are not those that the set was built from.
     """
     loaded: dict[str, Snapshot] = {}
     for name, entry in sorted(sample_set.manifest["repositories"].items()):
-        if not entry.get("checkout"):
+        if (repos is not None and name not in repos) or not entry.get("checkout"):
             continue
         root = home.repos / entry["checkout"]
         cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {name}`"

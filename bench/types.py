@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import Any
 
@@ -112,6 +113,11 @@ class Query:
     """What the benchmark's authors retrieved; never that which was retrieved with the answer."""
 
 
+def is_tested(kind: Any, subkind: Any) -> Any:
+    """Return whether tests judge a sample, in operators that values, arrays and SQL columns share."""
+    return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """The public part of one sample (a line of ``samples.jsonl``); its answer is a `Reference`."""
@@ -141,11 +147,13 @@ class Sample:
     hidden: tuple[str, ...] = ()
     """Files, and folders (ended by ``/``), that no strategy sees: the tests, and exact copies of the answer."""
     stored: tuple[StoredContext, ...] = ()
+    dated: date | None = None
+    """The day (UTC) on which its line was written, where its history tells; for others `bench.dates.dates_of`."""
 
     @property
     def tested(self) -> bool:
         """Whether tests judge its completions: those of lines are compared as texts, and so are some functions'."""
-        return self.kind is Kind.FUNCTION and self.subkind != UNTESTED
+        return bool(is_tested(self.kind, self.subkind))
 
     def query(self, *, seed: int = 0) -> Query:
         """Return the part of this sample that a strategy may know."""

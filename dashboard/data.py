@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 import streamlit as st
 
 from ctxbench.bench.home import Home
+from ctxbench.harness import cutoffs
+from ctxbench.harness.cutoffs import Cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import RunFilter, run_tables
-from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.sets import StoredSet, stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")
@@ -28,22 +30,6 @@ Marked: TypeAlias = Literal["exclude", "include"]
 _BoardOptions: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, bool | None, str, Marked]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
 """The variables by which `ctxbench dashboard` tells the pages what to read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetChoice:
-    """One sample set that runs were made over."""
-
-    samples: str
-    """What tells it from the others: ``demo``, ``demo[:10]``; with the digest's beginning where two have one name."""
-    name: str
-    """The set's own name, as in ``samples/<name>/``."""
-    digest: str
-    languages: tuple[str, ...]
-    """The one with the most samples first."""
-    generators: tuple[str, ...]
-    """The one with the most runs first."""
-    runs: int
 
 
 def home() -> Home:
@@ -94,24 +80,20 @@ def _cached(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG
     return _ask()
 
 
-def sets() -> tuple[SetChoice, ...]:
-    """Return the sample sets of the stored runs, the largest first; none if there is no database yet."""
+def sets() -> tuple[StoredSet, ...]:
+    """Return the sample sets of the stored runs, the largest first; none if there is no database yet.
+
+    Where two have one name, `StoredSet.samples` has the beginning of the digest behind it.
+    """
     if not exists(database()):
         return ()
     stored = cached(stored_sets)
-    names = [sample_set.samples for sample_set in stored]
+    names = [stored_set.samples for stored_set in stored]
     return tuple(
-        SetChoice(
-            samples=f"{sample_set.samples} {sample_set.digest[:12]}"
-            if names.count(sample_set.samples) > 1
-            else sample_set.samples,
-            name=sample_set.name,
-            digest=sample_set.digest,
-            languages=sample_set.languages,
-            generators=sample_set.generators,
-            runs=sample_set.runs,
-        )
-        for sample_set in stored
+        replace(stored_set, samples=f"{stored_set.samples} {stored_set.digest[:12]}")
+        if names.count(stored_set.samples) > 1
+        else stored_set
+        for stored_set in stored
     )
 
 
@@ -126,7 +108,7 @@ def tables(
     """Return the runs over one sample set as columns.
 
     Args:
-        samples: `SetChoice.samples`.
+        samples: `StoredSet.samples` of `sets`.
         language: only of this one.
         generator: only of this one.
         profile: whose metrics.
@@ -171,11 +153,16 @@ def board(
         UnknownName: if no run has that metric or strategy.
     """
     options = (samples, language, generator, metric, baseline, by_level, profile, marked)
-    return _board((database(), stamp()), options)
+    stated = cutoffs.of_home(home())
+    return _board((database(), stamp(), repr(stated)), options, stated)
 
 
 @st.cache_resource(show_spinner="Comparing the runs …", max_entries=16)
-def _board(key: tuple[str, str], options: _BoardOptions) -> Board:  # noqa: ARG001 - the key is Streamlit's
+def _board(
+    key: tuple[str, str, str],  # noqa: ARG001 - the key is Streamlit's
+    options: _BoardOptions,
+    _cutoffs: Cutoffs,
+) -> Board:
     samples, language, generator, metric, baseline, by_level, profile, marked = options
     runs = tables(samples, language, generator, profile=profile, marked=marked)
-    return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto")
+    return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto", cutoffs=_cutoffs)

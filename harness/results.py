@@ -1,6 +1,6 @@
 """The tables that the leaderboard reads: the results of one run in one language, as columns. Frozen data, no I/O.
 
-What a sample counts as is said here once (`is_tested`, `status_cases`, `value_cases`), in operators that values, arrays
+What a sample counts as is said here once (`status_cases`, `value_cases`), in operators that values, arrays
 and columns of a database share: Python and SQL evaluate the same rules.
 """
 
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import Any
-
-from ctxbench.bench.types import UNTESTED, Kind
 
 
 class Status(StrEnum):
@@ -28,11 +27,6 @@ class Status(StrEnum):
 
 Cases = tuple[tuple[Any, Any], ...]
 """(condition, what holds under it); the first condition that is true decides."""
-
-
-def is_tested(kind: Any, subkind: Any) -> Any:
-    """Return whether tests judge a sample, as of `bench.types.Sample`."""
-    return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
 
 
 def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: Any) -> Cases:
@@ -62,6 +56,11 @@ def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Case
         worst: what a model-failed sample counts as; None: its own value, where it has one.
     """
     return (scored, own), (model_failed, own if worst is None else worst)
+
+
+def samples_label(name: str, *, limit: int | None = None, after: date | str | None = None) -> str:
+    """Return how leaderboards call a sample set, or a part of it: ``demo[after 2024-06-01][:10]``."""
+    return name + (f"[after {after}]" if after else "") + ("" if limit is None else f"[:{limit}]")
 
 
 class Origin(StrEnum):
@@ -102,7 +101,7 @@ class RunInfo:
 
     id: str
     samples: str
-    """Name of the sample set; with ``[:N]`` behind it when the run was limited to N samples."""
+    """Name of the sample set; with what `samples_label` adds where the run, or its table, has a part of it."""
     samples_digest: str
     language: str
     strategy: str
@@ -148,6 +147,8 @@ class RunTable:
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
+    dated: tuple[str | None, ...] = ()
+    """The day of each sample's code, as ``YYYY-MM-DD``; None where it is unknown, empty if every one is."""
     mark: tuple[str, ...] = ()
     """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is marked."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)

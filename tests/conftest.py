@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import itertools
 import os
 import socket
@@ -72,6 +73,17 @@ def pytest_collection() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _migrated_once() -> Iterator[None]:
     with migrated_once():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_process() -> Iterator[None]:
+    """Let the built-in model compute in this process: to start others takes longer than all that most tests ask of it.
+
+    Tests of those processes say how many they want.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext.generator"), "cores", lambda: 1)
         yield
 
 

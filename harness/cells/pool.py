@@ -59,10 +59,10 @@ _AT_ONCE = 8
 
 
 class ForkedCells:
-    """Cells made by a fork server, each a process of its own for one sample."""
+    """Cells made by fork servers, each a process of its own for one sample."""
 
     def __init__(self, hidden: Sequence[Path], workers: int, limits: StrategyBounds) -> None:
-        """Start the server; see `open_cells`."""
+        """Prepare; a server starts when the first cell needs it. See `open_cells`."""
         self._bounds = limits
         self._import_bounds = replace(
             limits, work=min(limits.work, IMPORT_TIMEOUT), wait=min(limits.wait, IMPORT_TIMEOUT)
@@ -72,9 +72,8 @@ class ForkedCells:
         self._slots = threading.BoundedSemaphore(max(1, workers))
         self._remarks = Remarks()
         self._hidden, self._visible = hidden, visible_paths()
-        self._server = ForkServer(hidden, self._visible, limits.memory)
-        self._others: dict[tuple[str, ...], ForkServer] = {}
-        """Servers whose cells see more: the folders of a strategy file -> the server."""
+        self._servers: dict[tuple[str, ...], ForkServer] = {}
+        """What its cells see beside the usual files: the folders of a strategy file, or nothing -> the server."""
         self._starting = threading.Lock()
         self._telling = threading.Lock()
         self._remarked, self._ended_for_memory = -math.inf, ended_for_memory()
@@ -83,18 +82,27 @@ class ForkedCells:
         """Return what was reached: ``isolation`` is ``process`` and what it was strengthened by.
 
         That is ``process+landlock+namespaces`` where the kernel grants all of it.
-        """
-        return dict(self._server.report)
 
-    def _server_of(self, spec: str) -> ForkServer:
-        """Return the server whose cells see the strategy: what a view holds is settled when its server starts."""
-        more = () if "namespaces" not in self._server.report["isolation"] else tuple(beside(spec))
-        if not more:
-            return self._server
+        Raises:
+            MachineFault: if no cell could be had.
+        """
         with self._starting:
-            if more not in self._others:
-                self._others[more] = ForkServer(self._hidden, [*self._visible, *more], self._bounds.memory)
-            return self._others[more]
+            servers = list(self._servers.values())
+        # The weakest of those that have started: no cell has less.
+        return min((dict(server.report) for server in servers or [self._server()]), key=lambda it: len(it["isolation"]))
+
+    def _server(self, *more: str) -> ForkServer:
+        """Return the server whose cells see `more` paths: what a view holds is settled when its server starts.
+
+        Without namespaces cells have no view of their own, and one server hides their folders from one another.
+        """
+        with self._starting:
+            for server in self._servers.values():
+                if "namespaces" not in server.report["isolation"]:
+                    return server
+            if more not in self._servers:
+                self._servers[more] = ForkServer(self._hidden, [*self._visible, *more], self._bounds.memory)
+            return self._servers[more]
 
     def card(self, spec: str) -> StrategyCard:
         """Return what there is to know of a strategy; no module but our own is imported for it in this process."""
@@ -215,7 +223,7 @@ class ForkedCells:
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[Talk]:
         """Have a cell forked, to talk with; end it, whatever happens."""
-        server = self._server_of(spec)
+        server = self._server(*beside(spec))
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
@@ -264,21 +272,18 @@ class ForkedCells:
 
     def close(self) -> None:
         """End every server and every cell, and remove their temporary folders."""
-        for server in (self._server, *self._others.values()):
+        for server in self._servers.values():
             server.close()
 
 
 @contextlib.contextmanager
 def open_cells(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None) -> Iterator[ForkedCells]:
-    """Start cells; end all of them on leaving.
+    """Have cells; end all of them on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: how many strategies may work at once; those that wait for the model do not count.
         limits: of a strategy on one sample; None for the usual ones.
-
-    Raises:
-        MachineFault: if it cannot be started.
     """
     cells = ForkedCells(hidden, workers, limits or StrategyBounds())
     try:

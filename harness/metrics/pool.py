@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
+from ctxbench.bench.concurrency import cores, uninterrupted
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.processes import uninterrupted
-from ctxbench.harness.metrics.profile import Case, Values
-from ctxbench.harness.metrics.profiles import load
+from ctxbench.harness.metrics.profile import Case, Values, load
 
 _CHUNK = 64
 """Cases a task: a task costs about as much to hand over as one case to score."""
@@ -39,7 +37,7 @@ def score_many(
         InputFault: if `workers` is less than 1.
         MachineFault: if a worker process was lost.
     """
-    workers = (os.cpu_count() or 1) if workers is None else workers
+    workers = cores() if workers is None else workers
     if workers < 1:
         raise InputFault(f"{workers} workers cannot work", cure="give 1 or more")
     chunks = [cases[at : at + _CHUNK] for at in range(0, len(cases), _CHUNK)]

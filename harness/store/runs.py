@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.metrics.context import BLOCK_GAIN
+from ctxbench.harness.metrics.profile import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
@@ -293,6 +293,7 @@ class RunColumns:
             context_tokens=unknown if self.imported else samples.numbers["context_tokens"],
             calls=unknown if self.imported else samples.numbers["calls"],
             seconds=unknown if self.imported else samples.seconds,
+            dated=tuple([facts.day for facts in samples.facts]) if any(facts.day for facts in samples.kinds) else (),
             mark=tuple([self.marks.get(id_, "") for id_ in ids]) if self.marks else (),
             costs=self._costs(samples),
         )

@@ -17,6 +17,8 @@ from tests.independent.mutants import failed
 
 _SHARE = Path("/usr/share/java")
 _JUNIT = ("junit-platform-console-standalone", "apiguardian-api", "opentest4j", "junit4", "hamcrest")
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A compiler and a collector that start soon."""
 _SECONDS = 1800.0
 _NO_END = "did not end"
 
@@ -83,7 +85,17 @@ class JavaSuite:
     def _errors(self, files: Sequence[Path], to: Path, on: Sequence[str]) -> str:
         """Return what javac says of files that it does not take, else nothing."""
         to.mkdir(exist_ok=True)
-        command = ["javac", "-proc:none", "-nowarn", "-Xmaxerrs", "9999", "-implicit:none", "-sourcepath", "/none"]
+        command = [
+            "javac",
+            *(f"-J{flag}" for flag in _SHORT_LIVED),
+            "-proc:none",
+            "-nowarn",
+            "-Xmaxerrs",
+            "9999",
+            "-implicit:none",
+            "-sourcepath",
+            "/none",
+        ]
         command += ["-encoding", self._encoding, "-cp", ":".join([*on, *self._jars]), "-d", str(to)]
         done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=False)
         return (done.stderr or "javac failed") if done.returncode else ""
@@ -95,7 +107,15 @@ class JavaSuite:
         box = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", tempfile.gettempdir()]
         box += ["--bind", work, work, "--unshare-all", "--die-with-parent", "--chdir", str(self._tree)]
         path = ":".join([*first, str(self._main), str(self._test), *self._jars])
-        java = ["java", "-Xmx640m", *self._flags, "-cp", path, "org.junit.platform.console.ConsoleLauncher"]
+        java = [
+            "java",
+            *_SHORT_LIVED,
+            "-Xmx640m",
+            *self._flags,
+            "-cp",
+            path,
+            "org.junit.platform.console.ConsoleLauncher",
+        ]
         java += ["--details=none", f"--scan-classpath={self._test}", f"--reports-dir={reports}", *self._left_out]
         try:
             subprocess.run([*box, *java], capture_output=True, timeout=_SECONDS, check=False)

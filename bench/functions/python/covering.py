@@ -15,14 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import asts
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.languages.python import asts
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.judge import Turns
 from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.python.reports import Covered, Malformed, read_coverage, replaced
+from ctxbench.bench.testing.python.reports import Covered, Malformed, failure_causes, read_coverage, replaced
 from ctxbench.bench.testing.suites import run_job
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
@@ -56,7 +56,6 @@ _TIMERS = frozenset(("call_at", "call_later"))
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
 """How an event loop is spelled that has a clock of its own: ``self._loop``, ``asyncio.get_running_loop()``."""
 _WORTH_PARSING = re.compile(rb"time|benchmark|hypothesis|asyncio|signal|wait|join|acquire|loop")
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
@@ -119,8 +118,23 @@ def _run(suite: PythonSuite, job: Job, sandbox: Sandbox, report: Report) -> Outc
     return run_job(suite.environment, job, sandbox, replace(suite.limits, **_NEEDED), report)
 
 
+class Uncollected(InputFault):
+    """Raised when no test ran, since test files cannot be imported."""
+
+    broken: tuple[tuple[str, str], ...] = ()
+    """Test files or packages, and what pytest says of each; not kept by pickling."""
+
+    @classmethod
+    def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
+        """Return the fault of a repository's test files."""
+        cure = "add what they import to its requirements, or name them under deselect"
+        fault = cls(f"{', '.join(place for place, _ in broken)} cannot be collected", where=name, cure=cure)
+        fault.broken = broken
+        return fault
+
+
 def _checked(name: str, outcome: Outcome, report: Report) -> Any:
-    """Return the result of a run in which tests ran, and tell what could not be collected.
+    """Return the result of a run in which tests ran, with why some failed, and tell what could not be collected.
 
     Raises:
         InputFault: if none did.
@@ -136,12 +150,11 @@ def _checked(name: str, outcome: Outcome, report: Report) -> Any:
     for where, what in covered.broken:
         report(f"{name}: {where} cannot be collected: {' '.join(what.split())[-_TAIL:]}")
     if covered.broken and not covered.tests:
-        files = ", ".join(where for where, _ in covered.broken)
-        cure = "add what they import to its requirements, or name them under deselect"
-        raise InputFault(f"{files} cannot be collected", where=name, cure=cure)
+        raise Uncollected.of(name, covered.broken)
     if covered.exit not in _RAN or not covered.tests:
         raise InputFault(f"pytest ended with status {covered.exit}: {output}", where=name, cure=cure)
-    return outcome.result
+    failed = [test.id for test in covered.tests if test.outcome == "failed"]
+    return {**outcome.result, "causes": failure_causes(outcome.output, failed)}
 
 
 def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
@@ -171,7 +184,7 @@ def clock_lines(source: bytes) -> frozenset[int]:
     for node in ast.walk(tree):
         if names.is_clock(node):
             lines.update(_lines(node))
-        if isinstance(node, Function | ast.ClassDef) and _is_timed(node, names):
+        if isinstance(node, asts.FunctionNode | ast.ClassDef) and _is_timed(node, names):
             lines.update(_lines(node))
         if isinstance(node, ast.Assign) and node in tree.body and _is_mark(node, names):
             return frozenset(range(len(source.splitlines())))
@@ -250,7 +263,7 @@ def _is_mark(node: ast.Assign, names: _Names) -> bool:
     return _targets(node) == {"pytestmark"} and bool(marks & _MARKS)
 
 
-def _is_timed(node: Function | ast.ClassDef, names: _Names) -> bool:
+def _is_timed(node: asts.FunctionNode | ast.ClassDef, names: _Names) -> bool:
     """Say whether a test's own time is measured or bounded by what stands around it."""
     decorators = {names.dotted(decorator) for decorator in node.decorator_list}
     if decorators & _MARKS:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ctxbench.bench import asts
 from ctxbench.bench.elementary import log
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
@@ -255,4 +254,4 @@ def _parses(text: str, language: Language) -> bool:
     first, _, other_lines = text.partition("\n")
     indent = next((line[: len(line) - len(line.lstrip())] for line in other_lines.split("\n") if line.strip()), "")
     body = textwrap.dedent(f"{indent}{first.lstrip()}\n{other_lines}")
-    return asts.parse("def function():\n" + textwrap.indent(body, "    ")) is not None
+    return language.parses("def function():\n" + textwrap.indent(body, "    "))

@@ -14,9 +14,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ctxbench.bench.concurrency import cores, uninterrupted
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.processes import uninterrupted
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.incontext.body import complete_body
@@ -112,7 +112,7 @@ class InContext(Generator):
         """
         if workers < 0:
             raise InputFault(f"workers is {workers}", where="incontext", cure="give 0 (one a core) or more")
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers or cores()
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
 

@@ -378,12 +378,14 @@ def test_what_a_strategy_prints_is_no_data(cells: ForkedCells, file: Path, capfd
 
 def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -> None:
     _run(cells, "lc.infile")
+    with contextlib.suppress(StrategyFault):
+        _run(cells, f"{file}@raises")  # the server of its folder starts
     before = len(os.listdir("/proc/self/fd"))
     for spec in ["lc.repocoder"] * 10 + [f"{file}@raises"] * 3 + [f"{file}@leaves"] * 3:
         with contextlib.suppress(StrategyFault):
             _run(cells, spec)
     assert len(os.listdir("/proc/self/fd")) == before
-    for server in (cells._server, *cells._others.values()):
+    for server in cells._servers.values():
         folder = Path(f"/proc/{server.process.pid}")
         children = (folder / "task" / folder.name / "children").read_text().split()
         if children and granted():
@@ -417,10 +419,28 @@ def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
         assert results[limit] == inline.run(f"lc.infile(limit={limit})", QUERY, view_for(QUERY), _generate).text
 
 
+def test_a_server_starts_for_the_first_cell_that_needs_it(file: Path) -> None:
+    with open_cells([], 1) as cells:
+        assert not cells._servers
+        with pytest.raises(StrategyFault):
+            _run(cells, f"{file}@raises")
+        assert len(cells._servers) == 1, "one for what stands beside the file, and none that nobody asked for"
+        assert cells.describe() == next(iter(cells._servers.values())).report
+
+
+def test_without_namespaces_all_cells_have_one_server(without_namespaces: None, file: Path) -> None:
+    with open_cells([], 1) as cells:
+        _run(cells, "lc.infile")
+        with pytest.raises(StrategyFault):
+            _run(cells, f"{file}@raises")
+        assert len(cells._servers) == 1
+
+
 def test_a_lost_server_is_a_machine_fault() -> None:
     cells = ForkedCells([], 1, StrategyBounds())
-    cells._server.process.kill()
-    cells._server.process.wait()
+    _run(cells, "lc.infile")
+    cells._server().process.kill()
+    cells._server().process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -430,7 +450,7 @@ def test_a_cell_that_cannot_be_made_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
-    cells._server.scratch.path.rmdir()  # as if no folder could be made: a full disk
+    cells._server().scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()

@@ -143,7 +143,7 @@ def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:
 
 def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(tmp_path: Path) -> None:
     home, file = Home(tmp_path / "home"), tmp_path / "loops.py"
-    make_set(home, repos=1, per_repo=30)
+    make_set(home, repos=1, per_repo=6)
     file.write_text(
         "from ctxbench.strategies import *\n\n@strategy('loops')\n"
         "def loops(query: Query, repo: Repository) -> Context:\n    while True: pass\n"
@@ -152,7 +152,7 @@ def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(tmp_path: P
     result = run_cli(*arguments(home, **how))
     assert_fault(
         result,
-        "30 samples are missing: the run stopped after 5 equal failures of the strategy in a row",
+        "6 samples are missing: the run stopped after 5 equal failures of the strategy in a row",
         "its own processor time: more than 0.2 seconds",
         "make it faster, or allow it more with --strategy-seconds",
     )

@@ -83,7 +83,7 @@ class World:
 
     def state(self) -> dict[str, object]:
         """Return what nobody may change of this process, of its user's processes, and of the home."""
-        pid, server = os.getpid(), self._cells._server.process.pid
+        pid, server = os.getpid(), self._cells._server().process.pid
         kinds = (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_CPU)
         held = [(self._home / name).stat() for name in ("references.jsonl", ".")]
         return {
@@ -91,7 +91,7 @@ class World:
             "affinity": [sorted(os.sched_getaffinity(each)) for each in (pid, server)],
             "priority": [os.getpriority(os.PRIO_PROCESS, each) for each in (pid, server)],
             "home": [(one.st_mode, one.st_uid, one.st_mtime_ns, one.st_size) for one in held],
-            "alive": self._cells._server.process.poll() is None,
+            "alive": self._cells._server().process.poll() is None,
             "honest": self.prompt("lc.infile(limit=100)").text,
         }
 

@@ -1,0 +1,156 @@
+"""Extract one Java method from a model's answer, by braces outside strings and comments."""
+
+from __future__ import annotations
+
+import re
+
+from ctxbench.bench.languages.answers import FunctionHead, fenced
+
+_HIDDEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?(?:\*/|\Z)",
+    re.S,
+)
+_BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
+"""What stands between a method's parameters and its body: thrown types, annotations."""
+_START = re.compile(r"[;{}]")
+_CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
+_MODIFIERS = re.compile(r"\s*(?:public|private|protected|static|final|synchronized|<)[^\n(){};=]*\n\Z")
+_ARGUMENTS = re.compile(r"@(?!interface\b)[\w.]+\s*\(")
+_ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
+
+
+def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
+    """Return the method in the indentation of the file, and whether its braces are balanced.
+
+    Args:
+        head: the head of the method.
+        answer: the model's text.
+        wrapped: whether it stood between tags, so that it is nothing but code.
+    """
+    blocks = [answer] if wrapped else fenced(answer)
+    for code in [*reversed(blocks), answer]:
+        method = _method(head, code)
+        # A continuation may go on to other methods, even of that name: its own body comes first.
+        if method is not None and (blocks or not _continues(head, answer, method)):
+            return method, True
+    return _closed(head, blocks[-1].strip("\n") if blocks else answer)
+
+
+def body(text: str) -> str | None:
+    """Return what stands between the braces of a method; None if they are not balanced."""
+    hidden = hide(text)
+    end, start = _end(hidden, 0), hidden.find("{")
+    return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]
+
+
+def hide(text: str) -> str:
+    """Return the text with blanks for strings and comments, newlines kept; positions stay."""
+    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def _continues(head: FunctionHead, answer: str, method: str) -> bool:
+    """Return whether the answer has a balanced end of the body before that method begins."""
+    text = head.head + answer
+    end = _end(hide(text), 0)
+    return end is not None and end <= len(head.head) + answer.find(method)
+
+
+def _closed(head: FunctionHead, code: str) -> tuple[str, bool]:
+    """Return the head with the code as its body, up to the brace that closes it; one that is missing is added."""
+    indented = code if head.head[-1:].isspace() or code[:1].isspace() else f" {code}"
+    text = head.head + indented
+    if "{" not in hide(head.head) and not code.lstrip().startswith("{"):
+        text = f"{head.head.rstrip()} {{\n{code}"
+    hidden = hide(text)
+    end = _end(hidden, 0)
+    if end is not None:
+        return text[:end], True
+    # Models that see what follows the body often leave its last brace to it.
+    missing = hidden.count("{") - hidden.count("}")
+    return (f"{text.rstrip()}\n{head.indent}}}", True) if missing == 1 else (text, False)
+
+
+def _end(hidden: str, start: int) -> int | None:
+    """Return the position after the brace that closes the first one opened from `start` on."""
+    depth = 0
+    for brace in re.compile(r"[{}]").finditer(hidden, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth <= 0:
+            return brace.end()
+    return None
+
+
+def _method(head: FunctionHead, code: str) -> str | None:
+    """Return the last method of that name and, of overloads, with as many parameters as the sample's."""
+    hidden = _without_arguments(hide(code))
+    methods: list[tuple[int, str]] = []
+    for name in re.finditer(rf"\b{re.escape(head.name)}\s*\(", hidden):
+        close = _parenthesis(hidden, name.end() - 1)
+        start = _declaration(hidden, name.start())
+        if close is None or _CALLS.search(hidden[start : name.start()]) or not hidden[start : name.start()].strip():
+            continue
+        body = _BETWEEN.match(hidden, close)
+        end = _end(hidden, body.end() - 1) if body else None
+        if end is not None:
+            methods.append((_parameters(hidden[name.end() : close - 1]), _dressed(code, start, end)))
+    count_in_head = _head_parameters(head)
+    fitting = [text for count, text in methods if count == count_in_head]
+    every = fitting or [text for _, text in methods]
+    return every[-1] if every else None
+
+
+def _head_parameters(head: FunctionHead) -> int:
+    hidden = hide(head.head)
+    name = re.search(rf"\b{re.escape(head.name)}\s*\(", hidden)
+    close = _parenthesis(hidden, name.end() - 1) if name else None
+    return _parameters(hidden[name.end() : close - 1]) if name and close else 0
+
+
+def _parenthesis(hidden: str, start: int) -> int | None:
+    """Return the position after the parenthesis that closes the one at `start`."""
+    depth = 0
+    for sign in re.compile(r"[()]").finditer(hidden, start):
+        depth += 1 if sign[0] == "(" else -1
+        if not depth:
+            return sign.end()
+    return None
+
+
+def _parameters(text: str) -> int:
+    """Count the parameters between two parentheses; commas in type arguments and annotations are no separators."""
+    depth, commas = 0, 0
+    for sign in text:
+        depth += (sign in "<([{") - (sign in ">)]}")
+        commas += sign == "," and not depth
+    return commas + 1 if text.strip() else 0
+
+
+def _declaration(hidden: str, at: int) -> int:
+    """Return where a declaration begins whose name stands at `at`: its line, or earlier lines of modifiers."""
+    start = max(hidden.rfind("\n", 0, at) + 1, *(boundary.end() for boundary in _START.finditer(hidden, 0, at)), 0)
+    while start and _MODIFIERS.match(hidden, before := hidden.rfind("\n", 0, start - 1) + 1, start):
+        start = before
+    # Annotations stay in the file; those of the answer would double them.
+    while annotation := _ANNOTATION.match(hidden, start, at):
+        start = annotation.end()
+        if hidden[start : start + 1] == "(":
+            start = _parenthesis(hidden, start) or at
+    return start
+
+
+def _without_arguments(hidden: str) -> str:
+    """Return it with blanks for the arguments of annotations, whose braces bound nothing."""
+    at = 0
+    while opening := _ARGUMENTS.search(hidden, at):
+        close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
+        at = close
+        inner = re.sub(r"[^\n]", " ", hidden[opening.end() : close - 1])
+        hidden = hidden[: opening.end()] + inner + hidden[close - 1 :]
+    return hidden
+
+
+def _dressed(code: str, start: int, end: int) -> str:
+    """Return a method with the indentation of its first line."""
+    text = code[start:end].lstrip()
+    before = code[code.rfind("\n", 0, end - len(text)) + 1 : end - len(text)]
+    return (before if not before.strip() else "") + text

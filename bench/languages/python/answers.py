@@ -1,0 +1,230 @@
+"""Extract one Python function from a model's answer."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+
+from ctxbench.bench.languages.answers import FunctionHead, fenced
+from ctxbench.bench.languages.python.asts import FunctionNode, only_function, parse, statements
+
+_ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)
+"""The declaration of any function."""
+_MOST = 50
+"""The most lines at which an answer is tried to be cut."""
+
+
+def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
+    """Return the function in the indentation of the file, and whether it parses.
+
+    Args:
+        head: the head of the function.
+        answer: the model's text.
+        wrapped: whether it stood between tags, so that it is nothing but code.
+    """
+    if not wrapped:
+        readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
+        for reader in readers:
+            continued = reader(head, answer)
+            if continued is not None:
+                return continued, True
+    blocks = [answer] if wrapped else fenced(answer)
+    # An example of its use often comes after the function.
+    named = [block for block in blocks if _declares(head.name).search(block)]
+    code = (named or blocks or [answer])[-1]
+    whole = _whole(head.name, code, first=bool(blocks))
+    if whole is not None:
+        return whole, True
+    body = _body(head, code)
+    if body is not None:
+        return body, True
+    return _unparsed(head, code, first=bool(blocks)), False
+
+
+def body(text: str) -> str | None:
+    """Return the statements of a function, its docstring left out; None if the text is not one function."""
+    parsed = only_function(text)
+    if parsed is None:
+        return None
+    own = statements(parsed)
+    if not own:
+        return ""
+    first = own[0]
+    # Where the text is indented, a line stands before it in what was parsed.
+    shift = 1 if text[:1] in (" ", "\t") else 0
+    decorators = [decorator.lineno for decorator in getattr(first, "decorator_list", [])]
+    lines = text.split("\n")[min([first.lineno, *decorators]) - 1 - shift :]
+    before = lines[0].encode()[: first.col_offset].decode()
+    return "\n".join([lines[0][len(before) :] if before.strip() else lines[0], *lines[1:]])
+
+
+def _is_deeper(head: FunctionHead, answer: str) -> bool:
+    """Return whether an answer begins deeper than the function stands, so that it can be a body as it is."""
+    indent = _indentation(answer)
+    return indent.startswith(head.indent) and indent != head.indent
+
+
+def _indentation(answer: str) -> str:
+    line = answer.strip("\n").partition("\n")[0]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _moved(head: FunctionHead, answer: str) -> str | None:
+    """Return the head and the answer as its body, where that is a body at another indentation; None if it is not.
+
+    At the margin it must return, or it may as well be what follows the function.
+    """
+    lines = answer.strip("\n").split("\n")
+    indent = _indentation(answer)
+    if not indent:
+        tree = parse(answer)
+        return _body(head, answer) if tree is not None and _returns(tree) else None
+    end = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith(indent)), len(lines))
+    if end < len(lines) and not leaves(lines[end], head.indent):
+        return None
+    return _body(head, "\n".join(lines[:end]))
+
+
+def _returns(tree: ast.Module) -> bool:
+    """Return whether a text returns outside of the functions in it."""
+    nodes: list[ast.AST] = list(tree.body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
+            nodes.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _continuation(head: FunctionHead, answer: str) -> str | None:
+    """Return the head and the part of the answer that continues it; None if that is no body."""
+    stripped = answer.lstrip(" \t")
+    starts = [head.head + answer, head.head + stripped, f"{head.lines}{head.body_indent}{stripped}"]
+    for text in dict.fromkeys(starts):
+        for cut in cuts(head, text):
+            parsed = only_function(cut)
+            if parsed is not None:
+                if _has_body(head, parsed):
+                    return cut
+                break
+    return None
+
+
+def _has_body(head: FunctionHead, parsed: FunctionNode) -> bool:
+    """Return whether there is a body: not the docstring alone, and no lone word of an answer in prose."""
+    stub = only_function(f"{head.lines}{head.body_indent}pass")
+    has_docstring = stub is not None and len(stub.body) > 1
+    body = parsed.body[1:] if has_docstring else parsed.body
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        return bool(body)
+    return not isinstance(body[0].value, ast.Name | ast.Tuple)
+
+
+def _whole(name: str, code: str, *, first: bool) -> str | None:
+    """Return the last function of that name in the code; with `first`, else the first function there is."""
+    parsed = False
+    dedented = textwrap.dedent(code).strip("\n")
+    # Tabs are made spaces only where their mixture is no Python.
+    for text in dict.fromkeys((code, dedented, code.expandtabs(4), dedented.expandtabs(4))):
+        tree = parse(text)
+        if tree is None:
+            continue
+        parsed = True
+        functions = list(_functions(tree.body))
+        named = [function for function in functions if function.name in _spellings(name)]
+        exact = [function for function in named if function.name == name]
+        # Code that returns is a body, and its functions are helpers of it.
+        other = first and not _returns(tree)
+        last = exact[-1:] or named[-1:] or (functions[:1] if other else [])
+        if last:
+            return "\n".join(text.split("\n")[last[0].lineno - 1 : last[0].end_lineno])
+    return _by_lines(_declares(name), code) or (_by_lines(_ANY, code) if first and not parsed else None)
+
+
+def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
+    """Give the functions of a module and its classes; those inside functions are not answers."""
+    for node in body:
+        if isinstance(node, FunctionNode):
+            yield node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body)
+
+
+def _by_lines(declares: re.Pattern[str], code: str) -> str | None:
+    """Return the last function so declared that parses, in a text that as a whole does not."""
+    for start in reversed([declaration.start() for declaration in declares.finditer(code)]):
+        text = code[start:]
+        head = FunctionHead(name="", signature="", head=text.partition("\n")[0])
+        for cut in cuts(head, text):
+            if only_function(cut) is not None:
+                return cut
+    return None
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return the names that count as the function's: one underscore before it more or less is forgiven."""
+    return (name, f"_{name}", name[1:]) if name.startswith("_") else (name, f"_{name}")
+
+
+def _declares(name: str) -> re.Pattern[str]:
+    names = "|".join(re.escape(spelling) for spelling in _spellings(name))
+    return re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+(?:{names})[ \t]*\(", re.M)
+
+
+def _body(head: FunctionHead, code: str) -> str | None:
+    """Return the head and the code as its body, indented as needed."""
+    indented = textwrap.indent(textwrap.dedent(code).strip("\n"), head.body_indent)
+    text = f"{head.lines}{indented}".rstrip()
+    parsed = only_function(text)
+    return text if parsed is not None and _has_body(head, parsed) else None
+
+
+def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
+    """Return the function by its lines alone; with `first`, any function before none."""
+    starts = list(_declares(head.name).finditer(code)) or (list(_ANY.finditer(code))[:1] if first else [])
+    if starts:
+        text = code[starts[-1].start() :]
+        head = FunctionHead(name=head.name, signature="", head=text.partition("\n")[0])
+    else:
+        text = head.head + code
+    return next(cuts(head, text))
+
+
+def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
+    """Give the text up to each line that may be the first after the function, the nearest first, then all of it.
+
+    A line that is no deeper than the function ends it, unless it is inside a bracket or a string: a text cut there
+    does not parse.
+    """
+    lines = text.split("\n")
+    head = function_head.head.count("\n")
+    tried = 0
+    for at in range(head + 1, len(lines)):
+        if leaves(lines[at], function_head.indent):
+            yield _tail_off(lines[:at], function_head.indent)
+            tried += 1
+            if tried == _MOST:
+                return
+    yield _tail_off(lines, function_head.indent)
+
+
+def leaves(line: str, indent: str) -> bool:
+    """Return whether a line stands no deeper than the function; comments and blank lines tell nothing."""
+    stripped = line.strip()
+    return bool(stripped) and not stripped.startswith("#") and len(line) - len(line.lstrip()) <= len(indent)
+
+
+def _tail_off(lines: list[str], indent: str) -> str:
+    """Join lines without the blank lines, and comments of what comes next, at their end."""
+    end = len(lines)
+    while end > 1 and (not (line := lines[end - 1]).strip() or _is_outer_comment(line, indent)):
+        end -= 1
+    return "\n".join(lines[:end]).rstrip()
+
+
+def _is_outer_comment(line: str, indent: str) -> bool:
+    stripped = line.lstrip()
+    return stripped.startswith("#") and len(line) - len(stripped) <= len(indent)
