@@ -31,14 +31,18 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 _HOMES = itertools.count()
 LONGEST = (
     "tests/test_quickstart.py",
+    "tests/bench/functions/test_java_real.py",
     "tests/sandbox/forgeries/test_forgeries.py",
+    "tests/bench/testing/test_java_suite.py",
+    "tests/bench/codereval/test_rebuild.py",
     "tests/harness/cells/hostile/test_hostile.py",
     "tests/sandbox/attacks/test_attacks.py",
-    "tests/bench/functions/test_real.py",
-    "tests/bench/functions/test_java_real.py",
-    "tests/bench/codereval/test_rebuild.py",
     "tests/harness/test_run_survives.py",
+    "tests/harness/cells/test_mistakes.py",
+    "tests/harness/cells/test_bounds.py",
     "tests/dashboard/test_live.py",
+    "tests/bench/functions/test_real.py",
+    "tests/sandbox/docker/test_images.py",
 )
 """The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
 
