@@ -106,7 +106,8 @@ def save(
             text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
             write_atomic(beside / _MANIFEST, text)
             if not place.exists() or not _same(place, text, files):
-                _check_free(place, name, force)
+                # The same samples under an account that says more are the same set.
+                _check_free(place, name, force or _holds(place, files))
                 beside.chmod(0o755)
                 _swap(beside, place)
         finally:
@@ -124,11 +125,13 @@ def _check_free(place: Path, name: str, force: bool) -> None:
 
 
 def _same(place: Path, manifest: str, files: Mapping[str, str]) -> bool:
-    if not all((place / file).is_file() for file in (_MANIFEST, *files)):
-        return False
-    return (place / _MANIFEST).read_bytes() == manifest.encode() and all(
-        sha256_file(place / file) == digest for file, digest in files.items()
-    )
+    account = place / _MANIFEST
+    return account.is_file() and account.read_bytes() == manifest.encode() and _holds(place, files)
+
+
+def _holds(place: Path, files: Mapping[str, str]) -> bool:
+    """Say whether a folder holds these files, given with their digests."""
+    return all((place / file).is_file() and sha256_file(place / file) == digest for file, digest in files.items())
 
 
 def _swap(beside: Path, place: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import Any
 
@@ -141,6 +142,8 @@ class Sample:
     hidden: tuple[str, ...] = ()
     """Files, and folders (ended by ``/``), that no strategy sees: the tests, and exact copies of the answer."""
     stored: tuple[StoredContext, ...] = ()
+    dated: date | None = None
+    """The day (UTC) on which its line was written, where its history tells; for others `bench.dates.dates_of`."""
 
     @property
     def tested(self) -> bool:

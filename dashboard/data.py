@@ -15,6 +15,8 @@ from typing import Literal, TypeAlias, TypeVar
 import streamlit as st
 
 from ctxbench.bench.home import Home
+from ctxbench.harness import cutoffs
+from ctxbench.harness.cutoffs import Cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.results import RunTable
@@ -171,11 +173,16 @@ def board(
         UnknownName: if no run has that metric or strategy.
     """
     options = (samples, language, generator, metric, baseline, by_level, profile, marked)
-    return _board((database(), stamp()), options)
+    stated = cutoffs.of_home(home())
+    return _board((database(), stamp(), repr(stated)), options, stated)
 
 
 @st.cache_resource(show_spinner="Comparing the runs …", max_entries=16)
-def _board(key: tuple[str, str], options: _BoardOptions) -> Board:  # noqa: ARG001 - the key is Streamlit's
+def _board(
+    key: tuple[str, str, str],  # noqa: ARG001 - the key is Streamlit's
+    options: _BoardOptions,
+    _cutoffs: Cutoffs,
+) -> Board:
     samples, language, generator, metric, baseline, by_level, profile, marked = options
     runs = tables(samples, language, generator, profile=profile, marked=marked)
-    return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto")
+    return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto", cutoffs=_cutoffs)

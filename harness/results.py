@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import Any
 
@@ -64,6 +65,11 @@ def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Case
     return (scored, own), (model_failed, own if worst is None else worst)
 
 
+def samples_label(name: str, *, limit: int | None = None, after: date | str | None = None) -> str:
+    """Return how leaderboards call a sample set, or a part of it: ``demo[after 2024-06-01][:10]``."""
+    return name + (f"[after {after}]" if after else "") + ("" if limit is None else f"[:{limit}]")
+
+
 class Origin(StrEnum):
     """The origin of a row's numbers."""
 
@@ -102,7 +108,7 @@ class RunInfo:
 
     id: str
     samples: str
-    """Name of the sample set; with ``[:N]`` behind it when the run was limited to N samples."""
+    """Name of the sample set; with what `samples_label` adds where the run, or its table, has a part of it."""
     samples_digest: str
     language: str
     strategy: str
@@ -148,6 +154,8 @@ class RunTable:
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
+    dated: tuple[str | None, ...] = ()
+    """The day of each sample's code, as ``YYYY-MM-DD``; None where it is unknown, empty if every one is."""
     mark: tuple[str, ...] = ()
     """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is marked."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)

@@ -71,7 +71,7 @@ def test_similar_code_helps(home: Path, first: Result, language: str, metric: st
 def test_the_lead_by_context_gain_is_significant_for_python(home: Path, first: Result) -> None:
     found = rows(home)
     assert of(found, "python", "lc.repocoder")["rank_high"] < of(found, "python", "lc.infile")["rank_low"]
-    assert of(found, "python", "lc.repocoder")["difference"]["context_gain"]["p_holm"] <= 0.05
+    assert of(found, "python", "lc.repocoder")["difference"]["context_gain"]["p_adjusted"] <= 0.05
 
 
 def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path, first: Result) -> None:

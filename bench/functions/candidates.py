@@ -175,7 +175,11 @@ def outcomes(states: Iterable[str]) -> dict[str, int]:
 
 
 def searched(
-    static: Static[D], candidates: Sequence[Candidate], drops: Counter[str], outcomes: Mapping[str, int]
+    static: Static[D],
+    candidates: Sequence[Candidate],
+    drops: Counter[str],
+    outcomes: Mapping[str, int],
+    failures: Mapping[str, str],
 ) -> Search:
     """Return what came of a repository: the candidates, and how many functions and tests there are of each kind.
 
@@ -184,12 +188,14 @@ def searched(
         candidates: those that usable tests run.
         drops: reason -> the others that syntax had left.
         outcomes: what became of its tests.
+        failures: test that failed -> the last line of why; empty where that is not known.
     """
     return Search(
         candidates=tuple(candidates),
         hidden=static.hidden,
         counts={**static.counts, **outcomes, "covered": len(candidates) + drops["too_slow"]},
         drops=dict(sorted((static.drops + drops).items())),
+        failures=failures,
     )
 
 

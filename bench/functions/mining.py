@@ -164,8 +164,7 @@ def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> di
     """Return what the set's manifest says of a repository before it is mined."""
     return {
         "language": project.manifest.language,
-        "license": project.manifest.license,
-        "version": project.manifest.version,
+        **project.manifest.account(),
         "source": checkout.source,
         "checkout": checkout.root.relative_to(project.home.repos).as_posix(),
         "source_dir": project.manifest.source_dir,

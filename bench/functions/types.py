@@ -66,6 +66,8 @@ class Search:
     """At least ``functions``, ``documented`` and ``covered``."""
     drops: Mapping[str, int] = field(default_factory=dict)
     """Reason -> documented functions that are no candidates."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Test that failed -> the last line of why; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

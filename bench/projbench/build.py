@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.candidates import analyse
-from ctxbench.bench.projbench.repository import Excluded, RepositorySamples, sample_repository
+from ctxbench.bench.projbench.repository import OLDER, Added, Excluded, RepositorySamples, sample_repository
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet, account
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
+    from ctxbench.bench.repositories.history import History, Since
     from ctxbench.bench.repositories.manifest import RepoManifest
 
 Report = Callable[[str], None]
@@ -48,7 +52,7 @@ def _silent(_: str) -> None:
     return
 
 
-def build(
+def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
     manifests: Sequence[RepoManifest],
     home: Home,
     name: str,
@@ -58,6 +62,7 @@ def build(
     workers: int = 1,
     report: Report = _silent,
     force: bool = False,
+    since: Since | None = None,
 ) -> SampleSet:
     """Fetch the repositories that are missing and write the sample set ``samples/<name>/``.
 
@@ -72,32 +77,52 @@ def build(
         workers: processes for reading files.
         report: told what happens, a line at a time.
         force: replace another set of that name.
+        since: take only lines that were added after that day or commit, from sources with a history.
 
     Raises:
-        InputFault: if a name is given twice, a repository gives no sample, or another set has the name.
+        InputFault: if a name is given twice, a repository gives no sample or has no history, or another set has the
+            name.
     """
-    from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench.repositories import checkout, history  # noqa: PLC0415 - needed by no reader of sets
 
     sets.folder(home, name)
     ordered = sorted(manifests, key=lambda manifest: manifest.name)
-    snapshots, origins = [], {}
+    if since is not None:
+        ordered = [history.with_history(manifest) for manifest in ordered]
+    snapshots, origins, added = [], {}, dict[str, Added]()
     for manifest in ordered:
         fetched = checkout.fetch(manifest, home, report=report)
         snapshots.append(snapshot.load(manifest.name, fetched.root, manifest.language, manifest.source_dir))
         origins[manifest.name] = {
-            "license": manifest.license,
-            "version": manifest.version,
+            **manifest.account(),
             "source": fetched.source,
             "checkout": fetched.root.relative_to(home.repos).as_posix(),
             "source_dir": manifest.source_dir,
             "exclude": list(manifest.exclude),
         }
+        if since is not None:
+            past = history.open_history(manifest, home, since, report=report)
+            added[manifest.name] = _added(past, fetched.root, snapshots[-1])
+            # The first source, which `repo fetch` brings, may be another one.
+            cure = f"build the set again with --since {since}"
+            origins[manifest.name] |= {"since": str(since), "commit": past.commit, "cure": cure}
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
-    built = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded)
+    built = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded, added=added)
     for repo, counts in built.counts.items():
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
     about = manifest_of(built, snapshots, origins, seed=seed, per_repo=per_repo)
     return sets.save(home, name, built.samples, built.references, about, force=force)
+
+
+def _added(past: History, root: Path, repository: Snapshot) -> Added:
+    """Return what tells the lines that were added to a repository's files."""
+
+    def added(path: str) -> Mapping[int, date] | None:
+        text, place = repository.texts[path], root / path
+        with explained(place):
+            return past.days(path, place.read_bytes(), text.count("\n") + (not text.endswith("\n")))
+
+    return added
 
 
 def build_samples(
@@ -107,6 +132,7 @@ def build_samples(
     seed: int,
     workers: int = 1,
     excluded: Mapping[str, Excluded] = MappingProxyType({}),
+    added: Mapping[str, Added] = MappingProxyType({}),
 ) -> BuiltSamples:
     """Make the samples of some repositories, in the order given.
 
@@ -116,6 +142,7 @@ def build_samples(
         seed: of every draw.
         workers: processes for reading files.
         excluded: repository name -> which of its paths give no samples.
+        added: repository name -> which lines of its paths give samples, where not all do.
 
     Raises:
         InputFault: if a name is given twice, or a repository has no usable line.
@@ -129,12 +156,20 @@ def build_samples(
     parts: list[RepositorySamples] = []
     for repository in snapshots:
         part = sample_repository(
-            repository, facts[repository.name], per_repo=per_repo, seed=seed, excluded=excluded.get(repository.name)
+            repository,
+            facts[repository.name],
+            per_repo=per_repo,
+            seed=seed,
+            excluded=excluded.get(repository.name),
+            added=added.get(repository.name),
         )
         if not part.samples:
+            only_old = part.counts["drops"].get(OLDER)
             raise InputFault(
                 f"no line of {repository.name!r} can become a sample ({_reasons(part.counts)})",
-                cure="choose a repository whose files import from each other",
+                cure="give an earlier --since"
+                if only_old
+                else "choose a repository whose files import from each other",
             )
         parts.append(part)
     return BuiltSamples(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
@@ -15,6 +16,10 @@ from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "ctxbench"
 Excluded = Callable[[str], bool]
+Added = Callable[[str], Mapping[int, date] | None]
+"""Path -> its lines, from 0, that were added after some point, and the day of each; None if nothing tells."""
+OLDER, UNCOMMITTED = "older", "uncommitted"
+"""Why a usable line gives no sample of new lines: it is older, or its file is not as the history has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,13 @@ class RepositorySamples:
 
 
 def sample_repository(
-    snapshot: Snapshot, facts: Mapping[str, FileFacts], *, per_repo: int, seed: int, excluded: Excluded | None = None
+    snapshot: Snapshot,
+    facts: Mapping[str, FileFacts],
+    *,
+    per_repo: int,
+    seed: int,
+    excluded: Excluded | None = None,
+    added: Added | None = None,
 ) -> RepositorySamples:
     """Make at most `per_repo` samples of one repository.
 
@@ -38,6 +49,7 @@ def sample_repository(
         per_repo: most samples.
         seed: of every draw.
         excluded: tells which paths give no samples; their text still counts when leaks are looked for.
+        added: tells which lines of a path give samples, and the day of each; without it, all that are usable do.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     skipped: Counter[str] = Counter()
@@ -57,8 +69,14 @@ def sample_repository(
     faults = [fault(line_cut, index) for line_cut in cuts]
     drops.update(reason for reason in faults if reason)
     usable_cuts = [line_cut for line_cut, reason in zip(cuts, faults, strict=True) if not reason]
+    days: dict[str, Mapping[int, date] | None] = {}
+    if added is not None:
+        days = {path: added(path) for path in dict.fromkeys(line_cut.candidate.path for line_cut in usable_cuts)}
+        reasons = [_age(line_cut, days) for line_cut in usable_cuts]
+        drops.update(filter(None, reasons))
+        usable_cuts = [line_cut for line_cut, reason in zip(usable_cuts, reasons, strict=True) if not reason]
     drawn = ordered(usable_cuts, repo=snapshot.name, seed=seed)[:per_repo]
-    pairs = [_sample(snapshot, lines[line_cut.candidate.path], line_cut) for line_cut in drawn]
+    pairs = [_sample(snapshot, lines[line_cut.candidate.path], line_cut, _day_of(line_cut, days)) for line_cut in drawn]
     counts = {
         "files": len(snapshot.texts),
         "lines": sum(text.count("\n") for text in snapshot.texts.values()),
@@ -85,7 +103,18 @@ def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded 
     return "syntax_error" if facts.broken else ""
 
 
-def _sample(snapshot: Snapshot, lines: list[str], line_cut: Cut) -> tuple[Sample, Reference]:
+def _day_of(line_cut: Cut, days: Mapping[str, Mapping[int, date] | None]) -> date | None:
+    return (days.get(line_cut.candidate.path) or {}).get(line_cut.candidate.line)
+
+
+def _age(line_cut: Cut, days: Mapping[str, Mapping[int, date] | None]) -> str:
+    """Return why a line is not a new one, empty if it is."""
+    if days[line_cut.candidate.path] is None:
+        return UNCOMMITTED
+    return "" if _day_of(line_cut, days) else OLDER
+
+
+def _sample(snapshot: Snapshot, lines: list[str], line_cut: Cut, day: date | None) -> tuple[Sample, Reference]:
     candidate = line_cut.candidate
     line, column = candidate.line, line_cut.column
     identity = f"{snapshot.name}/{candidate.path}#L{line}C{column}"
@@ -103,6 +132,7 @@ def _sample(snapshot: Snapshot, lines: list[str], line_cut: Cut) -> tuple[Sample
         prefix="".join(f"{text}\n" for text in visible) + lines[line][:column],
         suffix="\n".join(lines[line + 1 :]),
         uses=candidate.uses,
+        dated=day,
     )
     hidden = "\n".join("\n".join(lines[start:end]) for start, end in candidate.masked)
     return sample, Reference(id=identity, target=line_cut.target, original_import=hidden or None)

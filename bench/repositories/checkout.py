@@ -14,6 +14,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from ctxbench.bench.repositories.sources import (
     Unreachable,
 )
 
-_FETCH: Mapping[type[Source], Callable[[Any, Destination], None]] = {
+_FETCH: Mapping[type[Source], Callable[[Any, Destination], date | None]] = {
     GitSource: git.fetch,
     PypiSource: pypi.fetch,
     DebianSource: debian.fetch,
@@ -51,6 +52,8 @@ class Checkout:
     key: str
     source: str
     """Where it came from, e.g. ``pypi:fasta2a==2.1.1``."""
+    published: date | None = None
+    """The day (UTC) that its source tells; None if that tells none, or an earlier version fetched it."""
 
 
 def find(manifest: RepoManifest, home: Home) -> Checkout | None:
@@ -69,9 +72,10 @@ def at(home: Home, name: str, key: str) -> Checkout | None:
     try:
         record = json.loads(marker.read_text(encoding="utf-8"))
         source = str(record["source"])
+        published = date.fromisoformat(record["published"]) if record.get("published") else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Checkout(name=name, root=root, key=key, source=source) if root.is_dir() else None
+    return Checkout(name=name, root=root, key=key, source=source, published=published) if root.is_dir() else None
 
 
 def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
@@ -123,8 +127,8 @@ def _bring(manifest: RepoManifest, source: Source, home: Home, folder: Path, rep
             (part / "tree").mkdir(parents=True)
             (part / "scratch").mkdir()
             to = Destination(tree=part / "tree", scratch=part / "scratch", home=home, report=report)
-            _FETCH[type(source)](source, to)
-            record = _sealed(to.tree, manifest)
+            published = _FETCH[type(source)](source, to)
+            record = {"published": published.isoformat() if published else "", **_sealed(to.tree, manifest)}
             to.tree.rename(root)
             root.chmod(0o555)
         write_atomic(_marker(folder, key), dump_line({"name": manifest.name, "source": str(source), **record}))
@@ -133,7 +137,7 @@ def _bring(manifest: RepoManifest, source: Source, home: Home, folder: Path, rep
         raise
     finally:
         _remove(part)
-    return Checkout(name=manifest.name, root=root, key=key, source=str(source))
+    return Checkout(name=manifest.name, root=root, key=key, source=str(source), published=published)
 
 
 def _key(manifest: RepoManifest, source: Source, home: Home) -> str | None:

@@ -12,17 +12,22 @@ import fcntl
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
-from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256_file, write_atomic
+from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.sources import (
     DebianSource,
     Destination,
+    Report,
     Unreachable,
     check_sha256,
+    newest_day,
     run_program,
     unpack,
 )
@@ -36,8 +41,11 @@ _PACKAGE = re.compile(r"^Package: (\S+)$", re.MULTILINE)
 _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", re.MULTILINE)
 
 
-def fetch(source: DebianSource, to: Destination) -> None:
+def fetch(source: DebianSource, to: Destination) -> date | None:
     """Download the ``.orig.tar`` of the source package, compare its hash, unpack it.
+
+    Returns:
+        The day of its newest file.
 
     Raises:
         Unreachable: if apt is missing, or the archive cannot be reached or has another version now.
@@ -59,6 +67,40 @@ def fetch(source: DebianSource, to: Destination) -> None:
     dropped = unpack(archive, to.tree, strip=True)
     if dropped:
         to.report(f"{source}: {dropped} links left out")
+    return newest_day(archive)
+
+
+def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:
+    """Return the source of a package as the archive has it now, with the hash of its tarball.
+
+    Args:
+        package: the source package.
+        version: the upstream version, or Debian's; empty for the only upstream version that there is.
+        home: whose cache holds apt's lists.
+        report: told what is being done.
+
+    Raises:
+        InputFault: if there is no such package, or no such version, or several.
+        Unreachable: if apt is missing, or the archive cannot be reached.
+    """
+    sought = DebianSource(package=package, version=version, sha256="")
+    with _locked(home.cache / "apt") as folder, tempfile.TemporaryDirectory() as scratch:
+        to = Destination(tree=Path(scratch), scratch=Path(scratch), home=home, report=report)
+        apt = _Apt(folder, sought, to)
+        if not apt.updated:
+            apt.update()
+        offers = apt.offers()
+    sources = [
+        DebianSource(package=package, version=upstream.rpartition("_")[2], sha256=digest)
+        for debian_version, upstream, digest in offers
+        if not version or version in (debian_version, upstream.rpartition("_")[2])
+    ]
+    versions = sorted({upstream.rpartition("_")[2] for _, upstream, _ in offers})
+    if len({source.version for source in sources}) != 1:
+        what = "no such version" if version else "several versions"
+        cure = f"give one of {', '.join(f'debian:{package}={upstream}' for upstream in versions)}"
+        raise InputFault(f"the archive has {what} of it", where=f"debian:{package}", cure=cure)
+    return sources[0]
 
 
 class _Apt:
@@ -103,12 +145,7 @@ class _Apt:
 
     def download(self) -> Path:
         """Download the tarball of the manifest's version into the scratch folder and return its path."""
-        package = self._source.package
-        offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
-        if not offers:
-            near = " or ".join(self._near(package))
-            hint = f"; did you mean {near}?" if near else ""
-            raise Unreachable(f"the archive has no source package of that name{hint}", where=str(self._source))
+        package, offers = self._source.package, self.offers()
         of_version = [offer for offer in offers if offer[1].endswith(f"_{self._source.version}")]
         if not of_version:
             versions = ", ".join(sorted({version for version, _, _ in offers}))
@@ -119,6 +156,20 @@ class _Apt:
         if not tarballs:
             raise Unreachable("apt downloaded no upstream tarball", where=str(self._source))
         return tarballs[0]
+
+    def offers(self) -> list[tuple[str, str, str]]:
+        """Return (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each version of the package.
+
+        Raises:
+            Unreachable: if there is none; it says what was most likely meant.
+        """
+        package = self._source.package
+        offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
+        if not offers:
+            near = " or ".join(self._near(package))
+            hint = f"; did you mean {near}?" if near else ""
+            raise Unreachable(f"the archive has no source package of that name{hint}", where=str(self._source))
+        return offers
 
     def _near(self, package: str) -> list[str]:
         """Return the source packages that a wrong name most likely means: that build it, then those of a like name."""

@@ -96,7 +96,7 @@ def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
 
 
 def fetch(source: LocalSource, to: Destination) -> None:
-    """Copy or unpack the source into the destination's tree.
+    """Copy or unpack the source into the destination's tree; when it was published is not known.
 
     Raises:
         Unreachable: if nothing stands at the path.

@@ -12,6 +12,7 @@ import functools
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault, UnknownName
@@ -63,6 +64,8 @@ class RepoManifest:
     version: str
     sources: tuple[Source, ...]
     """Copies of the same version, in the order to try."""
+    released: date | None = None
+    """The day (UTC) on which this version was published; None if the manifest does not say."""
     source_dir: str = ""
     """The folder inside the repository to which reading is limited; empty: all of it."""
     exclude: tuple[str, ...] = ()
@@ -71,6 +74,11 @@ class RepoManifest:
     codereval: tuple[str, ...] = ()
     """The projects of CoderEval, as ``owner/repository`` or a folder's name (Java), whose tasks are rebuilt on it."""
     tests: TestSuite | None = None
+
+    def account(self) -> dict[str, str]:
+        """Return what the account of a sample set says of this release; its day only where that is known."""
+        dated = {} if self.released is None else {"released": self.released.isoformat()}
+        return {"license": self.license, "version": self.version, **dated}
 
     def excludes(self, path: str) -> bool:
         """Say whether the file at this path (POSIX, inside the repository) gives no samples."""
@@ -147,10 +155,23 @@ def _builtin(name: str) -> RepoManifest:
 
 
 def _read(path: Path, label: str) -> RepoManifest:
+    return parse(read_text(path), path, label)
+
+
+def parse(text: str, path: Path, label: str) -> RepoManifest:
+    """Return the manifest that a text is.
+
+    Args:
+        text: TOML.
+        path: of its file, there or not; local sources are relative to its folder.
+        label: what messages call it.
+
+    Raises:
+        ManifestFault: if it is not a right manifest; it holds every fault.
+    """
     # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
     from ctxbench.bench.repositories.schema import check  # noqa: PLC0415
 
-    text = read_text(path)
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists

@@ -8,6 +8,7 @@ through proxies and with certificates as the machine has them.
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import html.parser
 import http.client
@@ -23,6 +24,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,8 +52,11 @@ PAUSES = (0.5, 2.0)
 _CHUNK = 1 << 18
 
 
-def fetch(source: PypiSource, to: Destination) -> None:
+def fetch(source: PypiSource, to: Destination) -> date | None:
     """Download the sdist from the configured index, compare its hash, unpack it.
+
+    Returns:
+        The day on which it was uploaded, if the index says it.
 
     Raises:
         Unreachable: if no configured place offers it.
@@ -75,7 +80,7 @@ def fetch(source: PypiSource, to: Destination) -> None:
                 dropped = unpack(archive, to.tree, strip=True)
                 if dropped:
                     to.report(f"{source}: {dropped} links left out")
-                return
+                return offer.uploaded
         other = other or (offer.filename, digest)
     if other:
         check_sha256(other[0], source.sha256, other[1], where=str(source))
@@ -103,6 +108,8 @@ class Offer:
     url: str
     sha256: str
     """Empty if the index does not say."""
+    uploaded: date | None = None
+    """None if the index does not say."""
 
 
 @functools.cache
@@ -142,17 +149,33 @@ def normal(name: str) -> str:
 
 def offers(name: str, version: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[Offer]:
     """Yield the sdists of one release, nearest place first; why a place gave none goes to `reasons`."""
+    for place, files in _listed(name, web, configuration, reasons):
+        sdists = [offer for offer in files if _is_sdist(offer.filename, name, version)]
+        if not sdists:
+            reasons.append(f"{without_password(place)}: has no sdist of version {version}")
+        yield from sdists
+
+
+def has_wheel(name: str, version: str, web: Web, configuration: Configuration) -> bool:
+    """Say whether some place offers a wheel of one release, for whatever machine."""
+    wheels = (
+        offer.filename.split("-")
+        for _, files in _listed(name, web, configuration, [])
+        for offer in files
+        if offer.filename.endswith(".whl")
+    )
+    return any(len(parts) > 2 and normal(parts[0]) == normal(name) and parts[1] == version for parts in wheels)
+
+
+def _listed(name: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[tuple[str, list[Offer]]]:
+    """Yield each place that can be reached with the files that it has of a project, or of all."""
     pages = [*((place, place) for place in configuration.links)]
     pages += [(place, f"{place.rstrip('/')}/{normal(name)}/") for place in configuration.indices]
     for place, address in pages:
         try:
-            sdists = [offer for offer in _read(address, web) if _is_sdist(offer.filename, name, version)]
+            yield place, list(_read(address, web))
         except Unreachable as error:
             reasons.append(f"{without_password(place)}: {error.what}")
-            continue
-        if not sdists:
-            reasons.append(f"{without_password(place)}: has no sdist of version {version}")
-        yield from sdists
 
 
 def _read(address: str, web: Web) -> Iterable[Offer]:
@@ -178,7 +201,12 @@ def _parse(page: Page) -> list[Offer]:
     if page.type.endswith("json"):
         try:
             return [
-                Offer(file["filename"], urllib.parse.urljoin(page.url, file["url"]), file["hashes"].get("sha256", ""))
+                Offer(
+                    file["filename"],
+                    urllib.parse.urljoin(page.url, file["url"]),
+                    file["hashes"].get("sha256", ""),
+                    _day(file.get("upload-time")),
+                )
                 for file in json.loads(page.body)["files"]
             ]
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -186,6 +214,13 @@ def _parse(page: Page) -> list[Offer]:
     links = _Links(page.url)
     links.feed(page.body.decode("utf-8", "replace"))
     return links.offers
+
+
+def _day(timestamp: object) -> date | None:
+    """Return the day of a time as PEP 700 writes it."""
+    with contextlib.suppress(ValueError):
+        return date.fromisoformat(timestamp[:10]) if isinstance(timestamp, str) else None
+    return None
 
 
 def _is_sdist(filename: str, name: str, version: str) -> bool:

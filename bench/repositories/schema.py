@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ctxbench.bench import languages
+from ctxbench.bench.dates import read_date
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
@@ -42,6 +43,11 @@ def _inside(value: str) -> str:
     return value
 
 
+def _day(value: str) -> str:
+    read_date(value)
+    return value
+
+
 Name = Annotated[str, _matches(r"[a-z0-9][a-z0-9._-]{0,99}", "a name of lower-case letters, digits, '.', '_' and '-'")]
 Version = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}", "a version")]
 Hash = Annotated[str, _matches(r"[0-9a-f]{64}", "a sha256")]
@@ -54,6 +60,7 @@ Package = Annotated[str, _matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source pack
 Jar = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*\.jar", "a jar's file name")]
 Release = Annotated[str, _matches(r"[1-9][0-9]?", "a Java version")]
 Encoding = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9_-]*", "an encoding")]
+Day = Annotated[str, AfterValidator(_day)]
 Inside = Annotated[str, AfterValidator(_inside)]
 Filled = Annotated[str, _matches(r"(?s).*\S.*", "a text")]
 
@@ -106,6 +113,7 @@ class _Manifest(_Table):
     language: Language = Field(description="give " + " or ".join(f'"{name}"' for name in languages.names()))
     license: Licence = Field(description='give an SPDX expression, e.g. "MIT" or "BSD-3-Clause"')
     version: Version = Field(description='give the version that every source holds, e.g. "1.2.0"')
+    released: Day | None = Field(None, description='give the day it was published, in quotes, e.g. "2024-06-01"')
     source: list[dict[str, Any]] = Field(description="give at least one [[source]] table", min_length=1)
     source_dir: Inside = Field(
         "", description='give a folder inside the repository, e.g. "src"', validate_default=False
@@ -161,6 +169,7 @@ def _manifest(table: _Manifest, tests: TestSuite | None, sources: list[Source]) 
         language=table.language,
         license=table.license,
         version=table.version,
+        released=None if table.released is None else read_date(table.released),
         sources=tuple(sources),
         source_dir=table.source_dir,
         exclude=tuple(table.exclude),

@@ -24,6 +24,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
@@ -47,6 +48,7 @@ _LONG_HEADERS = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_FIRST_YEAR = 1995
 _TRUST = "if you trust it, unpack it yourself and give the folder as a local source"
 
 
@@ -91,7 +93,7 @@ class DebianSource:
 
     def __str__(self) -> str:
         """Return the spelling used in messages and records."""
-        return f"debian:{self.package}={self.version}"
+        return f"debian:{self.package}={self.version}" if self.version else f"debian:{self.package}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,11 +209,13 @@ def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
                     _write(member, tree.joinpath(*parts))
             return sum(member.kind == "other" for member in members)
     except _BROKEN as error:
-        raise InputFault(
-            f"not a whole archive ({error or type(error).__name__})",
-            where=str(archive),
-            cure="give a .tar, .tar.gz, .tar.bz2, .tar.xz or .zip file; it may be cut off",
-        ) from None
+        raise _not_whole(archive, error) from None
+
+
+def _not_whole(archive: Path, error: Exception) -> InputFault:
+    what = f"not a whole archive ({error or type(error).__name__})"
+    cure = "give a .tar, .tar.gz, .tar.bz2, .tar.xz or .zip file; it may be cut off"
+    return InputFault(what, where=str(archive), cure=cure)
 
 
 @contextlib.contextmanager
@@ -225,6 +229,22 @@ def _opened(archive: Path) -> Iterator[list[_Member]]:
         _check_dictionary(archive)
         with tarfile.open(archive, tarinfo=_ShortHeader) as tar:
             yield _within_limits(((_tar_member(tar, info), info.size) for info in tar), archive)
+
+
+def newest_day(archive: Path) -> date | None:
+    """Return the day (UTC) of the newest file in a tar archive; None if no file has a likely one.
+
+    Raises:
+        InputFault: as `unpack` does.
+    """
+    try:
+        with explained(archive), tarfile.open(archive, tarinfo=_ShortHeader) as tar:
+            newest = max((info.mtime for info in tar if info.isreg()), default=0)
+    except _BROKEN as error:
+        raise _not_whole(archive, error) from None
+    # Archives that are made to be equal have times of long before there was such code.
+    day = datetime.fromtimestamp(max(newest, 0), UTC).date()
+    return day if day.year >= _FIRST_YEAR else None
 
 
 class _ShortHeader(tarfile.TarInfo):

@@ -155,6 +155,7 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
         "samples": choices.samples,
         "samples_digest": work.samples_digest,
         "limit": choices.limit,
+        "after": choices.after,
         "languages": list(work.languages),
         "strategy": choices.strategy,
         "generator": choices.generator,

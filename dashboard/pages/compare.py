@@ -17,7 +17,7 @@ HELP: Mapping[str, str] = {
     "difference": "Mean of this run minus the baseline, on the samples that both completed.",
     "95% interval": "95% interval of the difference.",
     "over": "What the interval generalises to: more repositories like these, or only more samples of these.",
-    "p": "Sign-flip permutation test over repositories, corrected (Holm) for the runs shown. Controls are not tested.",
+    "p": "Sign-flip permutation test over repositories, corrected for the runs shown. Controls are not tested.",
     "better": "Samples at which this run is better than the baseline.",
     "equal": "Samples at which both have the same value.",
     "worse": "Samples at which this run is worse than the baseline.",

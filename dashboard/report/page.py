@@ -19,8 +19,9 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
-from ctxbench.harness.leaderboard.rows import Board, Group, Row
+from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary, label
+from ctxbench.harness.leaderboard.family import listed
+from ctxbench.harness.leaderboard.rows import Board, Group, Row, Standing
 from ctxbench.harness.leaderboard.sections import BoardSection, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.run.spec import repeat_command
@@ -100,9 +101,8 @@ class ReportRow:
     """One row of a table."""
 
     cells: tuple[ReportCell, ...]
-    first: bool
-    """Whether it is of a first tier that others are told apart from."""
-    ranked: bool
+    standing: Standing = Standing.BEATEN
+    """Its class in the style sheet; published rows look as those that others beat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,6 @@ def _time(seconds: float) -> str:
 
 def _section(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
     rows: tuple[Row | None, ...] = group.rows if group else ()
-    first = _first(group) if group else []
     tables = []
     for number, text_table in enumerate(section.tables):
         board_rows = rows or (None,) * len(text_table.lines)
@@ -239,8 +238,7 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
             caption=_caption(section, group, number, text_table),
             headings=tuple(Heading(text=head.text, help=head.help, is_text=head.is_text) for head in text_table.heads),
             rows=tuple(
-                _row(text_table.heads, cells, row, first)
-                for cells, row in zip(text_table.lines, board_rows, strict=True)
+                _row(text_table.heads, cells, row) for cells, row in zip(text_table.lines, board_rows, strict=True)
             ),
         )
         tables.append(_with_bars(table, group) if group and number == 0 else table)
@@ -263,29 +261,19 @@ def _caption(section: BoardSection, group: Group | None, number: int, text_table
 
 
 def _lead(group: Group) -> str:
-    """Say who leads, and that it is more than one where the test says no more."""
-    first = [row.run.strategy for row in _first(group)]
-    if first:
-        return f"First tier: {', '.join(first)}."
-    ranked = sum(row.rank_low is not None for row in group.rows)
-    return "No strategy is told apart from all others: all of them share the first tier." if ranked > 1 else ""
+    """Say which rows lead, or that the test does not say it."""
+    if group.unbeaten:
+        return f"Beaten by none: {listed([label(row) for row in group.unbeaten])}."
+    return group.family.verdict()
 
 
-def _first(group: Group) -> list[Row]:
-    """Return the rows of the first tier, or none where all rows share it."""
-    ranked = [row for row in group.rows if row.rank_low is not None]
-    first = [row for row in ranked if "a" in row.tier]
-    return first if len(first) < len(ranked) else []
-
-
-def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> ReportRow:
+def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None) -> ReportRow:
     return ReportRow(
         cells=tuple(
             ReportCell(text=text, is_text=head.is_text, head=head.text == "strategy")
             for head, text in zip(heads, cells, strict=True)
         ),
-        first=row in first,
-        ranked=row is None or row.rank_low is not None,
+        standing=Standing.BEATEN if row is None else row.standing,
     )
 
 
@@ -303,7 +291,7 @@ def _with_bars(table: ReportTable, group: Group) -> ReportTable:
     lines = []
     for line, interval in zip(table.rows, intervals, strict=True):
         drawn = ReportCell(drawn=True, bar=None if interval is None else scale.bar(interval))
-        lines.append(ReportRow(cells=(*line.cells[:at], drawn, *line.cells[at:]), first=line.first, ranked=line.ranked))
+        lines.append(ReportRow(cells=(*line.cells[:at], drawn, *line.cells[at:]), standing=line.standing))
     base = [
         interval
         for interval, row in zip(intervals, group.rows, strict=True)

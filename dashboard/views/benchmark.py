@@ -28,7 +28,7 @@ class SetInfo:
     """One sample set, as far as this machine knows it."""
 
     samples: str
-    """What it is called on every page: ``demo``, ``demo[:10]``; with the digest's beginning where two have one name."""
+    """What it is called on every page, as in `RunInfo.samples`; with the digest's beginning where two have one name."""
     name: str
     digest: str
     manifest: Manifest | None
@@ -37,7 +37,7 @@ class SetInfo:
     @property
     def limited(self) -> bool:
         """Whether it stands for runs over a part of the set."""
-        return self.samples.startswith(f"{self.name}[:")
+        return self.samples.startswith(f"{self.name}[")
 
 
 def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[SetInfo]:

@@ -15,8 +15,8 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.compare import Compared
+from ctxbench.harness.leaderboard.family import pair_verdict
 from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
-from ctxbench.harness.leaderboard.pairs import can_be_told_apart
 from ctxbench.harness.leaderboard.scales import completed, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable, Status
@@ -50,8 +50,8 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
                 "95% interval": _interval(difference.low, difference.high),
                 "over": _OVER[difference.over],
                 "p": None
-                if control or difference.p_holm is None
-                else Figure(numbers.p_value(difference.p_holm), difference.p_holm),
+                if control or difference.p_adjusted is None
+                else Figure(numbers.p_value(difference.p_adjusted), difference.p_adjusted),
                 "better": difference.wins,
                 "equal": difference.ties,
                 "worse": difference.losses,
@@ -68,7 +68,10 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
     sentences = [*run_warnings(runs), *bits_apart(runs)]
     tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested > 1:
-        sentences.append(f"p-values are corrected (Holm) for the {tested} comparisons shown.")
+        sentences.append(
+            f"p-values are corrected for the {tested} comparisons shown (step-down maximum statistic); "
+            "intervals are not."
+        )
     for pair in compared:
         difference, name = pair.difference, names[pair.this.id]
         if pair.this.strategy != pair.other.strategy and pair.this.generator != pair.other.generator:
@@ -80,18 +83,8 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
             sentences.append(f"{which} is a control: it is compared, and not tested.")
         elif not difference.n_common:
             sentences.append(f"{name} shares no completed sample with the baseline.")
-        elif not can_be_told_apart(difference.repositories, difference.pairs):
-            sentences.append(
-                f"{name}: no difference of {difference.repositories} repositories can be significant at 5%"
-                + (f" among {difference.pairs} comparisons." if difference.pairs > 1 else ".")
-            )
-        elif not difference.wins and not difference.losses:
-            sentences.append(f"{name} has the baseline's value at every sample.")
-        elif difference.visible is not None:
-            least = numbers.value(difference.visible, numbers.half_width(difference.low, difference.high))
-            sentences.append(
-                f"{name}: the smallest difference that these samples can show is about {least} {pair.unit}."
-            )
+        elif verdict := pair_verdict(difference, pair.unit):
+            sentences.append(f"{name}: {verdict}.")
     return list(dict.fromkeys(sentences))
 
 

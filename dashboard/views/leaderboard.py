@@ -5,7 +5,6 @@ Numbers are those of the board, rounded as `harness.leaderboard.numbers` does; n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,18 +23,23 @@ from ctxbench.harness.leaderboard.columns import (
     label,
     metric_mean,
 )
+from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.records import to_csv
-from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, level_order
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
 from ctxbench.harness.metrics.context import MADE_UP
 from ctxbench.harness.results import RunTable
 
 Line = dict[str, object]
-_MARK = re.compile(r"\(\d+\)|[a-zA-Z]")
 LINKS = ("compare", "samples")
-_BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
-_COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
+_STATES = {
+    Standing.UNBEATEN: "beaten by none",
+    Standing.BEATEN: "beaten by another",
+    Standing.UNDECIDED: "told apart from none",
+    Standing.UNRANKED: "not ranked",
+}
+_COLOURS = dict(zip(_STATES.values(), ("#0072B2", "#B58900", "#8A9499", "#C4CBCF"), strict=True))
 _ROW = 30
 _AROUND = 95
 """Pixels of the axis, and of a line of the legend, which a phone has no room for side by side."""
@@ -132,7 +136,7 @@ def _cell(column: Column, group: Group, row: Row) -> object:
 
 def headline(group: Group) -> str:
     """Return who leads, and whether the lead is real, in a sentence or two."""
-    ranked = [row for row in group.rows if row.rank_low is not None]
+    ranked = group.ranked
     if not ranked:
         return f"No run here has {group.metric}: nothing is ranked."
     first, value = ranked[0], ranked[0].metrics[group.metric]
@@ -141,18 +145,12 @@ def headline(group: Group) -> str:
     start = f"{first.run.strategy} has the best {group.metric}: {interval} {unit}."
     if len(ranked) == 1:
         return f"{start} Nothing else here is ranked: run another strategy to compare with."
-    beside = [row.run.strategy for row in ranked[1:] if share_a_tier(row.tier, first.tier)]
+    beside = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
     if not beside:
         return f"{start} Its lead over every other is significant at 5%."
-    if not group.decidable:
-        counts = f"{group.repositories} repositories and {group.pairs} comparison{'s' * (group.pairs != 1)}"
-        return f"{start} With {counts} no lead can be told from chance: add repositories."
-    return f"{start} The test does not tell it from {', '.join(beside)}."
-
-
-def share_a_tier(tier: str, other_tier: str) -> bool:
-    """Return whether two rows share a letter of `Row.tier`; beyond 52 a letter is a number in brackets."""
-    return not set(_MARK.findall(tier)).isdisjoint(_MARK.findall(other_tier))
+    if not group.family.significant:
+        return f"{start} {group.family.verdict()}".rstrip()
+    return f"{start} The test does not tell it from {listed(beside)}."
 
 
 def sentences(group: Group) -> tuple[str, ...]:
@@ -230,8 +228,6 @@ def _point(group: Group, row: Row) -> dict[str, Any] | None:
     value = row.metrics.get(group.metric)
     if value is None or value.mean is None:
         return None
-    leaders = next((leader.tier for leader in group.rows if leader.rank_low is not None), "")
-    state = _APART if row.rank_low is None else _BEST if share_a_tier(row.tier, leaders) else _OTHER
     rank = "-" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
     return {
         "label": label(row),
@@ -244,6 +240,6 @@ def _point(group: Group, row: Row) -> dict[str, Any] | None:
         "mean": numbers.interval(value.mean, value.low, value.high),
         "n": row.n,
         "origin": str(row.run.origin),
-        "state": state,
+        "state": _STATES[row.standing],
         "baseline": row.run.strategy == group.baseline,
     }

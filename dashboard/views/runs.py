@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.results import Status
+from ctxbench.harness.results import Status, samples_label
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
@@ -187,7 +187,7 @@ HELP: Mapping[str, str] = {
 
 def label(work: RunWork) -> str:
     """Return the sample set as leaderboards call it."""
-    return work.choices.samples if work.choices.limit is None else f"{work.choices.samples}[:{work.choices.limit}]"
+    return samples_label(work.choices.samples, limit=work.choices.limit, after=work.choices.after)
 
 
 def generator(work: RunWork) -> str:

@@ -6,8 +6,9 @@ import dataclasses
 import functools
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ import click
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, format_option, home_option, k_option, prices_option
+from ctxbench.harness.cli.options import after_option, db_option, format_option, home_option, k_option, prices_option
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 FORMS = ("table", "json", "csv", "markdown", "latex")
 _WIDEST = 120
 NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
+_UNDATED_CURE = (
+    "runs of earlier versions get their days when the same `ctxbench run` is run again; no model is asked for that"
+)
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--samples",
@@ -61,6 +65,7 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
         show_default=True,
         help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
     ),
+    after_option("Only samples whose code is dated after DATE (see docs/contamination.md)."),
     prices_option,
     click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
     home_option,
@@ -82,6 +87,8 @@ class BoardQuery:
     profile: str = "ctxbench"
     ks: tuple[int, ...] = ()
     marked: Literal["exclude", "include"] = "exclude"
+    after: date | None = None
+    """The day after which samples are dated; None for all, dated or not."""
     prices: Path | None = None
     """A file of rates by which the runs' tokens are priced."""
     metric: str | None = None
@@ -99,8 +106,9 @@ class BoardQuery:
         """Return the board; with ``published=all`` also if no run is stored.
 
         Raises:
-            InputFault: as `tables`, and if no run has the metric or the baseline.
+            InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is wrong.
         """
+        from ctxbench.harness import cutoffs
         from ctxbench.harness.leaderboard import board
 
         try:
@@ -116,6 +124,7 @@ class BoardQuery:
             by_level=self.by_level,
             seed=self.seed,
             published=self.published,
+            cutoffs=cutoffs.of_home(self.home),
         )
 
     def tables(self) -> list[RunTable]:
@@ -124,7 +133,7 @@ class BoardQuery:
         Raises:
             UnknownName: if no run has that sample set, or there is no such profile.
             NothingStored: if there is no run.
-            InputFault: if the file of rates is wrong.
+            InputFault: if the file of rates is wrong, or no sample is dated after the day that was given.
         """
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
@@ -141,21 +150,36 @@ class BoardQuery:
             read = functools.partial(
                 run_tables, store, profile=self.profile, ks=self.ks, marked=self.marked, prices=rates
             )
-            tables = read(samples=self.samples and self.samples.partition("[:")[0])
+            tables = read(samples=self.samples and self.samples.partition("[")[0])
             others = read(samples=None) if not tables and self.samples else []
         if self.samples:
             # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
             whole = [table for table in tables if table.run.samples == self.samples]
-            part = f"{self.samples}[:"
+            part = f"{self.samples}["
             matching = whole or [table for table in tables or others if table.run.samples.startswith(part)]
             if not matching and (tables or others):
                 names = {table.run.samples for table in tables or others}
                 raise UnknownName("sample set of the stored runs", self.samples, names)
             tables = matching
+        if self.after is not None:
+            tables = _after(tables, self.after)
         if not tables:
             what = f"no runs with scores of profile {self.profile} are stored"
             raise NothingStored(what, where=self.url, cure=NOTHING_CURE)
         return list(tables)
+
+
+def _after(tables: Sequence[RunTable], day: date) -> list[RunTable]:
+    """Return what is dated after a day; raise `InputFault` if nothing of stored runs is."""
+    from ctxbench.harness.leaderboard.scales import after
+
+    days = [of for table in tables for of in table.dated if of is not None]
+    recent = [part for table in tables if (part := after(table, day.isoformat())).sample]
+    if tables and not recent:
+        newest = f"the newest is of {max(days)}" if days else "no day of any sample is known"
+        cure = "give an earlier day" if days else _UNDATED_CURE
+        raise InputFault(f"no sample of the stored runs is dated after {day}: {newest}", cure=cure)
+    return recent
 
 
 def board_options(command: Callable[..., None]) -> Callable[..., None]:

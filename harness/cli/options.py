@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from ctxbench.bench import languages
+from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.progress import say
@@ -240,6 +242,18 @@ def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> N
         raise InputFault(f"pass@{ks[0]} is of functions, and the sample set {samples!r} has none", cure="leave --k out")
     if ks and ks[-1] > n:
         raise InputFault(f"pass@{ks[-1]} cannot be estimated from {n} completions", cure=f"give --n {ks[-1]} or more")
+
+
+def after_option(text: str) -> Callable[[F], F]:
+    """Add ``--after``, a day."""
+    return click.option("--after", metavar="DATE", default=None, callback=_day, help=text)
+
+
+def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
+    try:
+        return None if value is None else read_date(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; write it as 2024-06-01", ctx, param) from None
 
 
 def language_option(text: str) -> Callable[[F], F]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import columns, home_option
+from ctxbench.harness.cli.options import columns, home_option, opened_sandbox, sandbox_option, workers_option
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ name = "example"            # the same as the file's name; lower case
 language = "python"         # or "java"
 license = "MIT"             # an SPDX expression
 version = "1.2.0"           # the version that every source below holds
+released = "2024-06-01"     # optional: the day on which that version was published
 
 # Optional: read only this folder; give no samples from these files (`*` also matches `/`).
 # source_dir = "src"
@@ -73,16 +76,16 @@ def repo() -> None:
 @click.option("--set", "set_name", metavar="NAME", help="Only the repositories of this set.")
 @home_option
 def list_(set_name: str | None, home: Home) -> None:
-    """List the shipped repositories: name, version, language, licence, sets, whether fetched."""
+    """List the shipped repositories: name, version, day of its release, language, licence, sets, whether fetched."""
     from ctxbench.bench.repositories import checkout, manifest
 
-    manifests = manifest.in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
-    rows = [("NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
+    manifests = _in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
+    rows = [("NAME", "VERSION", "RELEASED", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
     for source in manifests:
         fetched = "yes" if checkout.find(source, home) else "no"
-        rows.append(
-            (source.name, source.version, str(source.language), source.license, fetched, ", ".join(source.sets))
-        )
+        released = str(source.released or "-")
+        version = (source.name, source.version, released)
+        rows.append((*version, str(source.language), source.license, fetched, ", ".join(source.sets)))
     click.echo("\n".join(columns(rows)))
 
 
@@ -143,13 +146,82 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
         )
 
 
+@repo.command()
+@click.argument("ref", metavar="SOURCE")
+@click.option("--name", metavar="NAME", help="Name of the repository and of its manifest; default: its source's.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where the manifest is written, as NAME.toml; default: manifests in the home folder.",
+)
+@click.option("--no-tests", is_flag=True, help="Leave its tests out: it gives lines only.")
+@click.option("--force", is_flag=True, help="Replace a manifest of that name.")
+@workers_option("Processes for reading files.")
+@sandbox_option
+@home_option
+def add(
+    *,
+    ref: str,
+    name: str | None,
+    folder: Path | None,
+    no_tests: bool,
+    force: bool,
+    workers: int,
+    sandbox: str | None,
+    home: Home,
+) -> int:
+    """Adopt the repository SOURCE: fetch it, guess how it is tested, run its tests, write its manifest.
+
+    SOURCE is pypi:NAME==VERSION, debian:NAME[=VERSION], git+URL@COMMIT, or the path of a folder or an archive. What
+    was seen and what is doubtful stands in the manifest as comments. Its tests run in the sandbox; what they lack is
+    guessed by what they say. Exit 1 if it has tests and none of them ran: the manifest is then for lines only.
+    """
+    from ctxbench.bench.adoption.adopt import Workbench, adopt
+    from ctxbench.sandbox import wheels
+
+    machinery = Workbench(
+        sandbox=functools.partial(opened_sandbox, sandbox, home),
+        lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
+    )
+    adoption = adopt(
+        ref,
+        home,
+        folder or home.root / "manifests",
+        None if no_tests else machinery,
+        name=name or "",
+        workers=workers,
+        force=force,
+        report=say,
+    )
+    for doubt in adoption.doubts:
+        say(f"{adoption.manifest.name}: to be looked at: {doubt}")
+    click.echo(f"{adoption.path}: {' '.join(adoption.remarks[1:])}")
+    trial = adoption.trial
+    if trial is not None and trial.search is None:
+        raise InputFault(
+            f"none of its tests ran: {trial.fault or 'no test passed'}",
+            where=str(adoption.path),
+            cure="mend the comment `# [tests]` there and make it a table, then "
+            f"`ctxbench samples build trial --kind function --repo {adoption.path}` runs them",
+        )
+    return 0
+
+
 def _manifests(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:
-    from ctxbench.bench.repositories.manifest import in_set, load
+    from ctxbench.bench.repositories.manifest import load
 
     if not refs and not set_name:
         raise click.UsageError("Give names or files of repositories, or --set NAME.")
-    manifests = [load(ref) for ref in refs] + list(in_set(set_name) if set_name else ())
+    manifests = [load(ref) for ref in refs] + list(_in_set(set_name) if set_name else ())
     return list({manifest.name: manifest for manifest in manifests}.values())
+
+
+def _in_set(name: str) -> tuple[RepoManifest, ...]:
+    from ctxbench.bench import standard
+    from ctxbench.bench.repositories.manifest import in_set
+
+    return standard.load(name).manifests if name in standard.names() else in_set(name)
 
 
 def _count(number: int, noun: str) -> str:

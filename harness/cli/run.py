@@ -11,6 +11,7 @@ import click
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import (
     Finite,
+    after_option,
     check_ks,
     check_n,
     db_option,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     "(see `ctxbench generator list`).",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn.")
+@after_option("Take only samples whose code is dated after DATE (see docs/contamination.md).")
 @click.option(
     "--n", type=click.IntRange(min=1), metavar="N", help="Completions a sample; default: the largest K, else 1."
 )

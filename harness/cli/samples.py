@@ -6,13 +6,17 @@ import difflib
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import (
+    after_option,
     db_option,
     home_option,
     language_option,
@@ -25,8 +29,10 @@ from ctxbench.harness.cli.samples_import import export, import_files
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
+    from ctxbench.bench.repositories.history import Since
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.bench.standard import StandardSet
     from ctxbench.bench.types import Reference, Sample
 
 _SHOWN_LINES = 12
@@ -39,6 +45,15 @@ _REASONS = {
 }
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
+
+
+def _since(ctx: click.Context, param: click.Parameter, value: str | None) -> Since | None:
+    from ctxbench.bench.repositories.history import read_since
+
+    try:
+        return None if value is None else read_since(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.group()
@@ -78,11 +93,23 @@ def list_sets(home: Home) -> None:
     "--repo",
     "repos",
     multiple=True,
-    required=True,
     metavar="R",
     help="A built-in repository or a manifest's path; repeatable.",
 )
+@click.option(
+    "--set",
+    "set_name",
+    metavar="S",
+    help="A standard set, such as ctxbench-1 or ctxbench-1-lite: its repositories, --per-repo and --seed.",
+)
 @language_option("Use only the repositories in this language.")
+@after_option("Use only the repositories whose release was published after DATE.")
+@click.option(
+    "--since",
+    metavar="COMMIT|DATE",
+    callback=_since,
+    help="Take only lines that were added after that commit or day, of sources with a git history.",
+)
 @click.option(
     "--per-repo", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most samples a repository."
 )
@@ -92,12 +119,17 @@ def list_sets(home: Home) -> None:
 @click.option("--again", is_flag=True, help="Functions: try those that an earlier build dropped, too.")
 @sandbox_option
 @home_option
+@click.pass_context
 def build(
+    context: click.Context,
     *,
     name: str,
     kind: str,
     repos: tuple[str, ...],
+    set_name: str | None,
     language: str | None,
+    after: date | None,
+    since: Since | None,
     per_repo: int,
     seed: int,
     workers: int,
@@ -113,6 +145,8 @@ def build(
     each is run in the sandbox, where its reference must pass and an empty body fail. The same seed
     gives the same bytes.
     """
+    if kind == "function" and since is not None:
+        raise click.UsageError("--since is for --kind line: functions come from releases whose tests judge them")
     if kind == "line" and again:
         raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
@@ -121,12 +155,18 @@ def build(
     from ctxbench.bench.projbench.build import build as build_set
     from ctxbench.bench.repositories import manifest
 
+    standard_set = _standard_set(context, set_name, repos, kind)
     sets.folder(home, name)
-    manifests = [manifest.load(repo) for repo in repos]
+    if standard_set is None:
+        manifests = [manifest.load(repo) for repo in repos]
+    else:
+        manifests, per_repo, seed = list(standard_set.manifests), standard_set.per_repo, standard_set.seed
     if language is not None:
         manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
         if not manifests:
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
+    if after is not None:
+        manifests = _released_after(manifests, after)
     if kind == "function":
         _build_functions(
             manifests,
@@ -141,9 +181,54 @@ def build(
         )
         return
     sample_set = build_set(
-        manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force
+        manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force, since=since
     )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
+    if standard_set is not None and language is None:
+        _compare_digest(standard_set, kind, sample_set.digest)
+
+
+def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...], kind: str) -> StandardSet | None:
+    """Return the standard set of that name; None if repositories are named instead."""
+    from ctxbench.bench import standard
+
+    if bool(repos) == (name is not None):
+        raise click.UsageError("give repositories with --repo, or a standard set with --set")
+    if name is None:
+        return None
+    for parameter in ("per_repo", "seed"):
+        if context.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
+            option = parameter.replace("_", "-")
+            raise click.UsageError(f"--{option} is for --repo: a standard set says it itself")
+    standard_set = standard.load(name)
+    if kind not in standard_set.digests:
+        raise InputFault(
+            f"{name} has no samples of kind {kind}", cure=f"use --kind {' or '.join(standard_set.digests)}"
+        )
+    return standard_set
+
+
+def _compare_digest(standard_set: StandardSet, kind: str, digest: str) -> None:
+    """Say whether a set is the published one, byte for byte.
+
+    Raises:
+        InputFault: if it is not.
+    """
+    if digest != standard_set.digests[kind]:
+        raise InputFault(
+            f"these are not the published samples of {standard_set.name}, whose digest is {standard_set.digests[kind]}",
+            cure="compare only with runs over the same digest, or use the version of ctxbench that published the set",
+        )
+    say(f"equal to the published samples of {standard_set.name}")
+
+
+def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoManifest]:
+    recent = [repo for repo in manifests if repo.released is not None and repo.released > day]
+    if not recent:
+        releases = ", ".join(f"{repo.name} {repo.released or 'says no day'}" for repo in manifests)
+        cure = "give an earlier day, or write `released` into their manifests"
+        raise InputFault(f"none of the repositories was released after {day}: {releases}", cure=cure)
+    return recent
 
 
 def _build_functions(
@@ -279,14 +364,17 @@ def _show_set(sample_set: SampleSet) -> None:
     )
     click.echo(made_by)
     _show_import(about)
+    days_of = dates_of(sample_set)
     for repo, entry in about["repositories"].items():
         mine = [sample for sample in sample_set.samples if sample.repo == repo]
+        days = sorted({days_of[sample.id] for sample in mine if sample.id in days_of})
         kinds = sorted({sample.subkind for sample in mine})
         parts = ", ".join(f"{sum(sample.subkind == kind for sample in mine)} {kind}" for kind in kinds)
         click.echo(f"\n{repo} ({entry['language']}): {len(mine)} samples ({parts})")
         for key in _COUNTS:
             if key in entry:
                 click.echo(f"  {key:12} {entry[key]}")
+        click.echo(f"  {'dated':12} {' to '.join(map(str, dict.fromkeys([days[0], days[-1]]))) if days else 'unknown'}")
         if about.get("kind") != "function":
             click.echo(f"  {'masked':12} {sum(bool(sample.masked) for sample in mine)}")
         for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
@@ -326,6 +414,8 @@ def _show_sample(sample: Sample, reference: Reference | None) -> None:
     """Print a sample for a person to read, with its answer if that is passed."""
     click.echo(f"{sample.id}  {sample.language} {sample.subkind}")
     click.echo("uses    " + ", ".join(f"{use.name} ({use.kind} of {use.module or 'unknown'})" for use in sample.uses))
+    if sample.dated:
+        click.echo(f"dated   {sample.dated}")
     if sample.hidden:
         click.echo("hidden  " + ", ".join(sample.hidden))
     if sample.masked:

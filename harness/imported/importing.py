@@ -116,7 +116,7 @@ def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progres
 
 def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> ImportSummary:
     remark_texts = remarks(run, source)
-    id_ = store.add_run(spec, run.basis.samples)
+    id_ = store.add_run(spec, run.basis.samples, run.basis.days)
     notes.add_imported(store, id_, source)
     notes.add_remarks(store, id_, remark_texts)
     if new:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 
 from ctxbench.bench import formats
+from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import dump_line, sha256
 from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample
@@ -37,6 +39,8 @@ class Basis:
     """None where there is no set: then nothing but verdicts is known."""
     remarks: tuple[str, ...] = ()
     """Remarks for readers of numbers over these samples."""
+    days: Mapping[str, date] = field(default_factory=dict)
+    """Sample -> the day of its code, where that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +114,7 @@ def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
         samples=samples,
         references=sample_set.references,
         remarks=tuple(sample_set.manifest.get("remarks", ())),
+        days=dates_of(sample_set),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group, Row
-from ctxbench.harness.leaderboard.stats import ALPHA
+from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import COSTS, PRICE, Origin
 
 Value: TypeAlias = float | str | None
@@ -156,7 +156,7 @@ def _p(row: Row, metric: str) -> float | None:
     difference = row.difference.get(metric)
     if difference is None:
         return None
-    return difference.p if difference.p_holm is None else difference.p_holm
+    return difference.p if difference.p_adjusted is None else difference.p_adjusted
 
 
 def _p_text(row: Row, metric: str) -> str:
@@ -164,8 +164,7 @@ def _p_text(row: Row, metric: str) -> str:
     difference = row.difference.get(metric)
     if difference is None:
         return ""
-    is_significant = difference.p_holm is not None and difference.p_holm <= ALPHA
-    return numbers.p_value(_p(row, metric)) + "*" * is_significant
+    return numbers.p_value(_p(row, metric)) + "*" * difference.significant
 
 
 def _estimate_column(part: str, heading: str | Callable[[Group], str], help: str, *, always: bool = False) -> Column:  # noqa: A002
@@ -196,6 +195,37 @@ def _difference_column(part: str, heading: str | Callable[[Group], str], help: s
         return numbers.value(getattr(difference, part, None), half)
 
     return Column(key=f"difference_{part}", heading=heading, help=help, value=value, text=text)
+
+
+def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
+    """Declare the columns of the ranking metric on one side of the model's cutoff: number of samples, and mean."""
+
+    def estimate(row: Row) -> Estimate | None:
+        of_part: Estimate | None = getattr(row, part)
+        return of_part
+
+    def heading(group: Group) -> str:
+        return f"{preposition} {group.ages.cutoff if group.ages else 'cutoff'}"
+
+    def text(_: Group, row: Row) -> str:
+        of_part = estimate(row)
+        return numbers.interval(of_part.mean, of_part.low, of_part.high) if of_part else numbers.UNKNOWN
+
+    count = Column(
+        key=f"{part}_n",
+        heading=lambda group: f"n {heading(group)}",
+        help=f"Samples whose code is of a day {preposition} that to which the model was trained.",
+        value=lambda _, row: getattr(estimate(row), "n", None),
+    )
+    means = Column(
+        key=part,
+        heading=lambda group: f"{heading(group)} {INTERVAL}",
+        help="The ranking metric over these samples. Other samples than those on the other side of the cutoff: "
+        "a difference may be theirs.",
+        value=lambda _, row: getattr(estimate(row), "mean", None),
+        text=text,
+    )
+    return count, means
 
 
 def cost_column(
@@ -315,6 +345,8 @@ _ALL = (
         text=lambda group, row: _p_text(row, group.metric),
         exact=True,
     ),
+    *_cutoff_columns("before_cutoff", "up to"),
+    *_cutoff_columns("after_cutoff", "after"),
     cost_column("context_tokens", "tokens", "Mean number of tokens of the final prompt's context."),
     cost_column("calls", "calls", "Mean number of calls of the model for a sample."),
     cost_column("seconds", "seconds", "Mean seconds a sample: the strategy's work and the model's answers."),
@@ -336,6 +368,19 @@ _ALL = (
         value=lambda _, row: "control" if row.run.control else str(row.run.origin),
         is_text=True,
     ),
+    Column(
+        key="beats",
+        heading="beats",
+        help="The rows that this one is better than and told apart from at 5%, after correction for all pairs.",
+        value=lambda group, row: ", ".join(label(group.rows[loser]) for loser in row.beats) or None,
+        is_text=True,
+    ),
+    Column(
+        key="repositories_needed",
+        heading="needs",
+        help="About how many repositories would tell this row from another, where these tell it from none.",
+        value=lambda _, row: row.needed,
+    ),
     Column(key="rank_low", value=lambda _, row: row.rank_low),
     Column(key="rank_high", value=lambda _, row: row.rank_high),
 )
@@ -350,13 +395,19 @@ BESIDE = ("context_tokens", "calls", "seconds", PRICE)
 """What stands behind the other metrics in the second table."""
 PAGE_RANKING = (
     *("rank", "strategy", "mean", "low", "high", "mean_of_repositories"),
-    *("difference_mean", "difference_low", "difference_high", "p", "tier", "n"),
+    *("difference_mean", "difference_low", "difference_high", "p", "tier", "beats", "repositories_needed", "n"),
 )
 """A page's columns before its links."""
 PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "unscored", "excluded", "origin")
-PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached")
+CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
+"""The table of scores before and after the model's cutoff, behind the strategy."""
+PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *CUTOFF)
 """A page's columns behind its links, and behind the other metrics."""
-RECORD = ("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", *COSTS)
+RECORD = (
+    *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
+    *COSTS,
+    *CUTOFF,
+)
 """What JSON and CSV hold behind the metrics."""
 
 

@@ -70,7 +70,7 @@ class Compared:
 def compare(
     tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0, scale: ScaleOf = scale_of
 ) -> tuple[Compared, ...]:
-    """Compare every run with the first one, per metric; corrected by Holm over the pairs of one metric.
+    """Compare every run with the first one, per metric; the pairs of one metric are corrected together.
 
     Controls are compared without a test.
 
@@ -108,15 +108,21 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
     base = values(first, metric, metric_scale)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
+    repos = {repo: name for table in (first, *others) for repo, name in repositories(table).items()}
+    paired = [pairs.paired(values(other, metric, metric_scale), base, repos) for other in others]
+    # One code for a repository in all pairs, since all of them flip together.
+    codes = {name: code for code, name in enumerate(sorted(set(repos.values())))}
     aligned = [
-        pairs.paired(values(other, metric, metric_scale), base, {**repositories(first), **repositories(other)})
-        for other in others
+        pairs.aligned(pair.this, pair.other, np.array([codes[repo] for repo in pair.repos], dtype=np.intp))
+        for pair in paired
     ]
-    plain = [pairs.difference(pair, metric_scale, seed=text) for pair in aligned]
-    controls = [first.run.control or other.run.control for other in others]
+    plain = pairs.differences(aligned, metric_scale, seed=text)
     # Description only, and no part of the family: what was made with the answer is no competitor.
-    tested = iter(pairs.corrected([d for d, control in zip(plain, controls, strict=True) if not control]))
-    differences = [pairs.untested(d) if control else next(tested) for d, control in zip(plain, controls, strict=True)]
+    plain = [
+        pairs.untested(difference) if first.run.control or other.run.control else difference
+        for other, difference in zip(others, plain, strict=True)
+    ]
+    differences = pairs.corrected(plain, aligned, seed=text)
     return [
         Compared(
             this=other.run,
@@ -127,7 +133,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
             repositories=_by_repository(pair),
             levels=_by_level(pair, levels, metric_scale, seed=text),
         )
-        for other, pair, difference in zip(others, aligned, differences, strict=True)
+        for other, pair, difference in zip(others, paired, differences, strict=True)
     ]
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from ctxbench.harness.leaderboard.columns import TextTable
-from ctxbench.harness.leaderboard.rows import Board, Group
+from ctxbench.harness.leaderboard.rows import Board, Group, Standing
 from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
 from ctxbench.harness.leaderboard.stats import IntervalScope
 
@@ -19,8 +19,6 @@ PACKAGES = r"\usepackage{booktabs,graphicx}"
 """What the preamble of the paper has to say."""
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """Opens what is set as it is where it fits, and shrunk to the line's width where it does not."""
-_FIRST = "a"
-"""The letter of the best tier."""
 # Braces keep a bracket or a star from being read as an argument of the line before, a dash or a quote from joining the
 # next one.
 _SPECIAL = {
@@ -108,7 +106,9 @@ def _character(character: str) -> str:
 
 
 def _float(section: BoardSection, group: Group | None, label: str) -> str:
-    first = _first_tier(group) if group else set()
+    # All tables of a group have its rows in the same order.
+    rows = group.rows if group else ()
+    first = {index for index, row in enumerate(rows) if row.standing is Standing.UNBEATEN}
     lines = [
         r"\begin{table}[htbp]",
         r"  \centering\footnotesize",
@@ -133,7 +133,7 @@ def _caption(section: BoardSection, group: Group | None) -> str:
         sizes = sorted({row.n for row in group.rows})
         n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
         sentences.append(f"Ranked by {group.metric}, {n}{_brackets(group)}.")
-        bold = "Bold: first tier; rows" if _first_tier(group) else "Rows"
+        bold = "Bold: beaten by none; rows" if group.unbeaten else "Rows"
         sentences.append(f"{bold} that share a letter are not told apart.")
     return escaped(" ".join(sentences))
 
@@ -145,13 +145,6 @@ def _brackets(group: Group) -> str:
         if (estimate := row.metrics.get(group.metric)) and estimate.over is not IntervalScope.NONE
     }
     return f"; in brackets 95% intervals over {' or '.join(sorted(over))}" if over else ""
-
-
-def _first_tier(group: Group) -> set[int]:
-    """Return the lines of the first tier, which all tables of a group have in the same order; none if all share it."""
-    ranked = [index for index, row in enumerate(group.rows) if row.rank_low is not None]
-    first = {index for index in ranked if _FIRST in group.rows[index].tier}
-    return first if len(first) < len(ranked) else set()
 
 
 def _tabular(text_table: TextTable, first: set[int]) -> Iterator[str]:

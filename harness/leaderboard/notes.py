@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.harness.leaderboard import choices, numbers
-from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row
+from ctxbench.harness.leaderboard.columns import label
+from ctxbench.harness.leaderboard.family import count_of, listed
+from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing
 from ctxbench.harness.leaderboard.stats import DRAWS, EXACT_UP_TO, FEWEST, IntervalScope
 from ctxbench.harness.metrics.context import find
 from ctxbench.harness.papers.tables import LEVELS
@@ -24,6 +26,8 @@ _OF_GENERATOR = ("generator", "coder")
 _LONGEST = 40
 """Characters of a version that are shown: enough of a digest."""
 _ALWAYS = ("completions", "temperature")
+_MOST_NAMED = 15
+"""Ranked rows up to which the sentences name who beats whom; JSON and CSV do of any number."""
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
@@ -67,6 +71,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
             f"{group.generator} is a copy model without knowledge of its own: "
             "its rows measure the context, not a model's skill."
         )
+    lines += _ages(group)
     if any(not row.run.ranked for row in group.rows):
         lines.append("Rows without a rank (controls) are shown, never ranked; no test is made of controls.")
     if any(row.run.origin is Origin.IMPORTED for row in group.rows):
@@ -142,6 +147,29 @@ def _marked(group: Group, instructions: Instructions) -> list[str]:
     return lines
 
 
+def _ages(group: Group) -> list[str]:
+    """Say whether the model may have read the samples."""
+    ages = group.ages
+    if ages is None:
+        return []
+    days = ages.oldest if ages.oldest == ages.newest else f"{ages.oldest} to {ages.newest}"
+    unknown = f"; of {ages.unknown} the day is not known" if ages.unknown else ""
+    if ages.cutoff is None:
+        return [
+            f"The last day of what the model was trained on is unknown: it may have read these samples, of {days}"
+            f"{unknown}. State it in cutoffs.toml in the home folder."
+        ]
+    trained = f"The model was trained on code up to {ages.cutoff}"
+    if not ages.after:
+        return [f"{trained}, and all samples are older: it may have read them (they are of {days}{unknown})."]
+    if not ages.before:
+        return [f"{trained}, and all samples are newer: they are of {days}{unknown}."]
+    return [
+        f"{trained}: it may have read {ages.before} of these samples, and not the {ages.after} newer ones{unknown}. "
+        "Both parts have other samples, so a difference between them may be theirs."
+    ]
+
+
 def _remarks(group: Group) -> list[str]:
     """Return the remarks of the runs, each once; with the strategies it is about unless it is about all."""
     strategies_by_text: dict[str, list[str]] = {}
@@ -163,26 +191,42 @@ def _ranking(group: Group) -> list[str]:
         f"profile {group.profile}."
     ]
     lines += missing_scores(group)
-    if not group.pairs:
+    family = group.family
+    if not family.pairs:
         return lines
-    how = "exact" if group.repositories <= EXACT_UP_TO else f"{DRAWS} draws"
-    pairs = "1 pair" if group.pairs == 1 else f"{group.pairs} pairs"
+    how = "exact" if family.repositories <= EXACT_UP_TO else f"{DRAWS} draws"
+    together = "" if family.pairs == 1 else f", p corrected for {family.pairs} pairs (step-down maximum statistic)"
     lines.append(
-        f"Test: sign flips of whole repositories ({_repositories(group.repositories)}, {how}), "
-        f"p corrected by Holm over {pairs}; rows that share a tier are not told apart at 5%."
+        f"Test: sign flips of whole repositories ({count_of(family.repositories)}, {how}){together}; rows that share a "
+        "tier are not told apart at 5%. Intervals are not corrected."
     )
-    if not group.decidable:
-        lines.append(
-            f"No difference can be significant here: with {_repositories(group.repositories)} "
-            f"the smallest possible p is {numbers.p_value(group.smallest_p)}"
-            f"{'' if group.pairs == 1 else f', before correction over {pairs}'}; add repositories."
-        )
-    if group.visible is not None:
-        lines.append(
-            f"The smallest difference this board can see: {numbers.value(group.visible, group.visible)} {scale.unit} "
-            f"(80% power at 5%{', median over the pairs, before correction' if group.pairs > 1 else ''})."
-        )
+    lines += filter(None, [family.verdict(), _who_beats_whom(group), _undecided(group), family.sight(scale.unit)])
     return lines
+
+
+def _who_beats_whom(group: Group) -> str:
+    """Name what is told apart, rows that beat the same ones together; empty where nothing is, or too much to read."""
+    ranked = group.ranked
+    if len(ranked) > _MOST_NAMED:
+        return ""
+    winners_by_losers: dict[tuple[int, ...], list[str]] = {}
+    for row in ranked:
+        winners_by_losers.setdefault(row.beats, []).append(label(row))
+    clauses = [
+        f"{listed(winners)} beat{'s' * (len(winners) == 1)} {listed([label(group.rows[loser]) for loser in losers])}"
+        for losers, winners in winners_by_losers.items()
+        if losers
+    ]
+    return f"{'; '.join(clauses)}." if clauses else ""
+
+
+def _undecided(group: Group) -> str:
+    """Name the rows that are told apart from none where others are, and what would tell them; empty without any."""
+    rows = [row for row in group.rows if row.standing is Standing.UNDECIDED]
+    if not rows or not group.family.significant:
+        return ""
+    names = [label(row) + (f" (about {row.needed} repositories would do)" if row.needed else "") for row in rows]
+    return f"Told apart from none: {listed(names)}."
 
 
 def missing_scores(group: Group) -> list[str]:
@@ -259,10 +303,6 @@ def _sensitivity(group: Group, row: Row) -> str:
         f"If all unscored of {row.run.strategy} were wrong, its {name} would be {numbers.value(bounds.worst, half)}; "
         f"if all were right, {numbers.value(bounds.best, half)}."
     )
-
-
-def _repositories(count: int) -> str:
-    return "1 repository" if count == 1 else f"{count} repositories"
 
 
 def group_warnings(group: Group) -> list[str]:
@@ -365,7 +405,7 @@ def _samples(group: Group) -> list[str]:
     if len({counts[row.run.id] for row in ranked} | {row.n for row in ranked} | common) < 2:
         return []
     sample_counts = ", ".join(f"{row.run.strategy} {counts[row.run.id]}" for row in ranked)
-    pairs = "; differences, p and ranks are over the samples that both of a pair have" if group.pairs else ""
+    pairs = "; differences, p and ranks are over the samples that both of a pair have" if group.family.pairs else ""
     return [
         f"Not every row has {group.metric} at the same samples, and means are over a row's own ({sample_counts})"
         f"{pairs}."

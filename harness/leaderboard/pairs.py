@@ -6,19 +6,25 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ctxbench.harness.leaderboard import stats
+from ctxbench.harness.leaderboard import stats, student
 from ctxbench.harness.leaderboard.scales import Outcomes, Scale
 from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, IntervalScope
+from ctxbench.harness.leaderboard.stepdown import step_down
 from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
 
+_NUMBERS = (
+    *range(stats.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
+    *range(500, 1001, 100),
+)  # fmt: skip
+"""Numbers of repositories that are said to be needed: the more, the less exactly they are known."""
 _NOISE = 1e-9
 """Below this a difference, or a standard error, is what rounding left of none."""
 
@@ -45,18 +51,32 @@ class Difference:
     over: IntervalScope
     p: float | None
     """Two-sided, repository-level sign-flip test; None where there is nothing to test (controls)."""
-    p_holm: float | None
-    """Corrected for `pairs` comparisons; None outside the family (rows that are not ranked)."""
+    p_adjusted: float | None
+    """Corrected for `pairs` comparisons (step-down maximum statistic); None outside the family (rows that are not
+    ranked)."""
     pairs: int
     visible: float | None
-    """The smallest difference that this pair's data could show (80% power at 5%); None if none could, or if nothing
-    varies."""
+    """The smallest difference that this pair's data could show (80% power at 5%, corrected as `p_adjusted` is); None if
+    none could, or if nothing varies."""
+    needed: int | None
+    """About how many repositories would show a difference like this one (80% power, corrected); None where it is
+    significant, or where that cannot be said."""
     wins: int
     """Samples at which this run is better."""
     ties: int
     losses: int
     counts: OutcomeCounts | None
     """Only for metrics whose values are all on one of two bounds."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether the two are told apart at 5%, after the correction."""
+        return self.p_adjusted is not None and self.p_adjusted <= stats.ALPHA
+
+    @property
+    def decidable(self) -> bool:
+        """Whether any difference of so many repositories could be significant."""
+        return stats.smallest_p(self.repositories) <= stats.ALPHA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +125,8 @@ def gap(this: Array, other: Array) -> Array:
     return gaps
 
 
-def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:
-    """Compare one pair; `p_holm` is left open, because only the caller knows which pairs are shown together."""
-    return differences([aligned(pair.this, pair.other, stats.coded(pair.repos))], scale, seed=seed)[0]
-
-
 def differences(aligned_pairs: Sequence[Aligned], scale: Scale, *, seed: str) -> list[Difference]:
-    """Compare many pairs at once, each as `difference` does."""
+    """Compare many pairs, each by itself: `corrected` says what is tested together, which only the caller knows."""
     estimates = stats.estimates(
         [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
     )
@@ -140,10 +155,6 @@ def _p_values(sums: Sequence[Array], seed: str) -> list[float | None]:
 def _difference(pair: Aligned, estimate: Estimate, p: float | None, scale: Scale) -> Difference:
     gap = pair.gap.values
     better = -gap if scale.lower_is_better else gap
-    visible = None
-    # Where nothing varied nothing tells how much would be noticed: not that everything would.
-    if len(gap) and can_be_told_apart(estimate.repositories, 1) and pair.gap.error > _NOISE:
-        visible = stats.smallest_visible(pair.gap.error, estimate.repositories)
     return Difference(
         n_common=len(gap),
         repositories=estimate.repositories,
@@ -152,9 +163,10 @@ def _difference(pair: Aligned, estimate: Estimate, p: float | None, scale: Scale
         high=estimate.high,
         over=estimate.over,
         p=p,
-        p_holm=None,
-        pairs=1,
-        visible=visible,
+        p_adjusted=None,
+        pairs=0,
+        visible=None,
+        needed=None,
         wins=int(np.count_nonzero(better > 0)),
         ties=int(np.count_nonzero(better == 0)),
         losses=int(np.count_nonzero(better < 0)),
@@ -162,24 +174,74 @@ def _difference(pair: Aligned, estimate: Estimate, p: float | None, scale: Scale
     )
 
 
-def corrected(family: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Fill in Holm's correction over a family of comparisons that are shown together."""
-    tested = [difference.p for difference in family if difference.p is not None]
-    adjusted = iter(stats.holm(tested))
-    return tuple(
-        replace(difference, p_holm=None if difference.p is None else next(adjusted), pairs=len(tested))
-        for difference in family
-    )
+def corrected(family: Sequence[Difference], aligned_pairs: Sequence[Aligned], *, seed: str) -> list[Difference]:
+    """Correct a family of pairs that are shown together for each other.
+
+    Args:
+        family: what `differences` says of them.
+        aligned_pairs: the same pairs; the codes of repositories mean the same in all.
+        seed: that of `differences`.
+    """
+    tested = [place for place, difference in enumerate(family) if difference.p is not None]
+    if not tested:
+        return list(family)
+    gaps = [aligned_pairs[place].gap for place in tested]
+    sums = np.zeros((len(gaps), 1 + max(int(gap.codes[-1]) for gap in gaps)))
+    for row, gap in zip(sums, gaps, strict=True):
+        row[gap.codes] = gap.sums
+    # A repository without a sample of any pair is none of the family's.
+    present = np.unique(np.concatenate([gap.codes for gap in gaps]))
+    result = step_down(sums[:, present], seed=seed)
+    differences = list(family)
+    for place, gap, p in zip(tested, gaps, result.p.tolist(), strict=True):
+        difference = family[place]
+        # Drawn and enumerated flips may differ a little where a pair has fewer repositories than others.
+        adjusted = replace(difference, p_adjusted=max(p, difference.p or 0.0), pairs=len(tested))
+        error = gap.error if adjusted.repositories > 1 else None
+        differences[place] = replace(
+            adjusted,
+            visible=_visible(adjusted, error, result.critical),
+            needed=None if adjusted.significant else _needed(adjusted, error),
+        )
+    return differences
 
 
 def untested(description: Difference) -> Difference:
     """Return a difference as description only: of a row that was made with the answer nothing is to be tested."""
-    return replace(description, p=None, p_holm=None, pairs=0, visible=None)
+    return replace(description, p=None, p_adjusted=None, pairs=0, visible=None, needed=None)
 
 
-def can_be_told_apart(repositories: int, pairs: int) -> bool:
-    """Return whether any p-value could stay at or below 5% after Holm's correction."""
-    return stats.smallest_p(repositories) * max(1, pairs) <= stats.ALPHA
+def _visible(difference: Difference, error: float | None, critical: float | None) -> float | None:
+    """Return what would be significant with 80% power, given the standard error and the critical statistic."""
+    count = difference.repositories
+    # Where nothing varied nothing tells how much would be noticed: not that everything would.
+    if not difference.decidable or error is None or error <= _NOISE or critical is None or critical**2 >= count:
+        return None
+    # Student's t of the sums, of which the statistic is a function.
+    t = critical * math.sqrt((count - 1) / (count - critical**2))
+    return (t + student.quantile(stats.POWER, count - 1)) * error
+
+
+def _needed(difference: Difference, error: float | None) -> int | None:
+    """Return how many repositories like these would show a mean difference as large as this one.
+
+    By Student's t at 5% shared out among the pairs, which is what the flips come to with many repositories, or a little
+    more.
+    """
+    mean, count = abs(difference.mean or 0.0), difference.repositories
+    # With fewer there is no error over repositories to go by.
+    if error is None or count < stats.FEWEST or mean <= _NOISE:
+        return None
+    ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
+    return next((number for number in _NUMBERS if number > count and _reach(number, difference.pairs) <= ratio), None)
+
+
+@lru_cache(maxsize=4096)
+def _reach(repositories: int, pairs: int) -> float:
+    """Return the mean that is seen with 80% power in units of the repositories' standard deviation."""
+    df = repositories - 1
+    t = student.quantile(1 - stats.ALPHA / (2 * pairs), df) + student.quantile(stats.POWER, df)
+    return t / math.sqrt(repositories)
 
 
 def gap_bounds(scale: Scale) -> tuple[float, float] | None:
@@ -251,6 +313,10 @@ class MetricColumn:
     def clustered(self) -> Clustered:
         """The values by repository."""
         return stats.clustered(self.values, self.samples.codes[self.places])
+
+    def clustered_at(self, kept: Sequence[int]) -> Clustered:
+        """Return some of the values, given by their positions, by repository."""
+        return stats.clustered(self.values[kept], self.samples.codes[self.places[kept]])
 
     @cached_property
     def spread(self) -> Array:

@@ -104,8 +104,9 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         },
         "baseline": row.baseline,
         "difference": {name: _difference(difference) for name, difference in row.difference.items()},
-        "smallest_visible_difference": _number(group.visible),
-        "smallest_p": _number(group.smallest_p),
+        "beats": [group.rows[loser].run.id for loser in row.beats],
+        "smallest_visible_difference": _number(group.family.visible),
+        "smallest_p": _number(group.family.smallest_p),
     }
 
 
@@ -171,11 +172,12 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "high": _number(difference.high),
         "interval": str(difference.over),
         "p": _number(difference.p),
-        "p_holm": _number(difference.p_holm),
+        "p_adjusted": _number(difference.p_adjusted),
         "pairs": difference.pairs,
         "n_common": difference.n_common,
         "repositories": difference.repositories,
         "smallest_visible": _number(difference.visible),
+        "repositories_needed": difference.needed,
         "wins": difference.wins,
         "ties": difference.ties,
         "losses": difference.losses,

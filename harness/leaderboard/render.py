@@ -14,8 +14,8 @@ from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import TextTable
 from ctxbench.harness.leaderboard.compare import Compared
+from ctxbench.harness.leaderboard.family import count_of, pair_verdict
 from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
-from ctxbench.harness.leaderboard.pairs import can_be_told_apart
 from ctxbench.harness.leaderboard.rows import Board
 from ctxbench.harness.leaderboard.sections import sections
 
@@ -80,13 +80,13 @@ def comparison(compared: Sequence[Compared]) -> str:
         interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
         over = f"interval over {difference.over}" if difference.low is not None else "no interval"
         control = pair.this.control or pair.other.control
-        test = f"p {numbers.p_value(difference.p_holm)} (sign flips of {difference.repositories} repositories)"
+        test = f"p {numbers.p_value(difference.p_adjusted)} (sign flips of {count_of(difference.repositories)})"
         lines.append(
             f"  {pair.metric}: {interval} {pair.unit} ({over}), {'a control: not tested' if control else test}, "
             f"better {difference.wins}, equal {difference.ties}, worse {difference.losses} of {difference.n_common}"
         )
-        if not control and difference.n_common and not can_be_told_apart(difference.repositories, difference.pairs):
-            lines.append(f"    no difference of {difference.repositories} repositories can be significant at 5%")
+        if verdict := pair_verdict(difference, pair.unit):
+            lines.append(f"    {verdict}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -11,8 +11,10 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ctxbench.harness.leaderboard.family import Family
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.scales import Scale, at_level, at_levels
 from ctxbench.harness.leaderboard.stats import Estimate
@@ -38,6 +40,33 @@ class Sensitivity:
 
     worst: float
     best: float
+
+
+class Standing(StrEnum):
+    """What the test says of a row among all that are ranked."""
+
+    UNBEATEN = "unbeaten"
+    """It is told apart from a row, and none beats it."""
+    BEATEN = "beaten"
+    UNDECIDED = "undecided"
+    """It is told apart from none."""
+    UNRANKED = "unranked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleAges:
+    """How old the samples of a group are, and how many of them its model may have read."""
+
+    oldest: str
+    """Day of the oldest sample whose day is known, as ``YYYY-MM-DD``."""
+    newest: str
+    unknown: int
+    """Samples whose day is not known."""
+    cutoff: str | None
+    """The last day of what the model was trained on; None if nobody states it."""
+    before: int
+    """Samples of that day or an earlier one; 0 without a cutoff, as is the next."""
+    after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +99,28 @@ class Row:
     rank_high: int | None
     tier: str
     """Letters; two rows that share one are not told apart. Empty for rows that are not ranked."""
+    beats: tuple[int, ...] = ()
+    """Places, among the group's rows, of those that this one is told apart from and better than; rising."""
+    apart: bool = False
+    """Whether the test tells this row from any other: it beats one, or one beats it."""
+    needed: int | None = None
+    """About how many repositories would tell this row from any other; None where it is told apart, or where that cannot
+    be said."""
+    before_cutoff: Estimate | None = None
+    """Of the ranking metric, over samples from before the model's cutoff; None where there are none on either side."""
+    after_cutoff: Estimate | None = None
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """Name of `harness.results.COSTS` -> mean over the samples that count; a price is None unless all of theirs are
     known."""
+
+    @property
+    def standing(self) -> Standing:
+        """What the test says of this row."""
+        if self.rank_low is None:
+            return Standing.UNRANKED
+        if not self.apart:
+            return Standing.UNDECIDED
+        return Standing.UNBEATEN if self.rank_low == 1 else Standing.BEATEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,18 +140,22 @@ class Group:
     baseline: str | None
     rows: tuple[Row, ...]
     """Ranked rows best first, then those that are not ranked."""
-    pairs: int
-    """Comparisons between ranked rows: the family of Holm's correction."""
-    repositories: int
-    """Fewest repositories that a pair of ranked rows, or else a row, has."""
-    smallest_p: float
-    """The smallest p-value that the test can reach with these repositories, before correction."""
-    decidable: bool
-    """Whether any difference could be significant at 5% after the correction."""
-    visible: float | None
-    """The smallest difference that the board can see: median over its pairs (80% power at 5%)."""
+    family: Family
+    """What the test says of all pairs of ranked rows."""
+    ages: SampleAges | None = None
+    """None if no sample's day is known, or the generator knows nothing but its prompt."""
     superseded: int
     """Runs that are not shown because a newer or more complete one of the same strategy is."""
+
+    @property
+    def ranked(self) -> tuple[Row, ...]:
+        """The rows that are ranked."""
+        return tuple(row for row in self.rows if row.rank_low is not None)
+
+    @property
+    def unbeaten(self) -> tuple[Row, ...]:
+        """The rows that some are told apart from, and that none beats; empty where nothing is told apart."""
+        return tuple(row for row in self.rows if row.standing is Standing.UNBEATEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,14 @@ or excluded (by a certificate, counted apart).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ctxbench.harness import metrics
-from ctxbench.harness.results import RunTable, Status, value_cases
+from ctxbench.harness.results import RunTable, Status, samples_label, value_cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,26 @@ def at_level(table: RunTable, level: str) -> RunTable:
 
 def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
     """Return the samples of some levels only."""
-    keep = [index for index, level in enumerate(table.level) if level in levels]
+    return _at(table, [index for index, level in enumerate(table.level) if level in levels])
+
+
+def after(table: RunTable, day: str) -> RunTable:
+    """Return the samples whose code is dated after a day (``YYYY-MM-DD``), under a name that says so."""
+    days = table.dated or (None,) * len(table.sample)
+    unknown = days.count(None)
+    samples = "1 sample" if unknown == 1 else f"{unknown} samples"
+    remarks = (f"{samples} whose day is not known are left out: they may be older than {day}.",) if unknown else ()
+    name, is_part, earlier = table.run.samples.rpartition("[after ")
+    if is_part and earlier[-1:] == "]" and "[" not in earlier:
+        # The same samples have the same name, whether the run or its reader left the older ones out.
+        label = samples_label(name, after=max(day, earlier[:-1]))
+    else:
+        label = samples_label(table.run.samples, after=day)
+    run = replace(table.run, samples=label, remarks=(*table.run.remarks, *remarks))
+    return replace(_at(table, [index for index, of in enumerate(days) if of is not None and of > day]), run=run)
+
+
+def _at(table: RunTable, keep: Sequence[int]) -> RunTable:
     return replace(
         table,
         sample=tuple(table.sample[i] for i in keep),
@@ -137,6 +156,7 @@ def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
         context_tokens=tuple(table.context_tokens[i] for i in keep),
         calls=tuple(table.calls[i] for i in keep),
         seconds=tuple(table.seconds[i] for i in keep),
+        dated=tuple(table.dated[i] for i in keep) if table.dated else (),
         mark=tuple(table.mark[i] for i in keep) if table.mark else (),
         costs={name: tuple(column[i] for i in keep) for name, column in table.costs.items()},
     )

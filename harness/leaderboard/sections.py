@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ctxbench.harness.leaderboard import choices, numbers
-from ctxbench.harness.leaderboard.columns import BESIDE, COLUMNS, RANKING, Column, TextTable, metric_column
+from ctxbench.harness.leaderboard.columns import BESIDE, COLUMNS, CUTOFF, RANKING, Column, TextTable, metric_column
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, LEVELLED, Board, Group, Row, groups_by_level
@@ -67,6 +67,8 @@ def title(group: Group) -> str:
 def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> BoardSection:
     more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
     columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
+    if any(row.before_cutoff for row in group.rows):
+        columns.append([COLUMNS["strategy"], *(COLUMNS[key] for key in CUTOFF)])
     columns += [[COLUMNS["strategy"], *(metric_column(group, name) for name in more)]] if more else []
     tables = tuple(TextTable.of(table_columns, group) for table_columns in columns)
     return BoardSection(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))

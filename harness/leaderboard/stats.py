@@ -28,7 +28,8 @@ ALPHA = 0.05
 EXACT_UP_TO = 16
 """Repositories up to which every flip is enumerated; above, flips are drawn."""
 DRAWS = 20_000
-_TOLERANCE = 1e-9
+TOLERANCE = 1e-9
+"""Sums that are equal but for the rounding of their parts are ties, and ties count as hits."""
 _FLIPS = 2_000
 _ALONE = 1 << 18
 """Multiplications up to which a product of matrices is left to one thread: more threads wait for each other longer than
@@ -100,6 +101,8 @@ class Clustered:
     """Of the values of each repository that has one."""
     sizes: Array
     """Samples of each of these repositories."""
+    codes: Codes
+    """Of each of these repositories."""
 
     @cached_property
     def error(self) -> float:
@@ -120,12 +123,8 @@ def coded(repos: Sequence[str]) -> Codes:
 def clustered(values: Array, codes: Codes) -> Clustered:
     """Add aligned values up by repository."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
-    has_samples = sizes > 0
-    return (
-        Clustered(values, sums, sizes)
-        if has_samples.all()
-        else Clustered(values, sums[has_samples], sizes[has_samples])
-    )
+    present = np.flatnonzero(sizes)
+    return Clustered(values, sums[present], sizes[present], present)
 
 
 def estimates(
@@ -178,12 +177,6 @@ def cluster_error(sums: Array, sizes: Array) -> float:
     count, n = len(sums), sizes.sum()
     residuals = sums - sizes * (math.fsum(sums.tolist()) / n)
     return math.sqrt(count / (count - 1) * math.fsum(np.square(residuals).tolist())) / float(n)
-
-
-def smallest_visible(error: float, repositories: int) -> float:
-    """Return the difference that a two-sided test at 5% sees with 80% power, given its standard error (t-based)."""
-    df = repositories - 1
-    return (student.quantile(1 - (1 - CONFIDENCE) / 2, df) + student.quantile(POWER, df)) * error
 
 
 def generator(seed: str) -> np.random.Generator:
@@ -274,14 +267,12 @@ def p_values(sums: Array, *, seed: str) -> Array:
         return np.ones(tests)
     # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
     sums = rounded(sums, 1, term_bits(repositories))
-    # Ties count as hits: sums that are equal but for the rounding of their parts.
-    bar = np.abs(sums.sum(axis=1)) - _TOLERANCE * np.abs(sums).sum(axis=1)
+    bar = np.abs(sums.sum(axis=1)) - TOLERANCE * np.abs(sums).sum(axis=1)
     if repositories <= EXACT_UP_TO:
         return np.array([_exact(row, least) for row, least in zip(sums, bar, strict=True)])
     hits = np.zeros(tests, dtype=np.int64)
-    width = max(1, min(_FLIPS, _ALONE // (2 * repositories)))
-    block = max(2, _ALONE // (width * repositories))
-    for flips in _few(seed, repositories, width):
+    for flips in drawn_flips(seed, repositories):
+        block = block_rows(flips)
         for start in range(0, tests, block):
             least = bar[start : start + block, np.newaxis]
             totals = sums[start : start + block] @ flips
@@ -290,8 +281,14 @@ def p_values(sums: Array, *, seed: str) -> Array:
     return np.asarray((hits + 1) / (DRAWS + 1), dtype=np.float64)
 
 
-def _few(seed: str, repositories: int, width: int) -> Iterator[Array]:
-    """Yield the drawn signs, at most `width` draws at once, shape (repositories, draws)."""
+def block_rows(flips: Array) -> int:
+    """Return of how many rows the product with these flips, shape (repositories, flips), is left to one thread."""
+    return max(2, _ALONE // flips.size)
+
+
+def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
+    """Yield all drawn signs, some at once, shape (repositories, draws)."""
+    width = max(1, min(_FLIPS, _ALONE // (2 * repositories)))
     for chunk in _flips(seed, repositories):
         for start in range(0, _FLIPS, width):
             yield chunk[start : start + width].T.astype(np.float64)
@@ -315,21 +312,16 @@ def smallest_p(repositories: int) -> float:
     return min(1.0, 2 / 2**repositories) if repositories <= EXACT_UP_TO else 1 / (DRAWS + 1)
 
 
-def holm(p: Sequence[float]) -> tuple[float, ...]:
-    """Return Holm's adjusted p-values, in the order given."""
-    adjusted, running = [0.0] * len(p), 0.0
-    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
-        running = max(running, min(1.0, (len(p) - rank) * p[index]))
-        adjusted[index] = running
-    return tuple(adjusted)
-
-
 def _exact(sums: Array, bar: float) -> float:
     # A flip and its mirror image have the same absolute sum: the first repository need not flip.
     totals = sums[:1]
     for repository_sum in sums[1:]:
         totals = np.concatenate((totals + repository_sum, totals - repository_sum))
     return float((np.abs(totals) >= bar).mean())
+
+
+LEAST = next(count for count in range(1, EXACT_UP_TO + 1) if smallest_p(count) <= ALPHA)
+"""Fewest repositories of which a difference can be significant."""
 
 
 def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
 from ctxbench.harness.leaderboard import choices, pairs, stats
-from ctxbench.harness.leaderboard.pairs import Difference, MetricColumn, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.family import family as family_of
+from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
 from ctxbench.harness.leaderboard.rows import (
     LEVELLED,
     Board,
     Group,
     Row,
+    SampleAges,
     Sensitivity,
     level_order,
     level_parts,
@@ -41,6 +44,7 @@ def board(
     seed: int = 0,
     scale: ScaleOf = scale_of,
     published: Mode = "none",
+    cutoffs: Cutoffs = NO_CUTOFFS,
 ) -> Board:
     """Rank runs.
 
@@ -55,6 +59,7 @@ def board(
         scale: how a metric of a profile is shown.
         published: which rows of the papers' tables stand below: ``auto`` those of the runs' benchmarks and languages,
             ``all``, or ``none``.
+        cutoffs: up to which day models were trained.
 
     Raises:
         UnknownName: if no run has that metric or strategy.
@@ -73,7 +78,7 @@ def board(
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
     groups = tuple(
-        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale).group(
+        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale, cutoffs=cutoffs).group(
             superseded=len(alike[tuple(key)]) - len(newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
@@ -97,6 +102,7 @@ class GroupMaker:
         baseline: str | None,
         seed: int,
         scale: ScaleOf,
+        cutoffs: Cutoffs,
     ) -> None:
         self.tables = tables
         self.first = first = tables[0].run
@@ -123,6 +129,7 @@ class GroupMaker:
             index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
         ]
         self.base = choices.baseline(self.tables, self.ranked, baseline)
+        self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
         """Compare, rank and describe; `superseded` runs of these strategies are not among the tables."""
@@ -130,29 +137,16 @@ class GroupMaker:
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
         family = self._family(order)
-        apart = [
-            pair
-            for pair, difference in family.items()
-            if difference.p_holm is not None and difference.p_holm <= stats.ALPHA
-        ]
+        apart = [pair for pair, difference in family.items() if difference.significant]
         beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
         order = stats.standing(order, beats)
-        place = {row: position for position, row in enumerate(order)}
-        apart_places = [(place[a], place[b]) for a, b in apart]
-        marks = stats.tier_letters(len(order), apart_places)
-        ranges = stats.rank_ranges(len(order), {(place[a], place[b]) for a, b in beats})
         differences = self._differences(family)
         estimates = self._estimates()
         rows = [self._row(i, estimates[i], differences.get(i, {})) for i in order]
-        rows = [
-            replace(row, tier=mark, rank_low=low, rank_high=high)
-            for row, mark, (low, high) in zip(rows, marks, ranges, strict=True)
-        ]
-        rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in place]
-        counted = [difference.repositories for difference in family.values() if difference.n_common]
-        counted = counted or [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
-        fewest = min(counted, default=0)
-        visible_differences = [difference.visible for difference in family.values() if difference.visible is not None]
+        rows = self._placed(order, rows, beats, family)
+        rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in order]
+        repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
+        names = {i: self.tables[i].run.strategy for i in order}
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
@@ -165,25 +159,54 @@ class GroupMaker:
             scales=self.scales,
             baseline=None if self.base is None else self.tables[self.base].run.strategy,
             rows=tuple(rows),
-            pairs=len(family),
-            repositories=fewest,
-            smallest_p=stats.smallest_p(fewest),
-            decidable=any(
-                pairs.can_be_told_apart(difference.repositories, len(family)) for difference in family.values()
+            family=family_of(
+                [((names[a], names[b]), difference) for (a, b), difference in family.items()],
+                repositories=min(repositories, default=0),
             ),
-            visible=statistics.median(visible_differences) if visible_differences else None,
             superseded=superseded,
+            ages=self.ages,
         )
 
-    def _compared(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Difference]:
-        aligned = [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
-        return pairs.differences(aligned, self.scales[metric], seed=f"{self.seed}/{metric}")
+    @staticmethod
+    def _placed(
+        order: Sequence[int],
+        rows: Sequence[Row],
+        beats: Collection[tuple[int, int]],
+        family: Mapping[tuple[int, int], Difference],
+    ) -> list[Row]:
+        """Return ranked rows with their tiers, their ranks, and what the test tells them from."""
+        place = {i: position for position, i in enumerate(order)}
+        beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
+        marks = stats.tier_letters(len(order), [(place[a], place[b]) for a, b in family if family[a, b].significant])
+        ranges = stats.rank_ranges(len(order), beats_places)
+        placed = []
+        for position, (row, mark, (low, high)) in enumerate(zip(rows, marks, ranges, strict=True)):
+            is_apart = high - low + 1 < len(order)
+            needed = [pair.needed for keys, pair in family.items() if order[position] in keys and pair.needed]
+            placed.append(
+                replace(
+                    row,
+                    tier=mark,
+                    rank_low=low,
+                    rank_high=high,
+                    beats=tuple(loser for winner, loser in beats_places if winner == position),
+                    apart=is_apart,
+                    needed=None if is_apart else min(needed, default=None),
+                )
+            )
+        return placed
+
+    def _aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+        return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
         """Return all pairs of ranked rows under the ranking metric, better mean first, corrected together."""
         keys = list(itertools.combinations(order, 2))
-        family = pairs.corrected(self._compared(keys, self.metric)) if keys else ()
-        return dict(zip(keys, family, strict=True))
+        if not keys:
+            return {}
+        aligned, seed = self._aligned(keys, self.metric), f"{self.seed}/{self.metric}"
+        plain = pairs.differences(aligned, self.scales[self.metric], seed=seed)
+        return dict(zip(keys, pairs.corrected(plain, aligned, seed=seed), strict=True))
 
     def _differences(self, family: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
         """Return row -> metric -> difference to the baseline."""
@@ -194,20 +217,28 @@ class GroupMaker:
         result: dict[int, dict[str, Difference]] = {i: {} for i in others}
         for metric in self.scales:
             shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
-            differences = dict(zip(shared, self._compared([(i, base) for i in shared], metric), strict=True))
-            if self.tables[base].run.control:
-                differences = {i: pairs.untested(difference) for i, difference in differences.items()}
-            differences |= {
-                i: pairs.untested(difference) for i, difference in differences.items() if self.tables[i].run.control
+            aligned = dict(zip(shared, self._aligned([(i, base) for i in shared], metric), strict=True))
+            seed = f"{self.seed}/{metric}"
+            plain = pairs.differences(list(aligned.values()), self.scales[metric], seed=seed)
+            is_control = {i: self.tables[i].run.control or self.tables[base].run.control for i in shared}
+            differences = {
+                i: pairs.untested(difference) if is_control[i] else difference
+                for i, difference in zip(shared, plain, strict=True)
             }
+            members = [i for i in shared if i in self.ranked] if base in self.ranked else []
             if metric == self.metric:
-                for i in shared:
-                    member = family.get((i, base)) or family.get((base, i))
-                    if member:
-                        differences[i] = replace(differences[i], p_holm=member.p_holm, pairs=member.pairs)
-            elif base in self.ranked:
-                members = [i for i in shared if i in self.ranked]
-                differences.update(zip(members, pairs.corrected([differences[i] for i in members]), strict=True))
+                for i in members:
+                    member = family.get((i, base)) or family[base, i]
+                    differences[i] = replace(
+                        differences[i],
+                        p_adjusted=member.p_adjusted,
+                        pairs=member.pairs,
+                        visible=member.visible,
+                        needed=member.needed,
+                    )
+            else:
+                together = pairs.corrected([differences[i] for i in members], [aligned[i] for i in members], seed=seed)
+                differences.update(zip(members, together, strict=True))
             for i in shared:
                 result[i][metric] = differences[i]
         return result
@@ -216,6 +247,7 @@ class GroupMaker:
         table, mine = self.tables[index], self.values[index]
         unscored = table.status.count(Status.INFRA_FAILED)
         keep = completed(table)
+        before, after = self._around_cutoff(table, mine)
         return Row(
             run=table.run,
             level=self.level,
@@ -234,8 +266,28 @@ class GroupMaker:
             rank_low=None,
             rank_high=None,
             tier="",
+            before_cutoff=before,
+            after_cutoff=after,
             costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
         )
+
+    def _around_cutoff(self, table: RunTable, mine: Values) -> tuple[Estimate | None, Estimate | None]:
+        """Return the estimates of the ranking metric before and after the model's cutoff."""
+        column = mine.get(self.metric)
+        if not column or self.ages is None or not (self.ages.before and self.ages.after):
+            return None, None
+        days = [table.dated[row] for row in column.rows.tolist()] if table.dated else []
+        estimates = []
+        for name, is_after in (("before_cutoff", False), ("after_cutoff", True)):
+            kept = [place for place, day in enumerate(days) if day and (day > str(self.ages.cutoff)) is is_after]
+            estimates += stats.estimates(
+                [column.clustered_at(kept)],
+                seed=f"{self.seed}/{self.metric}/{name}",
+                bounds=self.scales[self.metric].bounds,
+                resampled=False,
+            )
+        before, after = estimates
+        return before, after
 
     def _estimates(self) -> list[dict[str, Estimate]]:
         """Return for each row metric -> estimate; all rows of one metric together."""
@@ -267,6 +319,32 @@ class GroupMaker:
                 worst, best = ((total + unscored * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
+
+
+def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
+    """Return how old the samples of a group are; None if that is unknown, or its generator has read nothing."""
+    generator = tables[0].run.generator
+    if choices.measures_context(generator):
+        return None
+    day_of = {
+        sample: day
+        for table in tables
+        for sample, day in zip(table.sample, table.dated or (None,) * len(table.sample), strict=True)
+    }
+    days = [day for day in day_of.values() if day is not None]
+    if not days:
+        return None
+    cutoff = cutoffs.day(generator)
+    last = None if cutoff is None else cutoff.isoformat()
+    after = 0 if last is None else sum(day > last for day in days)
+    return SampleAges(
+        oldest=min(days),
+        newest=max(days),
+        unknown=len(day_of) - len(days),
+        cutoff=last,
+        before=0 if last is None else len(days) - after,
+        after=after,
+    )
 
 
 def _cost(name: str, numbers: Sequence[float | None]) -> float | None:

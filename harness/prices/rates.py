@@ -19,18 +19,15 @@ from __future__ import annotations
 
 import functools
 import math
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from fnmatch import fnmatchcase
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import read_text
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators import facts
 
 _MILLION = 1_000_000
 _HOUR = 3600.0
@@ -70,9 +67,11 @@ class Rate:
 
     def fits(self, generator: str) -> bool:
         """Return whether it is the rate of a generator, given as its canonical spec."""
-        model, url = _model(generator)
-        named = any(fnmatchcase(name, pattern) for pattern in self.match for name in (model, generator) if name)
-        return named and (not self.url or _same_service(url, self.url))
+        settings = facts.settings_of(generator)
+        # A model in another tier of a service has another price: only a pattern for the whole spec can fit it.
+        model = "" if _TIER in settings.get("extra", "") else settings.get("model", "")
+        is_named = facts.fits(self.match, model, generator)
+        return is_named and (not self.url or _same_service(settings.get("url", ""), self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
         """Return dollars; of `tokens_in`, `cached` were at hand. Linear: the price of a sum is the sum of prices."""
@@ -102,26 +101,6 @@ class Prices:
     def before(self, others: Sequence[Rate]) -> Prices:
         """Return these rates with others behind them, which hold where none of these does."""
         return Prices((*self.rates, *others))
-
-
-def _model(generator: str) -> tuple[str, str]:
-    """Return a generator's model and the address that it is asked at; empty where its spec has none.
-
-    A model in another tier of a service has no name of its own here, for it has another price: only a pattern for the
-    whole spec can fit it.
-    """
-    # Not at the top: `Prices` is read where no generator is made.
-    from ctxbench.harness.generators import registry  # noqa: PLC0415
-    from ctxbench.harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
-
-    try:
-        parsed = registry.read(generator)
-    except InputFault:
-        # Labels of imported runs need not be specs.
-        return "", ""
-    default = OFFICIAL if parsed.name == "openai" else ""
-    model = "" if _TIER in str(parsed.arguments.get("extra", "")) else str(parsed.arguments.get("model", ""))
-    return model, str(parsed.arguments.get("url", default))
 
 
 def _same_service(url: str, service: str) -> bool:
@@ -159,31 +138,13 @@ def load(path: Path) -> Prices:
 
 
 def _read(path: Path) -> Prices:
-    text = read_text(path)
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
-        raise InputFault(f"is not TOML: {error}", where=str(path), cure=_CURE) from None
-    rates = data.get("rate", [])
-    faults = [f"there is no key {key!r} at the top, only tables [[rate]]" for key in sorted(data.keys() - {"rate"})]
-    if isinstance(rates, list) and all(isinstance(table, dict) for table in rates):
-        faults += [f"rate {number}: {fault}" for number, table in enumerate(rates, 1) for fault in _faults(table)]
-    else:
-        faults.append("rate is no list of tables")
-    if faults:
-        raise InputFault("; ".join(faults), where=str(path), cure=_CURE)
-    return Prices(tuple(map(_rate, rates)))
+    return Prices(tuple(map(_rate, facts.read_tables(path, "rate", _faults, cure=_CURE))))
 
 
 def _faults(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the faults of one table."""
-    for key in sorted(table.keys() - set(_KEYS)):
-        yield f"there is no key {key!r}"
-    patterns = _patterns(table.get("match"))
-    if not patterns or not all(isinstance(pattern, str) and pattern.strip() for pattern in patterns):
-        yield "match must be a pattern or a list of them"
-    looked_up = table.get("seen")
-    if not isinstance(looked_up, date) or isinstance(looked_up, datetime):
+    yield from facts.unknown_keys(table, _KEYS)
+    if not facts.is_day(table.get("seen")):
         yield "seen must be a date such as 2026-11-21, without quotes"
     for key in _NUMBERS:
         if key in table and not _amount(table[key]):
@@ -213,15 +174,11 @@ def _amount(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
-def _patterns(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def _rate(table: Mapping[str, Any]) -> Rate:
     numbers = {key: float(table[key]) for key in _NUMBERS if key in table}
     numbers.setdefault("cached", numbers.get("input", 0.0))
     return Rate(
-        match=tuple(_patterns(table["match"])),
+        match=facts.patterns(table),
         looked_up=table["seen"],
         at_once=table.get("at_once", 1),
         url=table.get("url", ""),

@@ -7,14 +7,16 @@ Strategies get queries and views; references are read here, after the strategy h
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
@@ -53,6 +55,8 @@ class RunOptions:
     """A user's decisions beside samples, strategy and generator."""
 
     limit: int | None = None
+    after: date | None = None
+    """Only samples dated after that day; None for all, dated or not."""
     n: int = 1
     seed: int = 0
     workers: int | None = None
@@ -88,7 +92,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         sample_set: what to complete.
         strategies: their specs; names of controls are taken too.
         generator: its spec.
-        choices: limit, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
+        choices: which samples, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
@@ -103,7 +107,13 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
     choices = choices or RunOptions()
-    planned = _planned(sample_set, choices)
+    days = dates_of(sample_set)
+    chosen = _chosen(sample_set, choices, days)
+    if choices.limit is not None and choices.limit >= len(chosen):
+        choices = replace(choices, limit=None)  # a limit that leaves nothing out is none
+    planned = planned_samples(chosen, choices.limit)
+    for sample in planned if choices.fim else ():
+        fim.after(sample)
     options = replace(_options(home, store, sample_set, planned, choices, judges), **machines)
     with open_machinery(store, generator, options) as machinery:
         cards = [card_of(spec, machinery.cells) for spec in strategies]
@@ -117,7 +127,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
-            run_id = store.add_run(spec, planned)
+            run_id = store.add_run(spec, planned, days)
             if remarks:
                 add_remarks(store, run_id, remarks)
             attempt = Attempt(
@@ -128,14 +138,27 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     return summaries
 
 
-def _planned(sample_set: SampleSet, choices: RunOptions) -> tuple[Sample, ...]:
-    """Return the samples of a run; raise `InputFault` if the choices do not fit them."""
+def _chosen(sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]) -> tuple[Sample, ...]:
+    """Return the samples that a run may take, given the days that are known.
+
+    Raises:
+        InputFault: if the choices do not fit them.
+    """
     if choices.n < 1:
         raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
-    planned = planned_samples(sample_set.samples, choices.limit)
-    for sample in planned if choices.fim else ():
-        fim.after(sample)
-    return planned
+    return sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
+
+
+def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[Sample, ...]:
+    """Return the samples that are dated after a day; those of unknown day may be older, and are not among them."""
+    samples = tuple(sample for sample in sample_set.samples if sample.id in days and days[sample.id] > day)
+    if not samples:
+        newest = f"the newest is of {max(days.values())}" if days else "no day of any sample is known"
+        raise InputFault(
+            f"no sample of {sample_set.name!r} is dated after {day}: {newest}",
+            cure="give an earlier day, or build newer samples with `ctxbench samples build --since`",
+        )
+    return samples
 
 
 def _options(
@@ -252,11 +275,11 @@ def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
 
 
 def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
-    limited = choices.limit is not None and choices.limit < len(sample_set.samples)
     return RunSpec(
         samples=sample_set.name,
         samples_digest=sample_set.digest,
-        limit=choices.limit if limited else None,
+        limit=choices.limit,
+        after=choices.after,
         strategy=card.spec,
         strategy_version=card.version,
         generator=machinery.batcher.spec,

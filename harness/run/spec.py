@@ -13,6 +13,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -36,6 +37,8 @@ class RunSpec:
     samples_digest: str
     limit: int | None = None
     """How many samples were chosen of the set; None for all."""
+    after: date | None = None
+    """The day after which the chosen samples are dated; None for all, dated or not."""
     strategy: str
     """Canonical spec."""
     strategy_version: str
@@ -58,6 +61,9 @@ class RunSpec:
     def id(self) -> str:
         """Twelve hexadecimal digits of a digest over every field."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
+        # Ids from before it existed stay as they were.
+        day = fields.pop("after")
+        fields |= {} if day is None else {"after": day.isoformat()}
         return sha256(json.dumps(fields, sort_keys=True))[:12]
 
 
@@ -113,6 +119,8 @@ class StoredChoices:
     """Name of the sample set."""
     limit: int | None
     """How many samples were chosen of the set; None for all."""
+    after: str | None = None
+    """The day, as ``YYYY-MM-DD``, after which the chosen samples are dated; None for all."""
     strategy: str
     """Canonical spec; for an imported run its label."""
     generator: str
@@ -164,6 +172,8 @@ def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
     words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
+    if run.after is not None:
+        words += ["--after", run.after]
     if run.n > 1:
         words += ["--n", str(run.n)]
     if run.seed:

@@ -293,6 +293,7 @@ class RunColumns:
             context_tokens=unknown if self.imported else samples.numbers["context_tokens"],
             calls=unknown if self.imported else samples.numbers["calls"],
             seconds=unknown if self.imported else samples.seconds,
+            dated=tuple([facts.day for facts in samples.facts]) if any(facts.day for facts in samples.kinds) else (),
             mark=tuple([self.marks.get(id_, "") for id_ in ids]) if self.marks else (),
             costs=self._costs(samples),
         )

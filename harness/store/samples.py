@@ -39,6 +39,8 @@ class Facts:
     language: str
     repo: str
     level: str
+    day: str | None = None
+    """The day of its code, as ``YYYY-MM-DD``; None if it is unknown."""
 
     @property
     def tested(self) -> bool:
@@ -136,10 +138,12 @@ def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
 
 
 def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
-    s = t.SAMPLE.c
-    query = select(s.id, s.benchmark, s.kind, s.language, s.repo, s.subkind).where(s.set_digest == digest)
+    s, d = t.SAMPLE.c, t.DATED.c
+    dated = t.SAMPLE.outerjoin(t.DATED, (s.set_digest == d.set_digest) & (s.id == d.sample_id))
+    columns = (s.id, s.benchmark, s.kind, s.language, s.repo, s.subkind, d.day)
+    query = select(*columns).select_from(dated).where(s.set_digest == digest)
     # Equal facts are one object: a set has few.
-    distinct: dict[tuple[str, ...], Facts] = {}
+    distinct: dict[tuple[str | None, ...], Facts] = {}
     return {id_: distinct.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 
 

@@ -9,6 +9,7 @@
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
     mark                                             (samples that no score is to rest on, by set)
+    dated                                            (the days of samples' code, by set)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
 everything below it, and its key makes a second one impossible.
@@ -43,7 +44,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -69,6 +70,8 @@ RUN = Table(
     Column("seed", BigInteger, nullable=False),
     Column("tokenizer", Text, nullable=False),
     Column("code", Text, nullable=False),
+    # YYYY-MM-DD where only samples dated after that day were chosen of the set.
+    Column("samples_after", String(10)),
 )
 SAMPLE = Table(
     "sample",
@@ -78,6 +81,15 @@ SAMPLE = Table(
     *_texts("benchmark", "language", "kind", "subkind", "repo", "path"),
     Column("line", Integer, nullable=False),
     Column("col", Integer, nullable=False),
+)
+DATED = Table(
+    "dated",
+    METADATA,
+    # Not a column of the samples: their days may become known after a run has put them in here.
+    Column("set_digest", _KEY, primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    # YYYY-MM-DD, in UTC.
+    Column("day", String(10), nullable=False),
 )
 PLANNED = Table(
     "planned",

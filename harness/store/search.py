@@ -19,6 +19,7 @@ from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.notes import judged_again
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
+from ctxbench.harness.store.write import shown_samples
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]
@@ -271,16 +272,17 @@ def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
     Args:
         store: the database.
         digest: of the set.
-        samples: the set's name, with ``[:N]`` behind it for the runs that were limited to its first N samples.
+        samples: as in `RunInfo.samples`.
     """
     r = t.RUN.c
-    query = select(r.id, r.samples, r.sample_limit, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
+    chosen = (r.samples, r.sample_limit, r.samples_after)
+    query = select(r.id, *chosen, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
     with store.reading() as connection:
         rows = connection.execute(query).all()
     stored_runs = [
         RunChoice(id=row.id, strategy=row.strategy, generator=row.generator, n=row.n)
         for row in rows
-        if samples == (row.samples if row.sample_limit is None else f"{row.samples}[:{row.sample_limit}]")
+        if samples == shown_samples(row)
     ]
     return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.write import shown_generator
+from ctxbench.harness.store.write import shown_generator, shown_samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class StoredSet:
     """One sample set, or the first N samples of one, that runs were made over."""
 
     samples: str
-    """Its name; with ``[:N]`` behind it where the runs were limited, as in `RunInfo.samples`."""
+    """As in `RunInfo.samples`."""
     name: str
     """Its name alone."""
     digest: str
@@ -33,18 +33,18 @@ class StoredSet:
 
 def stored_sets(store: Store) -> list[StoredSet]:
     """Return the sets, the largest first: what a reader most likely wants to see."""
-    runs_by_set: dict[tuple[str, int, str], list[tuple[str, str]]] = defaultdict(list)
+    runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
-            runs_by_set[row.samples, row.sample_limit or 0, row.samples_digest].append((row.id, shown_generator(row)))
-        # Runs of one set and limit have the same samples, so that one of them tells the languages.
+            runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
+        # Runs of one part of a set have the same samples, so that one of them tells the languages.
         spoken = _languages(connection, [runs[0][0] for runs in runs_by_set.values()])
     sets = []
-    for (name, limit, digest), runs in runs_by_set.items():
+    for (samples, name, digest), runs in runs_by_set.items():
         counts = spoken[runs[0][0]]
         sets.append(
             StoredSet(
-                samples=f"{name}[:{limit}]" if limit else name,
+                samples=samples,
                 name=name,
                 digest=digest,
                 languages=_most_first(counts),

@@ -13,10 +13,11 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import date
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, func, insert, select, text
@@ -45,6 +46,7 @@ from ctxbench.harness.store.write import (
     StoredFault,
     StoredGeneration,
     append,
+    append_days,
     append_finished,
     append_new,
     clean,
@@ -98,17 +100,25 @@ class Store:
         """Open the claims by which processes share the work on this database; they end with the block."""
         return open_claims(self._engine, self.where)
 
-    def add_run(self, spec: RunSpec, planned: Sequence[Sample]) -> str:
-        """Note a run and its samples, unless they are there already; return the run's id."""
+    def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
+        """Note a run and its samples, unless they are there already; return the run's id.
+
+        Args:
+            spec: what decides it.
+            planned: its samples, in order.
+            days: sample -> the day of its code; noted also of samples that are there already.
+        """
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
+        run["samples_after"] = None if (day := run.pop("after")) is None else day.isoformat()
         content = [sample_row(spec.samples_digest, sample) for sample in planned]
         plan = [
             {"run_id": id_, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
             for ordinal, sample in enumerate(planned)
         ]
         with self._writing() as connection:
+            append_days(connection, spec.samples_digest, {sample.id: days.get(sample.id) for sample in planned})
             if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == id_)).first() is not None:
                 return id_
             connection.execute(insert(t.RUN), run)

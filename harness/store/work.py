@@ -213,6 +213,7 @@ def _choices(run: Any, sandbox: str) -> StoredChoices:
     return StoredChoices(
         samples=run.samples,
         limit=run.sample_limit,
+        after=run.samples_after,
         strategy=run.strategy,
         generator=redacted(run.generator),
         n=run.n,

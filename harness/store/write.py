@@ -11,13 +11,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, insert, select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
-from ctxbench.harness.results import Status
+from ctxbench.harness.results import Status, samples_label
 from ctxbench.harness.store import schema as t
 
 Row = dict[str, Any]
@@ -313,7 +314,7 @@ def versions(run: Any) -> dict[str, str]:
 
 def shown_samples(run: Any) -> str:
     """Return how the sample set of a run is named, from the run's row."""
-    return str(run.samples) if run.sample_limit is None else f"{run.samples}[:{run.sample_limit}]"
+    return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
 
 
 def shown_generator(run: Any) -> str:
@@ -339,6 +340,21 @@ def append_new(connection: Connection, table: Table, key: str, content: Mapping[
     for part in parts(sorted(content)):
         stored_keys.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
     append(connection, table, [row for row_key, row in content.items() if row_key not in stored_keys])
+
+
+def append_days(connection: Connection, set_digest: str, days: Mapping[str, date | None]) -> None:
+    """Append the days of samples' code that are known, and not there yet."""
+    d = t.DATED.c
+    stored_ids = set(connection.scalars(select(d.sample_id).where(d.set_digest == set_digest)))
+    append(
+        connection,
+        t.DATED,
+        [
+            {"set_digest": set_digest, "sample_id": sample, "day": day.isoformat()}
+            for sample, day in days.items()
+            if day is not None and sample not in stored_ids
+        ],
+    )
 
 
 def append_finished(connection: Connection, run: str, coder: str, finished: Sequence[Finished]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def faults(folder: Path, text: str) -> list[str]:
 def test_every_key_is_read(tmp_path: Path) -> None:
     text = (
         HEAD
+        + 'released = "2024-06-01"\n'
         + 'source_dir = "src"\nexclude = ["docs/*", "**/_vendor/*"]\nsets = ["mine"]\ncodereval = ["owner/os-demo"]\n'
         + PYPI
         + f'[[source]]\nkind = "git"\nurl = "https://example.org/x"\ncommit = "{"c" * 40}"\n'
@@ -48,7 +50,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     found = manifest.load(write(tmp_path, text))
     assert (found.name, found.language, found.license, found.version) == ("demo", PYTHON, "MIT", "1.0")
-    assert (found.source_dir, found.sets) == ("src", ("mine",))
+    assert (found.released, found.source_dir, found.sets) == (date(2024, 6, 1), "src", ("mine",))
     assert found.sources == (
         PypiSource(name="demo", version="1.0", sha256=SHA),
         GitSource(url="https://example.org/x", commit="c" * 40),
@@ -71,6 +73,9 @@ WRONG = [
     (HEAD.replace("1.0", "../1.0") + PYPI, "version", "every source holds"),
     (HEAD.replace('license = "MIT"\n', "") + PYPI, "license: is missing", "SPDX"),
     (HEAD.replace("license", "licence") + PYPI, "licence: is no key", "did you mean 'license'"),
+    (HEAD + 'released = "2024-02-30"\n' + PYPI, "released: '2024-02-30' is no date", '"2024-06-01"'),
+    (HEAD + 'released = "20240601"\n' + PYPI, "released: '20240601' is no date", '"2024-06-01"'),
+    (HEAD + "released = 2024-06-01\n" + PYPI, "released", "in quotes"),
     (HEAD, "source: is missing", "[[source]]"),
     (HEAD + "source = []\n", "source", "at least one [[source]]"),
     (HEAD + 'source = "git"\n', "source", "[[source]]"),
@@ -144,7 +149,11 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", manifest.builtin_names())
 def test_the_shipped_manifests_are_right(name: str) -> None:
     found = manifest.load(name)
-    assert found.name == name and found.sets and found.sources
+    assert found.name == name and found.sets and found.sources and found.released
+
+
+def test_a_manifest_without_a_date_is_right(tmp_path: Path) -> None:
+    assert manifest.load(write(tmp_path, HEAD + PYPI)).released is None
 
 
 def test_the_shipped_sets() -> None:

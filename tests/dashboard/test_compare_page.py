@@ -95,7 +95,7 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
         half = numbers.half_width(low, high)
         assert row["difference"] == number(difference["mean"], low, high)
         assert row["95% interval"] == f"[{numbers.value(low, half, sign=True)}, {numbers.value(high, half, sign=True)}]"
-        assert row["p"] == pytest.approx(difference["p_holm"], abs=1e-6)
+        assert row["p"] == pytest.approx(difference["p_adjusted"], abs=1e-6)
         assert (row["better"], row["equal"], row["worse"]) == (
             difference["wins"],
             difference["ties"],
@@ -208,7 +208,7 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
         difference = record["difference"]
         assert float(row["difference"]) == number(difference["mean"], difference["low"], difference["high"])
         # What is read aloud is the number itself, what is seen its text.
-        assert float(row["p"]) == pytest.approx(difference["p_holm"], abs=1e-6)
+        assert float(row["p"]) == pytest.approx(difference["p_adjusted"], abs=1e-6)
         assert [int(row[name]) for name in ("better", "equal", "worse", "common")] == [
             difference[name] for name in ("wins", "ties", "losses", "n_common")
         ]

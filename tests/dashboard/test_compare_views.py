@@ -80,7 +80,8 @@ def test_rows_are_those_of_the_json() -> None:
         assert row["difference"] == round(difference["mean"], 1)
         assert row["95% interval"] == f"[{difference['low']:+.1f}, {difference['high']:+.1f}]"
         assert row["over"] == "over repositories"
-        assert row["p"] == difference["p_holm"] and getattr(row["p"], "text", "") == f"{difference['p_holm']:.3f}"
+        assert row["p"] == pytest.approx(difference["p_adjusted"], abs=1e-6)
+        assert getattr(row["p"], "text", "") == f"{difference['p_adjusted']:.3f}"
         assert (row["better"], row["equal"], row["worse"]) == (
             difference["wins"],
             difference["ties"],
@@ -143,16 +144,20 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     names = {**NAMES, "gold": "gold"}
     compared = compare([*TABLES, control], metric="es")
     sentences = view.remarks(compared, names)
-    assert sentences[0] == "p-values are corrected (Holm) for the 2 comparisons shown."
+    assert sentences[0].startswith("p-values are corrected for the 2 comparisons shown (step-down maximum statistic)")
     assert "gold is a control: it is compared, and not tested." in sentences
     assert view.difference_rows(compared, names)[-1]["p"] is None
-    assert sum("smallest difference" in sentence for sentence in sentences) == 2
+    # One of the two is significant, and needs nothing more to be said.
+    (open_pair,) = [sentence for sentence in sentences if "not significant" in sentence]
+    assert "would be in four of five cases" in open_pair and "repositories like these would show it" in open_pair
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
     sentences = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
-    assert sentences == ["y: no difference of 2 repositories can be significant at 5%."]
+    assert sentences == [
+        "y: no difference of 2 repositories can be significant at 5%; 6 are the fewest that can show one."
+    ]
     same = [noisy("a", 0.3, seed="s", id="0"), noisy("a", 0.3, seed="s", id="1")]
     assert view.remarks(compare(same, metric="es"), {"0": "x", "1": "y"}) == [
-        "y has the baseline's value at every sample."
+        "y: both have the same value at every sample."
     ]
     apart = [make_table({"es": [0.5]}, "a", id="0"), make_table({"es": [0.5]}, "a", id="1", first=7)]
     compared = compare(apart, metric="es")

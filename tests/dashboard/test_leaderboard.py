@@ -59,8 +59,8 @@ def test_figures_keep_their_last_zero_and_p_its_star(group: Group) -> None:
     first = view.lines(group)[0]
     texts = {name: getattr(first[name], "text", None) for name in ("es %", "low", "to lc.infile", "p")}
     difference = group.rows[0].difference["es"]
-    assert texts["to lc.infile"] == "50.0" and texts["p"] == f"{numbers.p_value(difference.p_holm)}*"
-    assert first["p"] == difference.p_holm and len(str(texts["es %"]).partition(".")[2]) == 2
+    assert texts["to lc.infile"] == "50.0" and texts["p"] == f"{numbers.p_value(difference.p_adjusted)}*"
+    assert first["p"] == difference.p_adjusted and len(str(texts["es %"]).partition(".")[2]) == 2
 
 
 def test_columns_that_nobody_fills_are_left_out(group: Group) -> None:
@@ -84,16 +84,32 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert view.headline(group).startswith("lc.repocoder has the best es: 60.75 [")
     assert "Its lead over every other is significant" in view.headline(group)
     same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
-    assert "does not tell it from b" in view.headline(same)
+    assert "Nothing is told apart: no difference is significant." in view.headline(same)
+    third = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
+    assert "The test does not tell it from b." in view.headline(third)
     alone = board([table("a", [0.5] * 16)]).groups[0]
     assert "Nothing else here is ranked" in view.headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]
-    assert "With 2 repositories and 1 comparison no lead can be told" in view.headline(board(few).groups[0])
+    assert "with 2 repositories the smallest possible p is 0.500" in view.headline(board(few).groups[0])
 
 
-def test_tiers_are_shared_by_letter_not_by_bracket() -> None:
-    assert view.share_a_tier("ab", "b") and view.share_a_tier("a(53)", "(53)")
-    assert not view.share_a_tier("(53)", "(54)") and not view.share_a_tier("a", "")
+def test_what_is_told_apart_from_none_is_grey() -> None:
+    same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
+    apart = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
+    for group, states in (
+        (same, ["told apart from none"] * 2),
+        (apart, ["beaten by none", "beaten by none", "beaten by another"]),
+    ):
+        drawn = chart(group)
+        assert drawn is not None
+        spec = drawn.to_dict()
+        points = spec["datasets"][spec["layer"][-1]["data"]["name"]]
+        assert [point["state"] for point in points] == states
+    scale = spec["layer"][-1]["encoding"]["color"]["scale"]
+    assert scale["domain"] == ["beaten by none", "beaten by another"]
+    (grey,) = chart(same).to_dict()["layer"][-1]["encoding"]["color"]["scale"]["range"]  # type: ignore[union-attr]
+    red, green, blue = (int(grey[at : at + 2], 16) for at in (1, 3, 5))
+    assert max(red, green, blue) - min(red, green, blue) < 20
 
 
 def test_nothing_scored_is_said_and_not_drawn() -> None:
@@ -162,7 +178,7 @@ _AMOUNTS = {
 }
 
 
-def expected(record: dict[str, Any], metric: str) -> dict[str, Any]:
+def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict[str, Any]:
     """Return what the page must show of a row of the JSON, which has full precision: heading -> cell."""
     value = record[metric]
     cells: dict[str, Any] = {name: record[name] for name in ("strategy", "tier", "n", "unscored", "origin")}
@@ -172,6 +188,7 @@ def expected(record: dict[str, Any], metric: str) -> dict[str, Any]:
     cells["by repo"] = float(
         numbers.value(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
     )
+    cells |= {"beats": ", ".join(names[run] for run in record["beats"]) or None, "needs": record["repositories_needed"]}
     costs = {
         "tokens": "context_tokens",
         "tokens in": "tokens_in",
@@ -182,7 +199,7 @@ def expected(record: dict[str, Any], metric: str) -> dict[str, Any]:
         cells[name] = None if record[key] is None else float(numbers.amount(record[key]))
     if other := record["difference"].get(metric):
         cells |= dict(zip((f"to {record['baseline']}", "to low", "to high"), _interval(other), strict=True))
-        corrected = other["p"] if other["p_holm"] is None else other["p_holm"]
+        corrected = other["p"] if other["p_adjusted"] is None else other["p_adjusted"]
         cells["p"] = corrected
     for name, value in record.items():
         if isinstance(value, dict) and "mean" in value and name not in (metric, "made_up_names"):
@@ -209,7 +226,8 @@ def _width(value: Any) -> float | None:
 def check(lines: list[dict[str, Any]], records: list[dict[str, Any]], metric: str) -> None:
     """Compare every cell of a table with the JSON, and ask for every number of the JSON that is there at all."""
     assert len(lines) == len(records) > 0
-    full = [expected(row, metric) for row in records]
+    names = {row["run"]: row["strategy"] for row in records}
+    full = [expected(row, metric, names) for row in records]
     alike = {_heading(name) for row in records for name, value in row.items() if _width(value) == 0}
     alike |= {"low", "high", "by repo"} if _heading(metric) in alike else set()
     alike |= {f"to {row['baseline']}" for row in records} | {"to low", "to high"} if alike else set()
@@ -296,7 +314,7 @@ def test_what_is_seen_has_the_digits_of_the_command(database: Home) -> None:
         full = expected_of_sight(row)
         assert {name: line[name] for name in full} == full
     other = records[0]["difference"]["context_gain"]
-    assert displayed[0]["p"].rstrip("*") == numbers.p_value(other["p_holm"])
+    assert displayed[0]["p"].rstrip("*") == numbers.p_value(other["p_adjusted"])
 
 
 def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:

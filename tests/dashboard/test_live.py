@@ -129,7 +129,7 @@ def watched(home: Home, database: str, page: Callable[[], None]) -> None:
     with open_reader(database) as store:
         (work,) = works(store)
     attempt = work.attempts[-1]
-    # A process that is not through after two seconds, on a disk that keeps it waiting, is ended before it records that.
+    # A process that is not through after two seconds, as on a slow disk, is ended before it can record that.
     assert attempt.ended is None or (attempt.reason, attempt.finished) == ("interrupted", work.finished), attempt
     assert work.finished >= reader.finished
 

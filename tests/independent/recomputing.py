@@ -10,6 +10,8 @@ import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -182,24 +184,82 @@ def p_value(gap: Mapping[str, float], repo: Mapping[str, str]) -> float:
     return sum(hits) / len(hits)
 
 
-def smallest_visible(gap: Mapping[str, float], repo: Mapping[str, str]) -> float | None:
-    """Return the difference seen with 80% power at 5%; None where no p reaches 5%, or nothing varies."""
+def _error(gap: Mapping[str, float], repo: Mapping[str, str]) -> tuple[int, float]:
+    """Return the number of repositories, two or more, and the cluster-robust standard error of the mean gap."""
     names = sorted({repo[one] for one in gap})
     mean, c = math.fsum(gap.values()) / len(gap), len(names)
     rest = [math.fsum(value - mean for one, value in gap.items() if repo[one] == name) for name in names]
-    if 2 / 2**c > 0.05:
-        return None
-    error = math.sqrt(c / (c - 1) * sum(one**2 for one in rest)) / len(gap)
-    return float((stats.t.ppf(0.975, c - 1) + stats.t.ppf(0.8, c - 1)) * error) if error > 1e-9 else None
+    return c, math.sqrt(c / (c - 1) * sum(one**2 for one in rest)) / len(gap)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Pairs that are corrected together: their gaps, none of them empty, and the repository of each sample."""
+
+    gaps: Mapping[Any, Mapping[str, float]]
+    repo: Mapping[str, str]
+
+    @cached_property
+    def _flipped(self) -> dict[Any, list[float]]:
+        """Pair -> its statistic under every flip, the one that changes nothing first."""
+        names = sorted({self.repo[sample] for gap in self.gaps.values() for sample in gap})
+        statistics = {}
+        for pair, gap in self.gaps.items():
+            sums = [math.fsum(v for one, v in gap.items() if self.repo[one] == name) for name in names]
+            size = math.sqrt(math.fsum(x * x for x in sums))
+            flips = [abs(math.fsum(map(math.prod, zip(signs, sums, strict=True)))) for signs in _signs(len(sums))]
+            statistics[pair] = [flip / size if size else 0.0 for flip in flips]
+        return statistics
+
+    @cached_property
+    def p(self) -> dict[Any, float]:
+        """Pair -> share of flips that bring it or any pair after it to what was observed; never falling."""
+        adjusted: dict[Any, float] = {}
+        remaining = dict(self._flipped)
+        while remaining:
+            pair = max(remaining, key=lambda one: remaining[one][0])
+            largest = [max(column) for column in zip(*remaining.values(), strict=True)]
+            hits = sum(one >= remaining[pair][0] - 1e-9 for one in largest)
+            adjusted[pair] = max([hits / len(largest), *adjusted.values()])
+            del remaining[pair]
+        return adjusted
+
+    @cached_property
+    def critical(self) -> float | None:
+        """The largest statistic of the pairs that are not significant, in 5% of flips; of the last one if all are."""
+        not_yet = [pair for pair, p in self.p.items() if p > 0.05] or [list(self.p)[-1]]
+        largest = [max(column) for column in zip(*(self._flipped[pair] for pair in not_yet), strict=True)]
+        # Of a flip and the opposite one.
+        others, allowed = sorted(largest[1 : len(largest) // 2], reverse=True), int(0.05 * (len(largest) // 2))
+        return others[allowed - 1] if allowed else None
+
+    def smallest_visible(self, pair: Any) -> float | None:
+        """Return the difference seen with 80% power; None where no p reaches 5%, or nothing varies."""
+        if len({self.repo[one] for one in self.gaps[pair]}) < 6 or self.critical is None:
+            return None
+        c, error = _error(self.gaps[pair], self.repo)
+        if error <= 1e-9 or self.critical**2 >= c:
+            return None
+        t = math.sqrt((c - 1) * self.critical**2 / (c - self.critical**2))
+        return float((t + stats.t.ppf(0.8, c - 1)) * error)
+
+    def needs(self, pair: Any, repositories: int | None) -> bool:
+        """Return whether so many repositories may be said to be needed: these do, and a third fewer do not."""
+        gap = self.gaps[pair]
+        mean, c = abs(math.fsum(gap.values()) / len(gap)), len({self.repo[one] for one in gap})
+        if self.p[pair] <= 0.05 or c < 5 or mean <= 1e-9:
+            return repositories is None
+        c, error = _error(gap, self.repo)
+
+        def enough(count: float) -> bool:
+            t = stats.t.ppf(1 - 0.025 / len(self.gaps), count - 1) + stats.t.ppf(0.8, count - 1)
+            return bool(count >= 6 and t * error * math.sqrt(c / count) <= mean)
+
+        if repositories is None:
+            return not enough(1000)
+        least = max(6, c + 1)
+        return enough(repositories) and (repositories == least or not enough(repositories * 2 / 3))
 
 
 def _signs(count: int) -> list[tuple[int, ...]]:
     return list(itertools.product((1, -1), repeat=count))
-
-
-def holm(p: Mapping[Any, float]) -> dict[Any, float]:
-    """Return pair -> p-value times the number of hypotheses not yet rejected, never falling."""
-    adjusted: dict[Any, float] = {}
-    for place, pair in enumerate(sorted(p, key=lambda one: p[one])):
-        adjusted[pair] = max([min(1.0, p[pair] * (len(p) - place)), *adjusted.values()])
-    return adjusted

@@ -160,7 +160,7 @@ def test_a_row_that_is_worse_wherever_both_can_be_compared_does_not_lead(shelf: 
     assert [first["es"]["mean"], second["es"]["mean"]] == [50.0, 80.0]
     assert (first["run"], first["rank_low"], first["rank_high"], first["tier"]) == ("aaa", 1, 1, "a")
     assert (second["run"], second["rank_low"], second["rank_high"], second["tier"]) == ("bbb", 2, 2, "b")
-    assert second["difference"]["es"]["mean"] == -10.0 and second["difference"]["es"]["p_holm"] == 0.03125
+    assert second["difference"]["es"]["mean"] == -10.0 and second["difference"]["es"]["p_adjusted"] == 0.03125
     assert "Not every row has es at the same samples" in shelf.said()
 
 

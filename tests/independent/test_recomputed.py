@@ -76,12 +76,14 @@ def check_differences(records: list[Record], runs: Mapping[tuple[str, str], agai
     metric, base = records[0]["ranked_by"], records[0]["baseline"] or records[0]["strategy"]
     ranked = [one for one in of if one not in CONTROLS and of[one].values(metric)]
     pairs = {(a, b): again.gaps(of[a], of[b], metric) for a, b in itertools.combinations(ranked, 2)}
-    p = {(a, b): again.p_value(gap, of[a].repo) for (a, b), gap in pairs.items() if gap}
-    adjusted = again.holm(p)
+    repo = records_repo(of)
+    family = again.Family({pair: gap for pair, gap in pairs.items() if gap}, repo)
+    adjusted = family.p
     sign = -1 if metric in again.LOWER_IS_BETTER else 1
     beats = {
         (a, b) if sign * sum(pairs[a, b].values()) > 0 else (b, a) for (a, b), one in adjusted.items() if one <= 0.05
     }
+    by_run = {record["run"]: record["strategy"] for record in records}
     for record in records:
         name = record["strategy"]
         if name in ranked:
@@ -91,11 +93,12 @@ def check_differences(records: list[Record], runs: Mapping[tuple[str, str], agai
             assert record["rank_low"] is None and record["tier"] == ""
         for one, found in record["difference"].items():
             check_difference(found, of[name], of[base], one)
+        assert {by_run[run] for run in record["beats"]} == {worse for better, worse in beats if better == name}
         if name in ranked and base in ranked and name != base:
-            family = adjusted.get((name, base), adjusted.get((base, name)))
-            assert record["difference"][metric]["p_holm"] == near(family)
+            pair = (name, base) if (name, base) in pairs else (base, name)
+            check_corrected(record["difference"][metric], family, pair)
     letters = {record["strategy"]: set(record["tier"]) for record in records}
-    for a, b in p:
+    for a, b in adjusted:
         assert bool(letters[a] & letters[b]) == (adjusted[a, b] > 0.05)
     for other in {one for record in records for one in record["difference"]} - {metric}:
         check_family(records, of, base, other)
@@ -116,15 +119,31 @@ def check_difference(found: Record, this: again.Run, other: again.Run, metric: s
     assert [found["wins"], found["ties"], found["losses"]] == counts
     untested = this.strategy in CONTROLS or other.strategy in CONTROLS
     assert found["p"] == near(None if untested else again.p_value(gap, this.repo))
-    assert found["smallest_visible"] == near(None if untested else again.smallest_visible(gap, this.repo))
+    if untested:
+        assert [found[key] for key in ("p_adjusted", "smallest_visible", "repositories_needed")] == [None] * 3
+
+
+def check_corrected(found: Record, family: again.Family, pair: Any) -> None:
+    """Compare what is said of a pair among the others that were tested with it; of an empty one nothing is."""
+    assert found["p_adjusted"] == near(family.p.get(pair))
+    if pair in family.p:
+        assert found["pairs"] == len(family.p)
+        assert found["smallest_visible"] == near(family.smallest_visible(pair))
+        assert family.needs(pair, found["repositories_needed"])
 
 
 def check_family(records: list[Record], of: Mapping[str, again.Run], base: str, metric: str) -> None:
     """Compare the correction of a metric that does not rank: over its pairs with the baseline."""
     found = {one["strategy"]: one["difference"].get(metric) for one in records if one["rank_low"] is not None}
     gaps = {name: again.gaps(of[name], of[base], metric) for name, one in found.items() if one}
-    adjusted = again.holm({name: again.p_value(gap, of[name].repo) for name, gap in gaps.items() if gap})
-    assert {name: found[name]["p_holm"] for name in adjusted} == {name: near(one) for name, one in adjusted.items()}
+    family = again.Family({name: gap for name, gap in gaps.items() if gap}, records_repo(of))
+    for name in gaps:
+        check_corrected(found[name], family, name)
+
+
+def records_repo(runs: Mapping[Any, again.Run]) -> dict[str, str]:
+    """Return sample -> repository, of all runs."""
+    return {sample: repo for run in runs.values() for sample, repo in run.repo.items()}
 
 
 @pytest.mark.parametrize("seed", range(0, 18, 4))
@@ -148,6 +167,18 @@ def test_compare_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) 
             ids_ = [id_ for id_ in mine.keys() & its.keys() if this.repo[id_] == part["repo"]]
             expected = [len(ids_), *(near(sum(x[id_] for id_ in ids_) / len(ids_)) for x in (mine, its))]
             assert [part["n"], part["this"], part["baseline"]] == expected
+    families: dict[tuple[str, str], dict[str, Record]] = defaultdict(dict)
+    for one in found:
+        if not {one["strategy"], one["baseline_strategy"]} & set(CONTROLS):
+            families[one["language"], one["metric"]][one["run"]] = one
+    for (language, metric), members in families.items():
+        gaps = {
+            run: again.gaps(runs[run, language], runs[one["baseline"], language], metric)
+            for run, one in members.items()
+        }
+        family = again.Family({run: gap for run, gap in gaps.items() if gap}, records_repo(runs))
+        for run, one in members.items():
+            check_corrected(one["difference"], family, run)
 
 
 def test_prices_anew_are_those_of_the_rates(empty: Path, tmp_path: Path) -> None:

@@ -52,9 +52,8 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
-    return searched(
-        read, candidates, drops, {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
-    )
+    counts = {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
+    return searched(read, candidates, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:

@@ -37,6 +37,8 @@ UNSELECTABLE = "unselectable"
 """The state of a test that passes with the suite, but neither alone nor with its class: it cannot judge."""
 _WHOLE = "[*]"
 """Ends the id of a test that runs with its whole class only."""
+_CAUSE = re.compile(r"MethodSource \[className = '([^']+)', methodName = '([^']+)'[^\n]*\]\n\s*=> ([^\n]+)")
+_MOST_CAUSE = 200
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
@@ -83,6 +85,8 @@ class Ran:
     """Numbers of the blocks that it ran."""
     clock: bool = False
     """Whether it ran code that reads a clock or waits by one."""
+    cause: str = ""
+    """Why it failed, in a line, where JUnit's output was not cut there."""
 
 
 def cover(
@@ -118,16 +122,21 @@ def cover(
     place = project.home.cache / "coverage" / f"{sha256(json.dumps(key))[:32]}.json"
 
     run = functools.partial(_run, suite, files, len(blocks) + len(timed), sandbox, report)
-    first, alone = _stored(place)
+    first, alone, causes = _stored(place)
     if first is None:
         report(f"{name}: running its tests with probes")
         outcome = run(deselected)
-        first = _checked(name, outcome)
+        first, causes = _checked(name, outcome)
         tests = merged(first, len(blocks))
         passed = sum(test.state == "passed" for test in tests)
         report(f"{name}: {passed} of {len(tests)} tests passed in {outcome.seconds:.1f} s")
-        write_atomic(place, json.dumps(first) + "\n")
-    tests = merged(first, len(blocks))
+        write_atomic(place, json.dumps({"first": first, "alone": None, "causes": causes}) + "\n")
+    tests = tuple(
+        replace(test, cause=causes.get(test.id.removesuffix(_WHOLE).partition("(")[0], ""))
+        if test.state == "failed"
+        else test
+        for test in merged(first, len(blocks))
+    )
     doubtful = {test.id for test in tests if test.clock and test.state in ("failed", UNSELECTABLE)}
     if not doubtful:
         return tests
@@ -137,7 +146,7 @@ def cover(
         with Turns(project.home.cache).alone():
             result = run([*deselected, *sorted(others)]).result
         alone = result.get("tests") if isinstance(result, dict) else None
-        write_atomic(place, json.dumps({"first": first, "alone": alone or []}) + "\n")
+        write_atomic(place, json.dumps({"first": first, "alone": alone or [], "causes": causes}) + "\n")
     return _replaced(tests, doubtful, merged(alone or [], len(blocks)), lambda line: report(f"{name}: {line}"))
 
 
@@ -161,21 +170,34 @@ def _run(
     return run_job(sources(suite.tests, suite.tree, suite.build), job, sandbox, BIG, report)
 
 
-def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None]:
-    """Return what is kept of the suite's run, and of the run alone; earlier versions kept the former by itself."""
+def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None, Mapping[str, str]]:
+    """Return what is kept of the suite's run, of the run alone, and of why tests failed.
+
+    Earlier versions kept the first by itself, or without the last.
+    """
     with contextlib.suppress(InputFault, ValueError, KeyError):
         record = json.loads(read_text(place))
         first, alone = (record["first"], record["alone"]) if isinstance(record, dict) else (record, None)
         merged(first), merged(alone or [])
-        return first, alone
-    return None, None
+        return first, alone, dict(record.get("causes", {})) if isinstance(record, dict) else {}
+    return None, None, {}
 
 
-def _checked(name: str, outcome: Outcome) -> Any:
+def failure_causes(messages: str) -> dict[str, str]:
+    """Return ``Class#method`` -> why it failed, as JUnit's launcher lists it behind a suite.
+
+    Args:
+        messages: its output; the middle may be missing.
+    """
+    return {f"{owner}#{method}": " ".join(why.split())[:_MOST_CAUSE] for owner, method, why in _CAUSE.findall(messages)}
+
+
+def _checked(name: str, outcome: Outcome) -> tuple[Any, Mapping[str, str]]:
     if outcome.ended is Ended.TIMED_OUT:
         cure = "name the test files that take long, or never end, under deselect in its [tests]"
         raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
-    return checked_result(outcome, "running its tests")["tests"]
+    result = checked_result(outcome, "running its tests")
+    return result["tests"], failure_causes(str(result.get("messages", "")))
 
 
 def _classes(tests: Iterable[str]) -> set[str]:

@@ -34,6 +34,10 @@ from ctxbench.sandbox.types import Sandbox
 __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
+class NoWheel(InputFault):
+    """Raised when the package index has no wheel of the project that this machine can use."""
+
+
 def tests(project: Project, report: Report) -> dict[str, Any]:
     """Return what `bench.testing.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
     suite = project.tests
@@ -45,7 +49,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     except SandboxUnavailable as error:
         if not distribution or f"No matching distribution found for {distribution}" not in error.what:
             raise
-        raise InputFault(
+        raise NoWheel(
             f"the package index has no wheel of {distribution} that this Python and machine can use",
             where=project.manifest.name,
             cure="write `wheel = false` in its [tests], and name in `requirements` all that it needs",
@@ -69,7 +73,8 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
             candidates.append(result)
         else:
             drops[result] += 1
-    return searched(read, candidates, drops, outcomes(test.outcome for test in covered.tests))
+    failures = {test.id: covered.causes.get(test.id, "") for test in covered.tests if test.outcome == "failed"}
+    return searched(read, candidates, drops, outcomes(test.outcome for test in covered.tests), failures)
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:

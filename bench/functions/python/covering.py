@@ -22,7 +22,7 @@ from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.judge import Turns
 from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.python.reports import Covered, Malformed, read_coverage, replaced
+from ctxbench.bench.testing.python.reports import Covered, Malformed, failure_causes, read_coverage, replaced
 from ctxbench.bench.testing.suites import run_job
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
@@ -119,8 +119,23 @@ def _run(suite: PythonSuite, job: Job, sandbox: Sandbox, report: Report) -> Outc
     return run_job(suite.environment, job, sandbox, replace(suite.limits, **_NEEDED), report)
 
 
+class Uncollected(InputFault):
+    """Raised when no test ran, since test files cannot be imported."""
+
+    broken: tuple[tuple[str, str], ...] = ()
+    """Test files or packages, and what pytest says of each; not kept by pickling."""
+
+    @classmethod
+    def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
+        """Return the fault of a repository's test files."""
+        cure = "add what they import to its requirements, or name them under deselect"
+        fault = cls(f"{', '.join(place for place, _ in broken)} cannot be collected", where=name, cure=cure)
+        fault.broken = broken
+        return fault
+
+
 def _checked(name: str, outcome: Outcome, report: Report) -> Any:
-    """Return the result of a run in which tests ran, and tell what could not be collected.
+    """Return the result of a run in which tests ran, with why some failed, and tell what could not be collected.
 
     Raises:
         InputFault: if none did.
@@ -136,12 +151,11 @@ def _checked(name: str, outcome: Outcome, report: Report) -> Any:
     for where, what in covered.broken:
         report(f"{name}: {where} cannot be collected: {' '.join(what.split())[-_TAIL:]}")
     if covered.broken and not covered.tests:
-        files = ", ".join(where for where, _ in covered.broken)
-        cure = "add what they import to its requirements, or name them under deselect"
-        raise InputFault(f"{files} cannot be collected", where=name, cure=cure)
+        raise Uncollected.of(name, covered.broken)
     if covered.exit not in _RAN or not covered.tests:
         raise InputFault(f"pytest ended with status {covered.exit}: {output}", where=name, cure=cure)
-    return outcome.result
+    failed = [test.id for test in covered.tests if test.outcome == "failed"]
+    return {**outcome.result, "causes": failure_causes(outcome.output, failed)}
 
 
 def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:

@@ -26,6 +26,9 @@ _DECLARED_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
 _DECLARED_TYPE = re.compile(r"\b(?:class|interface|object|trait|typealias)\s+(\w+)")
 SHARE = Path("/usr/share/java")
 _SECONDS = 60.0
+_LIBRARY = re.compile(r"Depends: lib([a-z0-9.+-]+)-java")
+_LEVELS = 2
+"""Of packages' dependencies that are looked through for a jar."""
 _PARTS = re.compile(r"[a-z]+")
 _COMMON = frozenset({"api", "code", "com", "core", "io", "java", "javax", "net", "org", "project"})
 _ENDINGS = re.compile(r"-(api|core|all|annotations)$|[0-9]+$")
@@ -222,6 +225,28 @@ def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SH
     alike = [dependency for dependency, own in named.items() if most and len(words & own) == most]
     alike.sort(key=lambda dependency: len(named[dependency]))
     return next(filter(None, map(_offered, alike)), None)
+
+
+def companion(package: str, debian: Sequence[str]) -> Jar | None:
+    """Return the jar that has a Java package which jars of Debian's need when they run, None if nothing tells.
+
+    Args:
+        package: e.g. ``org.objenesis``.
+        debian: packages whose dependencies are looked at, e.g. ``libmockito-java``.
+    """
+    squeezed = package.replace(".", "").lower()
+    level = tuple(debian)
+    for _ in range(_LEVELS):
+        if not level:
+            break
+        lines = (line.strip() for line in _lines_of("apt-cache", "depends", *level))
+        stems = dict.fromkeys(match.group(1) for line in lines if (match := _LIBRARY.fullmatch(line)))
+        named = [stem for stem in stems if re.sub(r"[\d.-]+", "", stem) in squeezed]
+        if named:
+            stem = max(named, key=len)
+            return Jar(f"{stem}.jar", f"lib{stem}-java", guessed=True)
+        level = tuple(f"lib{stem}-java" for stem in stems)
+    return None
 
 
 def _words(text: str) -> set[str]:

@@ -16,6 +16,9 @@ _WAY = re.compile(r'^\["way", "(returns|raises|idles)"\]\n', re.MULTILINE)
 _PHASES = ("setup", "call", "teardown")
 _OUTCOMES = ("passed", "failed", "skipped", "xfail")
 _MAX_TEXT = 1000
+_MAX_CAUSE = 200
+_HEADING = re.compile(r"_{3,} (.+) _{3,}")
+_PHASE = re.compile(r"ERROR at (setup|teardown) of ")
 _LAST_LINE_CUT = "the last line is not whole"
 
 
@@ -194,6 +197,8 @@ class Covered:
     """Path -> line from 0 -> sorted positions in `tests` of those that ran it."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
     """Path -> line from 0 -> test modules whose import ran it; the empty one stands for what runs before any."""
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """Failed test -> the last line of why, where pytest's output was not cut there."""
 
 
 def read_coverage(result: object) -> Covered:
@@ -203,7 +208,8 @@ def read_coverage(result: object) -> Covered:
         Malformed: if it is not what the guest writes.
     """
     keys = {"exit", "tests", "broken", "sets", "lines", "modules", "imports"}
-    if not isinstance(result, dict) or result.keys() != keys:
+    # The causes are added by the host, and were not at first.
+    if not isinstance(result, dict) or result.keys() - {"causes"} != keys:
         raise Malformed("the result has other keys")
     try:
         tests = tuple(
@@ -218,9 +224,31 @@ def read_coverage(result: object) -> Covered:
             str(path): {int(line) - 1: tuple(modules[place] for place in places) for line, places in by_line.items()}
             for path, by_line in result["imports"].items()
         }
-        return Covered(exit=int(result["exit"]), tests=tests, broken=broken, lines=lines, imports=imports)
+        causes = {str(name): str(cause) for name, cause in result.get("causes", {}).items()}
+        return Covered(
+            exit=int(result["exit"]), tests=tests, broken=broken, lines=lines, imports=imports, causes=causes
+        )
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise Malformed(f"not what the runner writes: {error}") from None
+
+
+def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
+    """Return failed test -> the last line of its error, as pytest prints it with short tracebacks.
+
+    Args:
+        output: what pytest printed; its middle may be missing.
+        failed: ids of the tests that failed.
+    """
+    by_title: dict[str, str] = {}
+    title = ""
+    for line in output.splitlines():
+        heading = _HEADING.fullmatch(line)
+        if heading:
+            title = _PHASE.sub("", heading.group(1))
+        elif line.startswith("E   ") and line[4:].strip():
+            by_title[title] = line[4:].strip()[:_MAX_CAUSE]
+    titles = {name: ".".join(name.split("::")[1:]) for name in failed}
+    return {name: by_title[titles[name]] for name in sorted(failed) if by_title.get(titles[name])}
 
 
 def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covered:

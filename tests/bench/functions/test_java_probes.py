@@ -10,7 +10,15 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.java import lift
-from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, cover, merged, numbered, probed
+from ctxbench.bench.functions.java.covering import (
+    UNSELECTABLE,
+    Ran,
+    cover,
+    failure_causes,
+    merged,
+    numbered,
+    probed,
+)
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
@@ -122,3 +130,24 @@ def test_what_cannot_run_alone_stays_failed(tmp_path: Path) -> None:
     ran = cover(project, suite, (), FakeSandbox(lambda job: next(outcomes)), reports.append)
     assert {test.id for test in ran if test.state == "failed"} == {"shop.WaitTest#waits", "shop.WrongTest#fails"}
     assert "could not run alone" in reports[-1]
+
+
+LAUNCHER = """
+Failures (3):
+  JUnit Vintage:TillTest:opens
+    MethodSource [className = 'shop.TillTest', methodName = 'opens', methodParameterTypes = '']
+    => java.lang.NoClassDefFoundError: org/slf4j/Logger
+       java.base/java.lang.Class.getDeclaredMethods0(Native Method)
+  JUnit Jupiter:BillTest:adds(int):[2] 7
+    MethodSource [className = 'shop.BillTest', methodName = 'adds', methodParameterTypes = 'int']
+    => org.opentest4j.AssertionFailedError: expected: <1> but was: <2>
+[...]
+    => java.lang.Error: cut off
+"""
+
+
+def test_why_tests_failed_is_read_of_what_the_launcher_lists() -> None:
+    assert failure_causes(LAUNCHER) == {
+        "shop.TillTest#opens": "java.lang.NoClassDefFoundError: org/slf4j/Logger",
+        "shop.BillTest#adds": "org.opentest4j.AssertionFailedError: expected: <1> but was: <2>",
+    }

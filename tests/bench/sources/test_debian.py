@@ -6,6 +6,7 @@ import hashlib
 import io
 import shutil
 import tarfile
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import checkout, debian, manifest
+from ctxbench.bench.repositories.sources import DebianSource, Unreachable
 from tests.helpers.extras import missing
 
 HEAD = 'name = "demo"\nlanguage = "java"\nlicense = "MIT"\nversion = "1.15"\n'
@@ -52,12 +54,16 @@ class Standin:
         for name, text in programs.items():
             (root / name).write_text(text)
             (root / name).chmod(0o755)
+        self.pack(0)
+
+    def pack(self, seconds: int) -> None:
+        """Serve a tarball whose file was changed then."""
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
             info = tarfile.TarInfo("demo-1.15-src/src/A.java")
-            info.size = 10
+            info.size, info.mtime = 10, seconds
             tar.addfile(info, io.BytesIO(b"class A {}"))
-        (root / "tarball").write_bytes(buffer.getvalue())
+        (self.root / "tarball").write_bytes(buffer.getvalue())
         self.sha256 = hashlib.sha256(buffer.getvalue()).hexdigest()
         self.serve("1.15-2", "1.15")
 
@@ -95,6 +101,30 @@ def test_the_upstream_tarball_only(tmp_path: Path, apt: Standin) -> None:
     conf = (apt.root / "conf").read_text()
     assert "http://proxy.example.org" in conf and 'Dir::Etc::parts "/dev/null"' in conf
     assert str(tmp_path / "home" / "cache" / "apt" / "lists") in conf
+
+
+@pytest.mark.parametrize(("seconds", "day"), [(1598572800, date(2020, 8, 28)), (0, None)])
+def test_the_day_of_the_newest_file_is_kept(tmp_path: Path, apt: Standin, seconds: int, day: date | None) -> None:
+    apt.pack(seconds)
+    fetch(tmp_path, apt.sha256)
+    record = checkout.find(manifest.load(str(tmp_path / "demo.toml")), Home(tmp_path / "home"))
+    assert record is not None and record.published == day
+
+
+def test_the_version_that_the_archive_has_now(tmp_path: Path, apt: Standin) -> None:
+    home = Home(tmp_path / "home")
+    source = DebianSource(package="libdemo", version="1.15", sha256=apt.sha256)
+    for version in ("", "1.15", "1.15-2"):
+        assert debian.latest("libdemo", version, home, print) == source
+    with pytest.raises(InputFault, match="no such version of it; give one of debian:libdemo=1.15"):
+        debian.latest("libdemo", "2.0", home, print)
+    with pytest.raises(Unreachable, match="debian:libdemo-java: .*no source package .*mean libdemo"):
+        debian.latest("libdemo-java", "", home, print)
+    more = (apt.root / "served").read_text()
+    apt.serve("1.16-1", "1.16")
+    (apt.root / "lists").write_text(more + (apt.root / "served").read_text())
+    with pytest.raises(InputFault, match="several versions .*one of debian:libdemo=1.15, debian:libdemo=1.16"):
+        debian.latest("libdemo", "", home, print)
 
 
 def test_a_second_package_costs_no_second_update(tmp_path: Path, apt: Standin) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,13 @@ def test_without_git(tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineFault, match="git is not installed"):
         fetch(tmp_path, origin.as_uri(), "1" * 40)
+
+
+def test_the_day_of_the_commit_is_kept(tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The day in UTC: here it was the seventh already.
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2024-05-07T01:00:00 +0200")
+    git(origin, "commit", "-q", "--amend", "--no-edit")
+    wanted = load(tmp_path, origin.as_uri(), git(origin, "rev-parse", "HEAD"))
+    fetched = checkout.fetch(wanted, Home(tmp_path / "home"), report=lambda _: None)
+    assert fetched.published == date(2024, 5, 6)
+    assert checkout.find(wanted, Home(tmp_path / "home")) == fetched

@@ -9,6 +9,7 @@ import json
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def as_json(raw: bytes, *, digest: bool = True, url: str = "../../files/demo_pkg
     files = [
         {"filename": "demo_pkg-1.0-py3-none-any.whl", "url": "/files/wheel", "hashes": {}},
         {"filename": "demo_pkg-0.9.tar.gz", "url": "/files/old", "hashes": {}},
-        {"filename": "demo_pkg-1.0.tar.gz", "url": url, "hashes": hashes},
+        {"filename": "demo_pkg-1.0.tar.gz", "url": url, "hashes": hashes, "upload-time": "2024-05-06T23:59:59.9Z"},
     ]
     return 200, "application/vnd.pypi.simple.v1+json", json.dumps({"files": files}).encode(), None
 
@@ -125,6 +126,8 @@ def test_json(tmp_path: Path, server: Server, use: Callable[..., None]) -> None:
     assert server.asked == [PAGE, FILE]
     fetch(tmp_path, raw)
     assert server.asked == [PAGE, FILE], "what is there is not fetched again"
+    record = checkout.find(manifest.load(str(tmp_path / "demo-pkg.toml")), Home(tmp_path / "home"))
+    assert record is not None and record.published == date(2024, 5, 6)
 
 
 @pytest.mark.parametrize("base", ["", '<base href="/files/">'])

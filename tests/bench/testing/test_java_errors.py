@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.bench.testing.java import errors as java_errors
 from ctxbench.bench.testing.java import errors as java_jars
-from ctxbench.bench.testing.java.errors import Jar, jar_of
+from ctxbench.bench.testing.java.errors import Jar, companion, jar_of
 from ctxbench.bench.testing.java.layout import Dependency, Poms
 
 SAID = """\
@@ -188,3 +188,19 @@ def test_the_artifact_that_is_named_as_the_package_is_taken_before_those_that_ad
 def test_a_pom_says_what_only_tests_need() -> None:
     mockito = Dependency(group="org.mockito", artifact="mockito-core", test=True, of_tests=False)
     assert list(DEPENDENCIES) == [mockito]
+
+
+def test_what_a_librarys_own_library_brings_is_looked_for_among_what_debian_says_it_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {
+        "libmockito-java": "  Depends: libbyte-buddy-java\n  Depends: libobjenesis-java\n  Depends: libc6",
+        "libbyte-buddy-java libobjenesis-java": "  Depends: libasm3-java\n  Suggests: libjna-java",
+    }
+    cases = "".join(f'  "{names}") echo "{text}" ;;\n' for names, text in answers.items())
+    program(tmp_path, "apt-cache", f'shift\ncase "$*" in\n{cases}esac')
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert companion("net.bytebuddy.agent", ["libmockito-java"]) == Jar("byte-buddy.jar", "libbyte-buddy-java", True)
+    assert companion("org.objectweb.asm", ["libmockito-java"]) == Jar("asm3.jar", "libasm3-java", True)
+    assert companion("com.sun.jna", ["libmockito-java"]) is None
+    assert companion("org.objenesis", []) is None

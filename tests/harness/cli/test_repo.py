@@ -45,7 +45,15 @@ def test_the_sample_passes_the_check_also_with_every_comment_taken_off(tmp_path:
 def test_list_says_what_is_fetched(demo: str) -> None:
     result = run_cli("repo", "list")
     rows = result.out.splitlines()
-    assert result.code == 0 and rows[0].split() == ["NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS"]
+    assert result.code == 0 and rows[0].split() == [
+        "NAME",
+        "VERSION",
+        "RELEASED",
+        "LANGUAGE",
+        "LICENCE",
+        "FETCHED",
+        "SETS",
+    ]
     assert [row.split()[0] for row in rows[1:]] == list(manifest.builtin_names())
     # A licence may have several words.
     fetched = rows[0].index("FETCHED")

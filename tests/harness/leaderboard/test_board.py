@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import statistics
 
 import pytest
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.pairs import Difference
+from ctxbench.harness.leaderboard.rows import Standing
 from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import Origin, RunTable, Status
@@ -64,10 +67,18 @@ def test_better_strategies_are_told_apart() -> None:
     assert group.rows[0].run.strategy == "top"
     assert [(row.tier, row.rank_low, row.rank_high) for row in group.rows] == [("a", 1, 1), ("b", 2, 3), ("b", 2, 3)]
     difference = group.rows[0].difference["es"]
-    assert difference.p == pytest.approx(2 / 2**8) and difference.p_holm == pytest.approx(3 * 2 / 2**8)
+    assert difference.p == pytest.approx(2 / 2**8) and difference.p_adjusted == difference.p
     assert difference.wins > 70 and difference.wins + difference.ties + difference.losses == difference.n_common == 80
-    assert (group.pairs, group.repositories, group.decidable, group.baseline) == (3, 8, True, "lc.infile")
-    assert group.visible is not None and 0 < group.visible < 15
+    family = group.family
+    assert (family.pairs, family.repositories, family.decidable, group.baseline) == (3, 8, True, "lc.infile")
+    assert family.visible is not None and 0 < family.visible < 15
+    # What the two others differ by is little, and takes many repositories.
+    assert family.significant == 2 and family.needed is not None and family.needed > 8
+    assert [(row.beats, row.standing, row.needed) for row in group.rows] == [
+        ((1, 2), Standing.UNBEATEN, None),
+        ((), Standing.BEATEN, None),
+        ((), Standing.BEATEN, None),
+    ]
 
 
 def test_fewer_bits_win() -> None:
@@ -82,15 +93,49 @@ def test_few_repositories_cannot_tell_apart() -> None:
     repos = [f"r{index % 5}" for index in range(50)]
     runs = [make_table({"es": [value] * 50}, repos, strategy=name) for name, value in (("lc.infile", 0.1), ("b", 0.9))]
     group = board(runs).groups[0]
-    assert not group.decidable and group.visible is None and group.smallest_p == 2 / 2**5
+    family = group.family
+    assert not family.decidable and family.visible is None and family.smallest_p == 2 / 2**5
+    assert family.needed == 6 and {row.needed for row in group.rows} == {6}
     assert {(row.rank_low, row.rank_high, row.tier) for row in group.rows} == {(1, 2, "a")}
 
 
-def test_many_pairs_can_make_it_undecidable() -> None:
+def test_many_pairs_do_not_make_it_undecidable() -> None:
+    draw = random.Random(2)
     repos = [f"r{index % 6}" for index in range(60)]
-    runs = [make_table({"es": [0.1 * k] * 60}, repos, strategy=f"s{k}") for k in range(1, 4)]
-    # 2 / 2^6 = 0.03 would do for one pair, not for three.
-    assert board(runs[:2]).groups[0].decidable and not board(runs).groups[0].decidable
+    runs = [
+        make_table({"es": [0.1 * k + draw.random() / 100 for _ in repos]}, repos, strategy=f"s{k}")
+        for k in range(1, 10)
+    ]
+    # A correction that counts its 36 pairs would ask for a p below 0.0014; that of six repositories is at least 0.03.
+    group = board(runs).groups[0]
+    assert group.family.pairs == group.family.significant == 36 and group.family.decidable
+    assert [row.tier for row in group.rows] == list("abcdefghi")
+
+
+def test_rows_that_nothing_tells_apart_need_more_repositories() -> None:
+    group = board([noisy("lc.infile", 0.3), noisy("b", 0.32), noisy("c", 0.34)]).groups[0]
+    assert group.family.significant == 0 and {row.standing for row in group.rows} == {Standing.UNDECIDED}
+    assert group.unbeaten == () and all(row.needed is not None and row.needed > 8 for row in group.rows)
+    assert group.family.needed == min(row.needed or 0 for row in group.rows)
+
+
+def test_enough_repositories_tell_apart_what_needed_them() -> None:
+    """The number that is said to be needed is about right: with as many, most boards find the difference."""
+
+    def leading(repositories: int, seed: int) -> Difference:
+        draw = random.Random(seed)
+        runs = []
+        for name, mean in (("lc.infile", 0.50), ("b", 0.53), ("c", 0.50)):
+            tastes = [draw.gauss(mean, 0.03) for _ in range(repositories)]
+            repos = [f"r{index}" for index in range(repositories) for _ in range(4)]
+            values = [tastes[index // 4] + draw.gauss(0, 0.02) for index in range(len(repos))]
+            runs.append(make_table({"es": values}, repos, strategy=name))
+        (row,) = [row for row in board(runs).groups[0].rows if row.run.strategy == "b"]
+        return row.difference["es"]
+
+    needed = statistics.median(found.needed or 0 for seed in range(40) if (found := leading(8, seed)).needed)
+    found = [leading(round(needed), seed).significant for seed in range(40)]
+    assert 12 <= needed <= 40 and sum(found) >= 24
 
 
 def test_only_samples_that_both_completed_are_compared() -> None:
@@ -108,8 +153,8 @@ def test_runs_without_a_common_sample_are_not_compared() -> None:
     other = make_table({"es": [0.7] * 6}, "abcdef", strategy="b", first=100)
     group = board([this, other]).groups[0]
     found = next(row for row in group.rows if row.run.strategy == "b").difference["es"]
-    assert (found.n_common, found.p, found.p_holm, found.mean) == (0, None, None, None)
-    assert all(row.tier == "a" for row in group.rows) and not group.decidable
+    assert (found.n_common, found.p, found.p_adjusted, found.mean) == (0, None, None, None)
+    assert all(row.tier == "a" for row in group.rows) and not group.family.decidable
 
 
 def test_mcnemar_counts_are_described_for_right_or_wrong_metrics() -> None:
@@ -140,8 +185,8 @@ def test_unranked_rows_are_shown_last_outside_the_family() -> None:
     group = board([noisy("lc.infile", 0.3), noisy("b", 0.5), noisy("oracle", 0.9, ranked=False)]).groups[0]
     last = group.rows[-1]
     assert (last.run.strategy, last.rank_low, last.tier) == ("oracle", None, "")
-    assert last.difference["es"].p is not None and last.difference["es"].p_holm is None
-    assert group.pairs == 1
+    assert last.difference["es"].p is not None and last.difference["es"].p_adjusted is None
+    assert group.family.pairs == 1
 
 
 def test_of_several_runs_the_newest_complete_one_is_shown() -> None:

@@ -69,7 +69,7 @@ def test_every_cell_is_that_of_the_other_forms() -> None:
     assert cells(latex.latex(made)) == wanted and len(wanted) == 2
 
 
-def test_the_first_tier_is_bold_and_nothing_else() -> None:
+def test_what_none_beats_is_bold_and_nothing_else() -> None:
     made = board(many())
     text = latex.latex(made)
     first = [row.run.strategy for row in made.groups[0].rows if "a" in row.tier]
@@ -78,7 +78,7 @@ def test_the_first_tier_is_bold_and_nothing_else() -> None:
     assert len(bold) == 2 and all("lc.repocoder" in line for line in bold)
 
 
-def test_nothing_is_bold_where_all_rows_share_the_first_tier() -> None:
+def test_nothing_is_bold_where_nothing_is_told_apart() -> None:
     made = board([noisy("lc.infile", 0.3), noisy("twin", 0.3)])
     assert [row.tier for row in made.groups[0].rows] == ["a", "a"]
     text = latex.latex(made)

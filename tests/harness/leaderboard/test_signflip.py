@@ -1,4 +1,4 @@
-"""The sign-flip test and Holm's correction, by brute force and by hand."""
+"""The sign-flip test, by brute force and by hand."""
 
 from __future__ import annotations
 
@@ -60,11 +60,3 @@ def test_rounding_does_not_lose_ties() -> None:
 def test_smallest_p(count: int, least: float) -> None:
     assert stats.smallest_p(count) == least
     assert stats.p_value(np.ones(count), seed="s") == pytest.approx(least)
-
-
-def test_holm_by_hand() -> None:
-    # Sorted 0.01, 0.02, 0.03, 0.2 times 4, 3, 2, 1 = 0.04, 0.06, 0.06, 0.2, kept from falling.
-    assert stats.holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx((0.06, 0.04, 0.2, 0.06))
-    assert stats.holm([0.04, 0.03]) == pytest.approx((0.06, 0.06))
-    assert stats.holm([0.9, 0.8]) == (1.0, 1.0)
-    assert stats.holm([]) == ()

@@ -106,8 +106,3 @@ def _coverage(sizes: np.ndarray, runs: int = 2000) -> float:  # type: ignore[typ
         sums = sizes * random.normal(0, 0.6, len(sizes)) + np.sqrt(sizes) * random.normal(0, 1, len(sizes))
         hits += abs(sums.sum() / sizes.sum()) <= half * stats.cluster_error(sums, sizes)
     return hits / runs
-
-
-def test_smallest_visible_difference() -> None:
-    # t(0.975, 10) + t(0.8, 10) = 2.2281 + 0.8791.
-    assert stats.smallest_visible(2.0, 11) == pytest.approx(2 * (2.228139 + 0.879058), abs=1e-5)

@@ -1,0 +1,209 @@
+"""From the name of a source to a manifest that was tried."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from ctxbench.bench.adoption import origin as origins
+from ctxbench.bench.adoption.guess import Guess, guess
+from ctxbench.bench.adoption.text import text_of
+from ctxbench.bench.adoption.trial import FetchedProject, Trial, tried
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained, write_atomic
+from ctxbench.bench.functions.mining import Lock, Report
+from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.repositories import checkout as checkouts
+from ctxbench.bench.repositories import local, manifest, snapshot
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.sources import LocalSource
+from ctxbench.sandbox.types import Sandbox
+
+_ENDS = ".py .pyx .pxd .c .cpp .rs .java .kt .scala .groovy .toml .cfg .ini .txt .in .pip .xml"
+_READ = frozenset(_ENDS.split())
+"""Ends of the files that tell something."""
+_NAMED = ("licen", "copying", "unlicense", "pkg-info", "notice")
+_MOST_BYTES = 1 << 20
+"""Of a file that is read for what it tells."""
+_MOST_FAILURES = 3
+"""Failing tests that are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What became of a repository."""
+
+    manifest: RepoManifest
+    path: Path
+    """Of its manifest."""
+    lines: int
+    """Usable ones, each of which can become a sample."""
+    trial: Trial | None
+    """None: there are no tests, or they were not to be run."""
+    remarks: tuple[str, ...]
+    """What was seen."""
+    doubts: tuple[str, ...]
+    """What a person should look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """What trying tests needs."""
+
+    sandbox: Callable[[], Sandbox]
+    """Opens a back end; called only if there are tests."""
+    lock: Lock
+
+
+def adopt(
+    ref: str,
+    home: Home,
+    folder: Path,
+    machinery: Workbench | None,
+    *,
+    name: str = "",
+    workers: int = 1,
+    force: bool = False,
+    report: Report,
+) -> Adoption:
+    """Fetch a repository, guess how it is tested, try that, and write its manifest.
+
+    What was fetched, locked and run is kept in the home folder: doing it again goes on there.
+
+    Args:
+        ref: what the user names, see `bench.adoption.origin`.
+        home: where it is fetched to.
+        folder: where the manifest is written, as ``NAME.toml``.
+        machinery: where its tests run; None: they are left out.
+        name: of the repository; empty for one that its source suggests.
+        workers: processes for reading files.
+        force: replace another manifest of that name.
+        report: told what happens.
+
+    Raises:
+        InputFault: if there is no such source, the manifest is there already, or no sample can be made of it.
+        MachineFault: if the source cannot be reached, or the machine failed.
+    """
+    name = name or origins.check(ref)
+    path = folder / f"{name}.toml"
+    if path.exists() and not force:
+        raise InputFault("is there already", where=str(path), cure="give --force to replace it, or --name NAME")
+    origin = origins.resolve(ref, home, report)
+    version = origin.version
+    if isinstance(origin.source, LocalSource) and not version:
+        # Its version is a part of the name of its copy, so it is read before it is copied.
+        version = guess(_files(origin.source.path, local.files(origin.source.path, home))).version
+    draft = RepoManifest(name=name, language=PYTHON, license="", version=version or "0", sources=(origin.source,))
+    checkout = _fetched(draft, home, report)
+    tree = _files(checkout.root, _walk(checkout.root))
+    guessed = guess(tree, wheel=origin.wheel)
+    draft = replace(
+        draft,
+        language=guessed.language,
+        license=guessed.license,
+        source_dir=guessed.source_dir,
+        exclude=guessed.exclude,
+    )
+    lines, line_doubts = _usable_lines(draft, checkout.root, workers)
+    report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
+    trial = None
+    if machinery is not None and guessed.tests is not None:
+        project = FetchedProject(checkout=checkout, home=home, tree=tree)
+        trial = tried(draft, guessed, project, machinery.sandbox(), machinery.lock, report)
+    if not lines and (trial is None or trial.search is None):
+        reason = trial.fault if trial and trial.fault else "; ".join([*line_doubts, *guessed.doubts])
+        raise InputFault(
+            f"it gives neither lines nor functions: {reason}", where=name, cure="choose another repository"
+        )
+    adoption = Adoption(
+        manifest=replace(draft, tests=trial.tests if trial and trial.search else None),
+        path=path,
+        lines=lines,
+        trial=trial,
+        remarks=_remarks(ref, guessed, lines, trial),
+        doubts=(*guessed.doubts, *line_doubts, *_test_doubts(trial)),
+    )
+    _write(adoption)
+    return adoption
+
+
+def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Checkout:
+    try:
+        return checkouts.fetch(draft, home, report=report)
+    except MachineFault as fault:
+        # What a fetch advises is for those who have a manifest.
+        cure = "check the network, or get a copy in another way and give its path"
+        raise MachineFault(fault.what, where=fault.where, cure=cure) from fault
+
+
+def _write(adoption: Adoption) -> None:
+    untried = adoption.trial.tests if adoption.trial is not None and adoption.trial.search is None else None
+    text = text_of(adoption.manifest, adoption.remarks, adoption.doubts, untried)
+    manifest.parse(text, adoption.path, adoption.path.name)
+    write_atomic(adoption.path, text)
+
+
+def _usable_lines(draft: RepoManifest, root: Path, workers: int) -> tuple[int, list[str]]:
+    """Return how many lines can become samples, and why none can."""
+    read = snapshot.load(draft.name, root, draft.language, draft.source_dir)
+    try:
+        built = build_samples([read], per_repo=1, seed=0, workers=workers, excluded={draft.name: draft.excludes})
+    except InputFault as fault:
+        return 0, [str(fault)]
+    return int(built.counts[draft.name]["usable"]), []
+
+
+def _remarks(ref: str, guessed: Guess, lines: int, trial: Trial | None) -> tuple[str, ...]:
+    remarks = [f"Written by `ctxbench repo add {ref}`.", f"{lines} lines can become samples."]
+    if trial is not None and trial.search is not None:
+        counts = trial.search.counts
+        states = {key.removeprefix("tests_"): count for key, count in counts.items() if key.startswith("tests_")}
+        total = sum(count for state, count in states.items() if state != "files_dropped")
+        others = ", ".join(f"{count} {state}" for state, count in states.items() if count and state != "passed")
+        remarks.append(f"{trial.passed} of {total} tests passed{f' ({others})' if others else ''}.")
+        functions = f"{len(trial.search.candidates)} of {counts['documented']} documented functions"
+        remarks.append(f"{functions} are covered by tests that can judge them.")
+    elif guessed.tests is not None and trial is None:
+        remarks.append("Its tests were not run.")
+    return tuple(remarks)
+
+
+def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
+    if trial is None:
+        return ()
+    if trial.search is None:
+        return (*trial.doubts, f"no test ran, so [tests] is a comment: {trial.fault}")
+    doubts = list(trial.doubts)
+    failures = trial.search.failures
+    if failures:
+        named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in [*failures.items()][:_MOST_FAILURES]]
+        more = f" and {len(failures) - _MOST_FAILURES} more" if len(failures) > _MOST_FAILURES else ""
+        doubts.append(f"{len(failures)} tests fail here and judge nothing: {'; '.join(named)}{more}")
+        if len(failures) > trial.passed:
+            doubts.append("more tests fail than pass: something that they need may be missing in [tests]")
+    if not trial.search.candidates:
+        doubts.append("no documented function is covered by a test that can judge it: it gives no functions")
+    return tuple(doubts)
+
+
+def _walk(root: Path) -> list[Path]:
+    with explained(root):
+        return [Path(folder, name).relative_to(root) for folder, _, names in os.walk(root) for name in sorted(names)]
+
+
+def _files(root: Path, paths: list[Path]) -> Mapping[str, bytes]:
+    """Return path -> content of the files that tell something; of code in other languages only that it is there."""
+    tree: dict[str, bytes] = {}
+    for path in sorted(paths):
+        name = path.name.lower()
+        if path.suffix.lower() not in _READ and not name.startswith(_NAMED):
+            continue
+        place = root / path
+        with explained(place):
+            tree[path.as_posix()] = place.read_bytes() if place.stat().st_size <= _MOST_BYTES else b""
+    return MappingProxyType(tree)

@@ -1,0 +1,181 @@
+"""Tries a guessed suite in the sandbox, and mends it by what the tests, pip and javac say that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ctxbench.bench.adoption import java, python
+from ctxbench.bench.adoption.guess import Guess
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, prepare
+from ctxbench.bench.functions.python import NoWheel
+from ctxbench.bench.functions.python.covering import Uncollected
+from ctxbench.bench.functions.types import Search
+from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.repositories.checkout import Checkout
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
+from ctxbench.bench.testing.java import JavaSuite
+from ctxbench.bench.testing.java import errors as java_errors
+from ctxbench.bench.testing.java.build import Uncompiled, missing_jars
+from ctxbench.bench.testing.java.errors import companion
+from ctxbench.sandbox.types import Sandbox
+
+ROUNDS = 8
+"""How many suites are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of trying a suite."""
+
+    tests: TestSuite
+    """The one of which most tests passed, else the last that was tried."""
+    search: Search | None
+    """What it covers; None if no test passed."""
+    fault: CtxbenchError | None
+    """Why the last one that could not be run could not; None if the last one could."""
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> int:
+        """How many tests passed."""
+        return self.search.counts.get("tests_passed", 0) if self.search else 0
+
+
+def tried(
+    manifest: RepoManifest, guess: Guess, project: FetchedProject, sandbox: Sandbox, lock: Lock, report: Report
+) -> Trial:
+    """Run the guessed tests, mend the guess by what is missing, and run them again, until nothing more is known.
+
+    Args:
+        manifest: of the repository; its tests are the guess's.
+        guess: what its files tell.
+        project: its files.
+        sandbox: where the tests run.
+        lock: resolves what they need; may use the network.
+        report: told what happens.
+
+    Raises:
+        MachineFault: if the machine failed.
+    """
+    assert guess.tests is not None
+    attempts = _Attempts(guess, python.internal_names(project.tree))
+    best, fault = Trial(guess.tests, None, None), None
+    suite, waiting, past = guess.tests, [guess.tests], set[TestSuite]()
+    while waiting and len(past) < ROUNDS:
+        suite = waiting.pop()
+        named = replace(manifest, tests=suite)
+        try:
+            prepared = prepare(named, project.checkout, project.home, sandbox, lock, report)
+            fuller = attempts.fuller(suite, prepared)
+            if fuller not in {suite, *past}:
+                # Compiling takes a part of what running takes; the suite as it is stays, should the other fail.
+                following, waiting = fuller, [suite]
+            else:
+                past.add(suite)
+                search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
+                trial = Trial(suite, search, None)
+                best = trial if trial.passed > best.passed else best
+                following, fault, waiting = attempts.better(suite, search), None, []
+        except (InputFault, MachineFault) as error:
+            past.add(suite)
+            fault, following = error, attempts.after(suite, error)
+            if following in past and not waiting and isinstance(error, MachineFault) and best.search is None:
+                raise
+        if following not in past:
+            report(f"{manifest.name}: trying again with {_difference(suite, following)}")
+            waiting.append(following)
+    if best.search is None:
+        return Trial(suite, None, fault, attempts.doubts(suite))
+    return replace(best, fault=fault, doubts=attempts.doubts(best.tests))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedProject:
+    """A repository's files, and where they are kept."""
+
+    checkout: Checkout
+    home: Home
+    tree: Mapping[str, bytes]
+    """Path -> content of those that tell something."""
+
+
+class _Attempts:
+    """What was said of the suites that were tried."""
+
+    def __init__(self, guess: Guess, internal: Collection[str]) -> None:
+        self._guess, self._internal = guess, internal
+        self._texts: list[str] = []
+        self._uncollected: dict[str, str] = {}
+
+    def after(self, tests: TestSuite, fault: CtxbenchError) -> TestSuite:
+        """Return the suite to try after a fault, the same if nothing is left to try."""
+        if isinstance(fault, NoWheel):
+            return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
+        if isinstance(fault, Uncompiled):
+            return java.with_jars(tests, fault.missing)
+        broken = dict(fault.broken) if isinstance(fault, Uncollected) else {}
+        mended = self._mended(tests, [str(fault), *broken.values()])
+        if mended == tests and broken:
+            self._uncollected |= broken
+            return replace(tests, deselect=(*tests.deselect, *(place for place in broken if place.endswith(".py"))))
+        return mended
+
+    def fuller(self, tests: TestSuite, prepared: PreparedRepository) -> TestSuite:
+        """Return a suite of which more test files would compile, the same if there is none."""
+        if not isinstance(prepared.suite, JavaSuite):
+            return tests
+        errors = java_errors.read(prepared.suite.build.messages)
+        return java.with_jars(tests, [*missing_jars(errors, prepared.suite.tree, prepared.suite.layout).values()])
+
+    def better(self, tests: TestSuite, search: Search) -> TestSuite:
+        """Return a suite of which more tests would pass, the same if there is none."""
+        if self._guess.language == JAVA:
+            packages = java.unloaded(search.failures.values())
+            jars = (companion(package, tests.requirements) for package in packages)
+            return java.with_jars(tests, [jar for jar in jars if jar is not None])
+        return self._mended(tests, search.failures.values())
+
+    def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
+        if self._guess.language != PYTHON:
+            return tests
+        self._texts += texts
+        return python.mended(tests, self._guess.declared, self._texts, self._internal)
+
+    def doubts(self, tests: TestSuite) -> tuple[str, ...]:
+        """Return what a person should look at of the suite that was taken."""
+        doubts = []
+        if self._guess.tests is not None and self._guess.tests.wheel and not tests.wheel:
+            doubts.append("the index has no wheel of it for this Python: what it needs itself is in requirements")
+        for place, what in self._uncollected.items():
+            if place in tests.deselect:
+                doubts.append(f"{place} cannot be imported here and is left out: {_last_line(what)}")
+        first = self._guess.tests.requirements if self._guess.tests is not None else ()
+        more = [item for item in tests.requirements if item not in (*first, *self._guess.declared.own)]
+        if more:
+            doubts.append(f"added since tests failed without: {', '.join(more)}")
+        fewer = [item for item in first if item not in tests.requirements]
+        if fewer:
+            doubts.append(
+                f"cannot be had together for this Python, so not required as the files say: {', '.join(fewer)}"
+            )
+        return tuple(doubts)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.removeprefix("E").strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "pytest says nothing of why"
+
+
+def _difference(before: TestSuite, after: TestSuite) -> str:
+    """Return what a suite has more than the one before, for a person."""
+    changes = []
+    for key in ("requirements", "jars", "deselect"):
+        old, new = getattr(before, key), getattr(after, key)
+        more, fewer = [item for item in new if item not in old], [item for item in old if item not in new]
+        changes += [f"{key} {', '.join(more)}"] if more else []
+        changes += [f"without {', '.join(fewer)}"] if fewer else []
+    return "; ".join(changes) or "the project itself as a tree only"

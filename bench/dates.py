@@ -1,0 +1,63 @@
+"""Dates of code: how a day is spelled, and which day each sample of a set is of.
+
+A line whose history is known has the day on which it was written; any other has the day on which its repository's
+release was published, for nothing in an archive is to be believed: many builds set the times of its files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from ctxbench.bench.errors import InputFault
+
+if TYPE_CHECKING:
+    from ctxbench.bench.samples import SampleSet
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def read_date(text: str) -> date:
+    """Return the day that is written as ``YYYY-MM-DD``.
+
+    Raises:
+        ValueError: if it is written in another way, or there is no such day; the message names the text.
+    """
+    try:
+        # `fromisoformat` alone also reads 20240601 and 2024-W22-6.
+        return date.fromisoformat(text if _DAY.fullmatch(text) else "")
+    except ValueError:
+        raise ValueError(f"{text!r} is no date") from None
+
+
+def dates_of(sample_set: SampleSet) -> dict[str, date]:
+    """Return the day (UTC) of each sample's code, by its id; samples whose day is unknown are not among them.
+
+    Sets that were built before manifests had dates have those of the shipped manifests now.
+
+    Raises:
+        InputFault: if the set's account has a wrong date.
+    """
+    repositories = sample_set.manifest["repositories"]
+    released = {name: _released(name, entry, sample_set.name) for name, entry in repositories.items()}
+    days = ((sample.id, sample.dated or released.get(sample.repo)) for sample in sample_set.samples)
+    return {sample: day for sample, day in days if day is not None}
+
+
+def _released(name: str, entry: Mapping[str, Any], set_name: str) -> date | None:
+    # Not at the top: a manifest is written with this module's dates.
+    from ctxbench.bench.repositories import manifest  # noqa: PLC0415
+
+    if "released" not in entry:
+        shipped = manifest.load(name) if name in manifest.builtin_names() else None
+        return shipped.released if shipped is not None and shipped.version == entry.get("version") else None
+    try:
+        return read_date(str(entry["released"]))
+    except ValueError as error:
+        raise InputFault(
+            f"field repositories.{name}.released: {error}",
+            where=f"sample set {set_name}",
+            cure='write the day as "2024-06-01", or build the set again with --force',
+        ) from None

@@ -1,0 +1,76 @@
+"""Standard sets: named, versioned lists of repositories from which everybody builds the same samples.
+
+A set is one TOML file beside this module. Its power comes from many repositories with few samples each. The first
+repositories of each language are its ``-lite`` form. The rules by which they were chosen stand in docs/standard-set.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from ctxbench.bench.errors import UnknownName
+from ctxbench.bench.files import read_text
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import RepoManifest
+
+_FOLDER = Path(__file__).parent
+_LITE = "-lite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandardSet:
+    """A list of repositories, and how many samples are drawn from each."""
+
+    name: str
+    per_repo: int
+    """Most samples of a repository."""
+    seed: int
+    """Of every draw."""
+    domains: Mapping[str, str]
+    """Name of a shipped repository -> what its project is about; in the order of the set."""
+    digests: Mapping[str, str]
+    """Kind of sample -> the digest that the built set must have; empty for a kind that is not published."""
+
+    @property
+    def manifests(self) -> tuple[RepoManifest, ...]:
+        """The repositories, in the order of the set."""
+        return tuple(manifest.load(repository) for repository in self.domains)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the standard sets, each followed by its lite form."""
+    return tuple(name + form for name in sorted(path.stem for path in _FOLDER.glob("*.toml")) for form in ("", _LITE))
+
+
+def load(name: str) -> StandardSet:
+    """Return a standard set by its name.
+
+    Raises:
+        UnknownName: if there is none of this name.
+    """
+    if name not in names():
+        raise UnknownName("standard set", name, names())
+    data = tomllib.loads(read_text(_FOLDER / f"{name.removesuffix(_LITE)}.toml"))
+    whole = StandardSet(
+        name=data["name"],
+        per_repo=data["per_repo"],
+        seed=data["seed"],
+        domains=MappingProxyType({entry["name"]: entry["domain"] for entry in data["repository"]}),
+        digests=MappingProxyType(data["digests"]),
+    )
+    lite = data["lite"]
+    return _first(whole, dict(lite["repositories"]), lite["digests"]) if name.endswith(_LITE) else whole
+
+
+def _first(whole: StandardSet, counts: dict[str, int], digests: Mapping[str, str]) -> StandardSet:
+    """Return the lite form: so many repositories of each language, from the first on."""
+    domains: dict[str, str] = {}
+    for repository in whole.manifests:
+        if counts[repository.language]:
+            counts[repository.language] -= 1
+            domains[repository.name] = whole.domains[repository.name]
+    return replace(whole, name=whole.name + _LITE, domains=MappingProxyType(domains), digests=MappingProxyType(digests))

@@ -1,0 +1,86 @@
+"""The days up to which models were trained, as their makers state them: built in, and the user's own before them.
+
+A file is TOML with a table ``[[cutoff]]`` for each; every fault of a file is reported at once.
+
+==============  =======================================================================================
+``match``       pattern, or list of patterns, of the model's name or of the generator's spec; needed
+``day``         the last day of what it was trained on; needed
+``source``      where that is stated
+==============  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench.home import Home
+from ctxbench.harness.generators import facts
+
+FILE = "cutoffs.toml"
+"""The user's own, in the home folder."""
+_BUILTIN = Path(__file__).parent / "cutoffs.toml"
+_KEYS = ("match", "day", "source")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutoff:
+    """The last day of what the models that match were trained on."""
+
+    match: tuple[str, ...]
+    """Shell patterns, as `harness.generators.facts` reads them."""
+    day: date
+    source: str = ""
+    """Where it is stated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoffs:
+    """Cutoffs; of several that fit a generator the first holds."""
+
+    entries: tuple[Cutoff, ...] = ()
+
+    def day(self, generator: str) -> date | None:
+        """Return the cutoff of a generator, given as leaderboards call it; None if nobody states it."""
+        spec = generator.removesuffix(" [fim]")
+        model = facts.settings_of(spec).get("model", "")
+        return next((entry.day for entry in self.entries if facts.fits(entry.match, model, spec)), None)
+
+
+NO_CUTOFFS = Cutoffs()
+"""Nobody states anything."""
+
+
+@functools.cache
+def builtin() -> Cutoffs:
+    """Return the cutoffs that come with ctxbench."""
+    return _read(_BUILTIN)
+
+
+def of_home(home: Home) -> Cutoffs:
+    """Return the cutoffs of a home: its own file's, if there is one, before the built-in ones.
+
+    Raises:
+        InputFault: if the file cannot be read or is wrong; it names every fault.
+    """
+    path = home.root / FILE
+    return Cutoffs((*_read(path).entries, *builtin().entries)) if path.exists() else builtin()
+
+
+def _read(path: Path) -> Cutoffs:
+    tables = facts.read_tables(path, "cutoff", _faults, cure="see docs/contamination.md")
+    return Cutoffs(
+        tuple(Cutoff(match=facts.patterns(table), day=table["day"], source=table.get("source", "")) for table in tables)
+    )
+
+
+def _faults(table: Mapping[str, Any]) -> Iterator[str]:
+    yield from facts.unknown_keys(table, _KEYS)
+    if not facts.is_day(table.get("day")):
+        yield "day must be a date such as 2024-06-01, without quotes"
+    if not isinstance(table.get("source", ""), str):
+        yield "source must be a text"

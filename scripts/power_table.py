@@ -1,0 +1,139 @@
+"""Simulate boards, and write what the test finds beside Holm's correction into docs/statistics.md.
+
+``python -m scripts.power_table``. Each repository likes some strategies better than others, which is what the test has
+to see through; tests take the same simulation.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ctxbench.harness.leaderboard import stats
+from ctxbench.harness.leaderboard.stepdown import step_down
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
+BEGIN, END = "<!-- python -m scripts.power_table -->\n", "<!-- end -->\n"
+HEAD = """| repositories | true means | pairs that differ | found: Holm | step-down | a false find: Holm | step-down |
+|---:|---|---:|---:|---:|---:|---:|
+"""
+RUNS = 1000
+REPOSITORIES = (6, 8, 10, 12)
+EFFECTS = (
+    (0.0, 0.0, 0.0, 2.5, 2.5),
+    (0.0, 0.0, 1.5, 3.0, 3.5),
+    (0.0, 0.0, 0.0, 0.0, 0.0, 1.5, 1.5, 1.5, 3.0, 3.0, 3.0),
+)
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedBoard:
+    """Strategies on repositories, in units of how much a repository's own taste scatters."""
+
+    effects: Sequence[float]
+    """The true mean of each strategy; equal ones are true nulls."""
+    repositories: int = 8
+    sizes: Sequence[int] = ()
+    """Samples of each repository; equal if none are given."""
+    taste: Literal["normal", "heavy", "skewed"] = "normal"
+    """Its distribution: heavy is Student's t with 2 degrees of freedom, without a variance; skewed is exponential."""
+    correlation: float = 0.0
+    """Of neighbouring strategies: one is a variant of the other."""
+    missing: float = 0.0
+    """Share of (strategy, repository) without any sample."""
+    interaction: float = 1.0
+    """0: no repository has a taste."""
+    noise: float = 0.6
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs of strategies."""
+        return list(itertools.combinations(range(len(self.effects)), 2))
+
+    @property
+    def true_nulls(self) -> NDArray[np.bool_]:
+        """Whether the two of each pair are equal in truth."""
+        return np.array([self.effects[a] == self.effects[b] for a, b in self.pairs])
+
+    def sums(self, random: np.random.Generator) -> Array:
+        """Draw what each pair's differences sum up to in each repository, shape (pairs, repositories)."""
+        sizes = np.array(self.sizes or [10] * self.repositories, dtype=float)
+        shape = (len(self.effects), len(sizes))
+        tastes = {
+            "normal": random.standard_normal,
+            "heavy": lambda shape: random.standard_t(2, shape),
+            "skewed": lambda shape: random.standard_exponential(shape) - 1,
+        }[self.taste](shape)
+        for strategy in range(1, len(self.effects)):
+            own = np.sqrt(1 - self.correlation**2) * tastes[strategy]
+            tastes[strategy] = self.correlation * tastes[strategy - 1] + own
+        scores = np.array(self.effects)[:, np.newaxis] + self.interaction * tastes
+        scores = scores + self.noise * random.standard_normal(shape) / np.sqrt(sizes / sizes.mean())
+        present = random.random(shape) >= self.missing
+        return np.array([(scores[a] - scores[b]) * sizes * present[a] * present[b] for a, b in self.pairs])
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a correction does over many boards."""
+
+    false: float
+    """Share of boards on which at least one pair that does not differ is called significant."""
+    found: float
+    """Mean share of the pairs that differ which are called significant."""
+
+
+def rates(board: SimulatedBoard, runs: int = RUNS, *, by_holm: bool = False) -> Rates:
+    """Simulate boards of a kind."""
+    random, nulls = np.random.default_rng(3), board.true_nulls
+    false, found = 0, 0.0
+    for _ in range(runs):
+        sums = board.sums(random)
+        p = holm(stats.p_values(sums, seed="simulation")) if by_holm else step_down(sums, seed="simulation").p
+        significant = p <= stats.ALPHA
+        false += bool(significant[nulls].any())
+        found += 0.0 if nulls.all() else significant[~nulls].mean()
+    return Rates(false / runs, found / runs)
+
+
+def holm(p: Array) -> Array:
+    """Return Holm's adjusted p-values."""
+    order = np.argsort(p)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.maximum.accumulate(np.minimum(1, p[order] * np.arange(len(p), 0, -1)))
+    return adjusted
+
+
+def line(effects: Sequence[float], repositories: int) -> str:
+    """Return a line of the table."""
+    board = SimulatedBoard(effects=effects, repositories=repositories)
+    by_holm, by_step_down = rates(board, by_holm=True), rates(board)
+    means = ", ".join(f"{count} x {mean:g}" for mean, count in _counted(effects))
+    differ = int(np.count_nonzero(~board.true_nulls))
+    cells = [f"{100 * share:.0f} %" for share in (by_holm.found, by_step_down.found)]
+    cells += [f"{100 * share:.1f} %" for share in (by_holm.false, by_step_down.false)]
+    return f"| {repositories} | {means} | {differ} of {len(board.pairs)} | {' | '.join(cells)} |\n"
+
+
+def _counted(effects: Sequence[float]) -> Iterator[tuple[float, int]]:
+    for mean, members in itertools.groupby(effects):
+        yield mean, len(list(members))
+
+
+def main() -> None:
+    """Write the table into the page."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    lines = [line(effects, repositories) for effects in EFFECTS for repositories in REPOSITORIES]
+    PAGE.write_text("".join([before, BEGIN, HEAD, *lines, END, after]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Write the table and picture of docs/standard-set.md from a built set: ``python -m scripts.standard_set_page HOME``.
+
+HOME holds the sample set ``ctxbench-1``, built by ``ctxbench samples build ctxbench-1 --set ctxbench-1``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench import samples, standard
+from ctxbench.bench.home import Home
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
+NAME = "ctxbench-1"
+_BEGIN, _END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
+_WIDTH, _HEIGHT, _EDGE = 720, 420, 60
+_COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
+_LINES, _USABLE = (1_000.0, 100_000.0), (30.0, 10_000.0)
+"""The axes' ends: lines of the repository's files, and those of them that could be samples."""
+
+
+def table(repositories: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the Markdown table of the set's repositories, in its order."""
+    return "\n".join(
+        [
+            "| | repository | version | domain | language | licence | files | lines | usable lines |",
+            "|---:|---|---|---|---|---|---:|---:|---:|",
+            *_rows(repositories),
+            "",
+        ]
+    )
+
+
+def _rows(repositories: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    lite = standard.load(f"{NAME}-lite").domains
+    for number, (name, domain) in enumerate(standard.load(NAME).domains.items(), 1):
+        entry = repositories[name]
+        facts = (entry["version"], domain.replace("-", " "), entry["language"].capitalize(), entry["license"])
+        counts = " | ".join(f"{entry[key]:,}" for key in ("files", "lines", "usable"))
+        shown = f"**{name}**" if name in lite else name
+        yield f"| {number} | {shown} | {' | '.join(facts)} | {counts} |"
+
+
+def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return an SVG: a point a repository, its size against the number of lines that could be samples."""
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
+        'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
+    ]
+    for lines in (1_000, 10_000, 100_000):
+        x = _place(lines, _LINES, _EDGE, _WIDTH - _EDGE)
+        parts.append(f'<path d="M{x:.0f} {_EDGE / 2:.0f}V{_HEIGHT - _EDGE}" stroke="#ddd"/>')
+        parts.append(f'<text x="{x:.0f}" y="{_HEIGHT - _EDGE + 18}" text-anchor="middle">{lines:,}</text>')
+    for usable in (100, 1_000, 10_000):
+        y = _place(usable, _USABLE, _HEIGHT - _EDGE, _EDGE / 2)
+        parts.append(f'<path d="M{_EDGE} {y:.0f}H{_WIDTH - _EDGE}" stroke="#ddd"/>')
+        parts.append(f'<text x="{_EDGE - 6}" y="{y + 4:.0f}" text-anchor="end">{usable:,}</text>')
+    for name in standard.load(NAME).domains:
+        entry = repositories[name]
+        x = _place(entry["lines"], _LINES, _EDGE, _WIDTH - _EDGE)
+        y = _place(entry["usable"], _USABLE, _HEIGHT - _EDGE, _EDGE / 2)
+        title = f"{name}: {entry['lines']:,} lines, {entry['usable']:,} usable"
+        colour = _COLOURS[entry["language"]]
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"><title>{title}</title></circle>')
+    for row, (language, colour) in enumerate(_COLOURS.items()):
+        parts.append(f'<circle cx="{_EDGE + 14}" cy="{_EDGE / 2 + 14 + 18 * row}" r="5" fill="{colour}"/>')
+        label = language.capitalize()
+        parts.append(f'<text x="{_EDGE + 24}" y="{_EDGE / 2 + 18 + 18 * row}">{label}</text>')
+    parts.append(f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 16}" text-anchor="middle">lines of the repository</text>')
+    label = "lines that could be samples"
+    parts.append(f'<text transform="translate(14 {_HEIGHT / 2}) rotate(-90)" text-anchor="middle">{label}</text></svg>')
+    return "\n".join(parts) + "\n"
+
+
+def _place(value: float, ends: tuple[float, float], start: float, end: float) -> float:
+    """Return where a value stands on a logarithmic axis."""
+    low, high = map(math.log, ends)
+    return start + (end - start) * (math.log(value) - low) / (high - low)
+
+
+def main() -> None:
+    """Write both into the docs."""
+    repositories = samples.load(Home(Path(sys.argv[1])), NAME).manifest["repositories"]
+    text = PAGE.read_text(encoding="utf-8")
+    filled = re.sub(
+        f"{re.escape(_BEGIN)}.*{_END}", lambda _: _BEGIN + table(repositories) + _END, text, flags=re.DOTALL
+    )
+    PAGE.write_text(filled, encoding="utf-8")
+    PICTURE.write_text(picture(repositories), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

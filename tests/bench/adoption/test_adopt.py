@@ -1,0 +1,180 @@
+"""From a folder to a manifest that was tried: what is written, mended, refused and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.adoption.adopt import Adoption, Workbench, adopt
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import manifest
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome
+from tests.helpers.mining import FILES, in_process
+from tests.helpers.trees import write_tree
+
+LOCK = ("pytest==9.2.0",)
+SHOP: Mapping[str, str] = {
+    "pyproject.toml": '[project]\nname = "shop"\nversion = "1.4"\nlicense = "MIT"\n',
+    "till.py": "from shop import double\n\n\ndef ring(amount):\n    return double(amount) + double(1)\n",
+    **FILES,
+}
+Asked = list[tuple[str, ...]]
+
+
+class Trying:
+    """Adopts one folder, and keeps what was required and said."""
+
+    def __init__(self, folder: Path, files: Mapping[str, str] = SHOP) -> None:
+        self.home, self.folder = Home(folder / "home"), folder / "manifests"
+        self.tree = write_tree(folder / "shop", files)
+        self.required: Asked = []
+        self.said: list[str] = []
+        self.lock_fault: Callable[[Sequence[str]], str] = lambda _: ""
+
+    def lock(self, requirements: Sequence[str], project: str) -> tuple[str, ...]:
+        self.required.append(tuple(sorted(item for item in requirements if not item.startswith(("pytest>", "cov")))))
+        fault = self.lock_fault(requirements)
+        if fault:
+            raise SandboxUnavailable(f"wheels cannot be fetched: {fault}", where="x", cure="y")
+        return (*LOCK, *(f"{item}==1" for item in sorted(requirements) if item.isalpha()))
+
+    def adopt(self, sandbox: FakeSandbox | None, **options: Any) -> Adoption:
+        workbench = Workbench(sandbox=lambda: sandbox, lock=self.lock) if sandbox else None
+        return adopt(str(self.tree), self.home, self.folder, workbench, report=self.said.append, **options)
+
+
+def covering(job: Job) -> Mapping[str, Any] | None:
+    """Return the arguments of a job that runs the whole suite, None of another."""
+    assert isinstance(job.action, Call)
+    return job.action.arguments if job.action.function.endswith(":cover") else None
+
+
+def outcome(result: Mapping[str, Any] | None, output: str = "") -> Outcome:
+    return Outcome(ended=Ended.EXITED, exit_code=0, result=result, output=output, seconds=0.1)
+
+
+def broken(*places: tuple[str, str]) -> Outcome:
+    """Return what comes of a suite whose files cannot be imported."""
+    empty: dict[str, Any] = {"tests": [], "sets": [], "lines": {}, "modules": [], "imports": {}}
+    return outcome({"exit": 2, "broken": [list(place) for place in places], **empty})
+
+
+def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    adoption = trying.adopt(in_process())
+    assert adoption.path == trying.folder / "shop.toml" and not adoption.doubts
+    adopted = manifest.load(str(adoption.path))
+    assert adopted == adoption.manifest
+    assert (adopted.version, adopted.license, adopted.language) == ("1.4", "MIT", "python")
+    assert adopted.tests is not None and adopted.tests.paths == ("tests",)
+    # A folder's own wheel is of no index.
+    assert not adopted.tests.wheel
+    text = adoption.path.read_text()
+    assert "# 6 lines can become samples." in text and "# 6 of 6 tests passed." in text
+    assert "# 6 of 7 documented functions are covered by tests that can judge them." in text
+
+
+def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    first = trying.adopt(in_process()).path.read_text()
+    sandbox = in_process()
+    with pytest.raises(InputFault, match="is there already") as caught:
+        trying.adopt(sandbox)
+    assert "--force" in caught.value.cure and not sandbox.jobs
+    assert trying.adopt(sandbox, force=True).path.read_text() == first
+    assert not sandbox.jobs and "shop: coverage of 6 tests is known" in trying.said
+    assert trying.adopt(sandbox, name="till").path.name == "till.toml"
+
+
+def test_without_tests_nothing_is_run(tmp_path: Path) -> None:
+    adoption = Trying(tmp_path).adopt(None)
+    assert (adoption.manifest.tests, adoption.lines) == (None, 6)
+    assert "# Its tests were not run." in adoption.path.read_text()
+
+
+def test_what_the_tests_miss_is_added_and_they_run_again(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    missing = [("tests/test_shop.py", "E   ModuleNotFoundError: No module named 'yaml'")]
+    answers = [broken(*missing), None]
+    adoption = trying.adopt(in_process(more=lambda job: answers.pop(0) if covering(job) and answers else None))
+    assert trying.required == [(), ("PyYAML",)]
+    assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("PyYAML",)
+    assert "shop: trying again with requirements PyYAML" in trying.said
+    assert adoption.doubts == ("added since tests failed without: PyYAML",)
+
+
+def test_files_that_cannot_be_imported_are_left_out_with_the_cause(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+
+    def answer(job: Job) -> Outcome | None:
+        arguments = covering(job)
+        left_out = arguments is not None and "tests/test_old.py" in arguments["deselect"]
+        return (
+            None if arguments is None or left_out else broken(("tests/test_old.py", "x\nE   ImportError: no such name"))
+        )
+
+    adoption = trying.adopt(in_process(more=answer))
+    assert adoption.manifest.tests is not None and adoption.manifest.tests.deselect == ("tests/test_old.py",)
+    assert adoption.doubts == ("tests/test_old.py cannot be imported here and is left out: ImportError: no such name",)
+
+
+FAILURES = """
+=================================== FAILURES ===================================
+__________________________________ test_root ___________________________________
+tests/test_shop.py:9: in test_root
+    assert root(9) == 3
+E   ConnectionError: nothing
+E   is reached
+=========================== short test summary info ============================
+"""
+
+
+def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path: Path) -> None:
+    trying, fake = Trying(tmp_path), in_process()
+
+    def answer(job: Job) -> Outcome | None:
+        if covering(job) is None:
+            return None
+        result = fake.answer(job).result
+        assert isinstance(result, dict)
+        result["tests"] = [
+            [name, "failed" if name.endswith("_root") else state, took] for name, state, took in result["tests"]
+        ]
+        return outcome(result | {"exit": 1}, FAILURES)
+
+    adoption = trying.adopt(in_process(more=answer))
+    assert adoption.doubts == ("1 tests fail here and judge nothing: tests/test_shop.py::test_root (is reached)",)
+    assert "# 5 of 6 tests passed (1 failed)." in adoption.path.read_text()
+    again = trying.adopt(in_process(more=lambda _: pytest.fail("run again")), force=True)
+    assert again.doubts == adoption.doubts, "causes are kept"
+
+
+def test_where_no_test_runs_the_manifest_is_for_lines_and_the_guess_a_comment(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    adoption = trying.adopt(in_process(more=lambda job: outcome(None, "Segmentation fault") if covering(job) else None))
+    assert adoption.trial is not None and adoption.trial.search is None and adoption.manifest.tests is None
+    assert "Segmentation fault" in adoption.doubts[-1]
+    text = adoption.path.read_text()
+    assert "# [tests]\n" in text and '# paths = ["tests"]\n' in text and "\n[tests]" not in text
+
+
+def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_path: Path) -> None:
+    files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + '[dependency-groups]\ntest = ["oddity>2", "six"]\n'}
+    trying = Trying(tmp_path, files)
+    trying.lock_fault = lambda required: "No matching distribution found for oddity>2" if "oddity>2" in required else ""
+    adoption = trying.adopt(in_process())
+    assert trying.required == [("oddity>2", "six"), ("six",)]
+    assert adoption.doubts[-1].endswith("oddity>2") and "cannot be had together" in adoption.doubts[-1]
+
+
+def test_a_repository_that_gives_nothing_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+    trying = Trying(tmp_path, {"lonely.py": "x = 1\n"})
+    with pytest.raises(InputFault, match="neither lines nor functions"):
+        trying.adopt(in_process())
+    assert not trying.folder.exists()

@@ -1,0 +1,182 @@
+"""What the files of a Python project tell of its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from ctxbench.bench.adoption.declared import DeclaredRequirements, declared
+from ctxbench.bench.adoption.python import PythonGuess, guess, internal_names, mended
+from ctxbench.bench.repositories.manifest import TestSuite
+
+PROJECT = '[project]\nname = "demo"\nversion = "1.2"\ndependencies = ["attrs>=20"]\n'
+TEST = "def test_it():\n    pass\n"
+
+
+def guessed(files: Mapping[str, str], *, wheel: bool = True) -> PythonGuess:
+    sources = {path: text for path, text in files.items() if path.endswith(".py")}
+    return guess(sources, files, declared(files), wheel=wheel)
+
+
+def suite(files: Mapping[str, str], *, wheel: bool = True) -> TestSuite:
+    tests = guessed(files, wheel=wheel).tests
+    assert tests is not None
+    return tests
+
+
+DECLARATIONS = [
+    ('[project.optional-dependencies]\ntest = ["freezegun>=1", "pytest-cov"]\nlint = ["ruff", "types-six"]\n', {}),
+    ('[dependency-groups]\nbase = ["freezegun>=1"]\ntests = ["pytest", {include-group = "base"}]\n', {}),
+    ('[project.optional-dependencies]\nall = ["freezegun>=1"]\ntests = ["demo[all]"]\n', {}),
+    ('[tool.hatch.envs.test]\nextra-dependencies = ["freezegun>=1", "coverage[toml]"]\n', {}),
+    ('[tool.pdm.dev-dependencies]\ntest = ["freezegun>=1"]\n', {}),
+    ("", {"setup.cfg": "[options.extras_require]\ntesting =\n    freezegun>=1  # the clock\n    tox\n"}),
+    ("", {"setup.py": "MORE = ['freezegun>=1']\nsetup(name='demo', tests_require=MORE + ['mypy'])\n"}),
+    ("", {"requirements/base-test.txt": "freezegun>=1\n", "requirements/tests.in": "-r base-test.txt\n-e .\n"}),
+    ("", {"tox.ini": "[testenv]\ndeps =\n    freezegun>=1\n    py311: pytest\ncommands = pytest\n"}),
+    ("", {"noxfile.py": "def tests(session):\n    session.install('pytest', 'freezegun>=1')\n    session.run('x')\n"}),
+    ("", {"PKG-INFO": 'Name: demo\nRequires-Dist: six\nRequires-Dist: freezegun>=1; extra == "test"\n'}),
+]
+
+
+@pytest.mark.parametrize(("table", "more"), DECLARATIONS)
+def test_what_the_tests_need_is_read_wherever_it_is_declared(table: str, more: Mapping[str, str]) -> None:
+    files = {"pyproject.toml": PROJECT + table, "demo.py": "", "tests/test_demo.py": TEST, **more}
+    assert suite(files).requirements == ("freezegun>=1",)
+
+
+def test_a_table_of_poetry_is_read_as_lower_bounds() -> None:
+    files = {
+        "pyproject.toml": '[tool.poetry]\nname = "demo"\nversion = "3.1"\n[tool.poetry.dependencies]\npython = "^3.9"\n'
+        'attrs = "^22.1"\n[tool.poetry.group.test.dependencies]\nfreezegun = {version = "~1.2"}\nsix = "*"\n',
+        "tests/test_demo.py": TEST,
+        "demo/__init__.py": "",
+    }
+    read = declared(files)
+    assert (read.name, read.version, read.own) == ("demo", "3.1", ("attrs>=22.1",))
+    assert suite(files).requirements == ("freezegun>=1.2", "six")
+
+
+def test_of_what_developers_use_only_what_the_tests_import_is_required() -> None:
+    files = {
+        "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["sphinx", "PyYAML>=6", "hypothesis", "black"]\n',
+        "demo.py": "",
+        "tests/test_demo.py": "import os\nimport attr\nimport yaml\nimport demo\nfrom . import helper\n" + TEST,
+        "tests/helper.py": "import hypothesis\nimport pytest\n",
+    }
+    assert suite(files).requirements == ("PyYAML>=6", "hypothesis")
+
+
+def test_what_no_file_declares_is_required_and_doubted() -> None:
+    files = {
+        "pyproject.toml": PROJECT,
+        "demo.py": "",
+        "tests/test_demo.py": "import dateutil.parser\ntry:\n    import ujson\nexcept ImportError:\n    ujson = None\n"
+        + TEST,
+    }
+    result = guessed(files)
+    assert result.tests is not None and result.tests.requirements == ("python-dateutil",)
+    assert result.doubts == ("the tests import what no file of it declares: dateutil",)
+
+
+def test_plugins_are_known_by_their_fixtures_marks_and_settings() -> None:
+    files = {
+        "pyproject.toml": PROJECT
+        + '[tool.pytest.ini_options]\nasyncio_mode = "auto"\nrequired_plugins = "pytest-env>=1"\n',
+        "demo.py": "",
+        "tests/test_demo.py": "def test_it(mocker, tmp_path, snapshot):\n    pass\n",
+        # A fixture of its own is no plugin's, and what parametrize gives is none.
+        "tests/conftest.py": "import pytest\n@pytest.fixture\ndef snapshot():\n    pass\n",
+        "tests/test_more.py": "@pytest.mark.parametrize('fs', [1])\ndef test_it(fs):\n    pass\n",
+    }
+    conftest_local = {**files, "tests/test_demo.py": "def test_it(mocker, tmp_path):\n    pass\n"}
+    assert suite(conftest_local).requirements == ("pytest-asyncio", "pytest-env", "pytest-mock")
+
+
+def test_without_a_wheel_its_own_requirements_are_the_tests_too() -> None:
+    files = {"pyproject.toml": PROJECT, "demo.py": "", "tests/test_demo.py": TEST}
+    tests = suite(files, wheel=False)
+    assert (tests.requirements, tests.wheel) == (("attrs>=20",), False)
+
+
+LAYOUTS = [
+    (("src/demo/__init__.py", "tests/test_demo.py"), "src", ("tests",)),
+    (("demo/__init__.py", "demo/tests/__init__.py", "demo/tests/test_demo.py"), ".", ("demo/tests",)),
+    (("demo.py", "test_demo.py"), ".", ("test_demo.py",)),
+    (("lib/demo/__init__.py", "test/unit/test_demo.py", "test/test_more.py"), "lib", ("test",)),
+    (("demo/__init__.py", "tests/test_demo.py", "docs/test_docs.py", "examples/test_x.py"), ".", ("tests",)),
+    (("python/demo/__init__.py", "python/tests/test_demo.py", "tools/gen.py"), "python", ("python/tests",)),
+]
+
+
+@pytest.mark.parametrize(("paths", "root", "places"), LAYOUTS)
+def test_where_the_package_and_its_tests_stand(paths: tuple[str, ...], root: str, places: tuple[str, ...]) -> None:
+    files = {"pyproject.toml": PROJECT} | {path: TEST if "test_" in path else "" for path in paths}
+    tests = suite(files)
+    assert (tests.pythonpath, tests.paths) == (root, places)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (
+            "pyproject.toml",
+            '[tool.pytest.ini_options]\ntestpaths = ["checks"]\naddopts = "--import-mode=importlib --cov"\n',
+        ),
+        ("pyproject.toml", '[tool.pytest]\ntestpaths = ["checks"]\naddopts = ["--import-mode=importlib"]\n'),
+        ("pytest.ini", "[pytest]\ntestpaths = checks\naddopts =\n    --import-mode importlib\n"),
+        ("setup.cfg", "[tool:pytest]\ntestpaths = checks\naddopts = --import-mode=importlib\n"),
+        ("tox.ini", "[pytest]\ntestpaths = checks\naddopts = --import-mode=importlib\n"),
+    ],
+)
+def test_the_settings_of_pytest_say_where_tests_are(path: str, text: str) -> None:
+    tests = suite({path: text, "demo.py": "", "checks/test_demo.py": TEST, "tests/test_other.py": TEST})
+    assert (tests.paths, tests.arguments) == (("checks",), ("--import-mode=importlib",))
+
+
+def test_files_that_are_called_otherwise_are_tests_in_a_folder_of_tests() -> None:
+    tests = suite({"demo.py": "", "tests/t_demo.py": TEST, "tests/__init__.py": ""})
+    assert (tests.paths, tests.arguments) == (("tests",), ("-o", "python_files=*.py"))
+
+
+def test_a_source_without_tests_says_so() -> None:
+    result = guessed({"pyproject.toml": PROJECT, "demo.py": "", "docs/test_conf.py": TEST})
+    assert result.tests is None and "holds no tests" in result.doubts[0]
+
+
+def test_broken_files_are_read_as_nothing() -> None:
+    files = {"pyproject.toml": "[", "setup.cfg": "]", "setup.py": "def", "tox.ini": "x", "test_demo.py": "(" + TEST}
+    assert suite(files).requirements == ()
+    assert declared(files) == DeclaredRequirements()
+
+
+MENDS = [
+    ("ModuleNotFoundError: No module named 'yaml'", ("six", "PyYAML>=6")),
+    ("E   ModuleNotFoundError: No module named 'parameterized.test'", ("six", "parameterized")),
+    ("E       fixture 'mocker' not found", ("six", "pytest-mock")),
+    ("async def functions are not natively supported.", ("six", "pytest-asyncio")),
+    ("PytestRemovedIn9Warning: Marks applied to fixtures have no effect", ("six", "pytest<8")),
+    ("wheels cannot be fetched: No matching distribution found for six", ()),
+    ("ModuleNotFoundError: No module named 'demo._speedups'", ("six",)),
+    ("ModuleNotFoundError: No module named 'asyncore'", ("six",)),
+    ("assert 1 == 2", ("six",)),
+]
+
+
+@pytest.mark.parametrize(("message", "requirements"), MENDS)
+def test_a_suite_is_mended_by_what_is_said_of_it(message: str, requirements: tuple[str, ...]) -> None:
+    needs = DeclaredRequirements(name="demo", groups={"dev": ("PyYAML>=6",)})
+    internal = internal_names(["demo/__init__.py", "tests/test_demo.py"])
+    assert mended(TestSuite(requirements=("six",)), needs, [message], internal).requirements == requirements
+
+
+def test_requirements_that_exclude_each_other_lose_their_versions() -> None:
+    tests = TestSuite(requirements=("attrs==19.1", "pytest-mock[x]<2"))
+    message = "wheels cannot be fetched: ResolutionImpossible: for help visit a page"
+    assert mended(tests, DeclaredRequirements(), [message], ()).requirements == ("attrs", "pytest-mock[x]")
+
+
+def test_what_the_index_does_not_have_is_not_asked_for_again() -> None:
+    messages = ["No module named 'oddity'", "No matching distribution found for oddity"]
+    assert mended(TestSuite(), DeclaredRequirements(), messages, ()) == TestSuite()

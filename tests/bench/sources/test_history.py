@@ -1,0 +1,205 @@
+"""Samples of the lines that a history added after a day or a commit, held against plain `git blame`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.projbench.build import build
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.history import Since, open_history, read_since, with_history
+from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.samples import SampleSet
+from tests.helpers.cli import run_cli
+from tests.helpers.trees import write_tree
+from tests.independent.line_ages import not_newer
+
+HEAD = 'name = "shop"\nlanguage = "python"\nlicense = "MIT"\nversion = "1"\n'
+DAY = date(2024, 6, 1)
+TAX = "def apply_tax(amount, rate):\n    return amount * (1 + rate)\n"
+USES = [f"    total_{n} = apply_tax(cart_{n}, rate_{n})" for n in range(6)]
+
+
+def git(folder: Path, *arguments: str, written: str = "2020-01-01", committed: str = "") -> str:
+    dates = {"GIT_AUTHOR_DATE": f"{written}T12:00:00Z", "GIT_COMMITTER_DATE": f"{committed or written}T12:00:00Z"}
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", *who, "-c", "init.defaultBranch=main", *arguments]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **dates}
+    done = subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def pay(lines: list[str]) -> str:
+    return "\n".join(["from shop.tax import apply_tax", "", "", "def pay():", *lines, ""])
+
+
+class Origin:
+    """A repository whose history the test writes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir()
+        git(root, "init", "-q")
+
+    def commit(self, written: str, files: dict[str, str | bytes], *, committed: str = "") -> str:
+        write_tree(self.root, {path: text.encode() if isinstance(text, str) else text for path, text in files.items()})
+        git(self.root, "add", ".")
+        git(self.root, "commit", "-qm", "more", written=written, committed=committed)
+        return git(self.root, "rev-parse", "HEAD")
+
+    def manifest(self, *, local: str | None = None) -> RepoManifest:
+        source = f'kind = "git"\nurl = "{self.root.as_uri()}"\ncommit = "{git(self.root, "rev-parse", "HEAD")}"\n'
+        if local is not None:
+            source = f'kind = "local"\npath = "{self.root / local}"\n'
+        path = self.root.parent / "shop.toml"
+        # The first source has no history, so that it is not the one that is taken.
+        archive = '[[source]]\nkind = "pypi"\nname = "shop"\nsha256 = "' + "ab" * 32 + '"\n'
+        path.write_text(f"{HEAD}{archive}[[source]]\n{source}")
+        return manifest.load(str(path))
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    place = Origin(tmp_path / "origin")
+    place.commit("2023-01-01", {"shop/__init__.py": "", "shop/tax.py": TAX, "shop/pay.py": pay(USES[:2])})
+    return place
+
+
+@pytest.fixture
+def built(origin: Origin, tmp_path: Path) -> Callable[[Since], SampleSet]:
+    def build_since(since: Since, *, local: str | None = None) -> SampleSet:
+        return build([origin.manifest(local=local)], Home(tmp_path / "home"), "new", since=since, force=True)
+
+    return build_since
+
+
+def lines_of(sample_set: SampleSet) -> dict[str, str]:
+    """Return the line of each sample, without its indentation -> its day."""
+    lines = {}
+    for sample in sample_set.samples:
+        before = sample.prefix.rsplit("\n", 1)[-1]
+        lines[(before + sample_set.references[sample.id].target).strip()] = str(sample.dated)
+    return lines
+
+
+def test_only_lines_after_the_day_are_taken(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
+    origin.commit("2024-06-01", {"shop/pay.py": pay(USES[:3])})
+    last = origin.commit("2024-06-02", {"shop/pay.py": pay(USES[:5])})
+    sample_set = built(DAY)
+    assert lines_of(sample_set) == {USES[3].strip(): "2024-06-02", USES[4].strip(): "2024-06-02"}
+    entry = sample_set.manifest["repositories"]["shop"]
+    assert (entry["since"], entry["commit"], entry["drops"]["older"]) == ("2024-06-01", last, 3)
+    assert not_newer(tmp_path / "home", "new", {"shop": origin.root}) == (2, [])
+    # The checker can fail: by its own code every line is newer than a year that is long past, and none than the next.
+    for since, old in (("2020-01-01", 0), ("2024-06-02", 2)):
+        account = tmp_path / "home" / "samples" / "new" / "manifest.json"
+        account.write_text(
+            json.dumps(json.loads(account.read_text()) | {"repositories": {"shop": {**entry, "since": since}}})
+        )
+        assert len(not_newer(tmp_path / "home", "new", {"shop": origin.root})[1]) == old
+
+
+def test_only_lines_after_the_commit_are_taken(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
+    middle = origin.commit("2023-02-01", {"shop/pay.py": pay(USES[:3])})
+    # Its clock is wrong: a commit is after another whatever its day.
+    origin.commit("2022-01-01", {"shop/pay.py": pay(USES[:4])})
+    assert lines_of(built(middle[:10])) == {USES[3].strip(): "2022-01-01"}
+    assert not_newer(tmp_path / "home", "new", {"shop": origin.root}) == (1, [])
+
+
+def test_what_was_moved_indented_or_rebased_is_as_old_as_its_text(
+    origin: Origin, built: Callable[..., SampleSet]
+) -> None:
+    moved = [f"    grand_total_{n} = apply_tax(purchases_of_customer_{n}, percent_of_country_{n})" for n in range(9)]
+    origin.commit("2023-02-01", {"shop/pay.py": pay([*USES[:2], *moved])})
+    origin.commit(
+        "2025-01-01",
+        {
+            "shop/pay.py": pay(["    if True:", *(f"    {line}" for line in USES[:2])]),
+            "shop/moved.py": pay(moved).replace("def pay", "def moved"),
+        },
+    )
+    origin.commit(
+        "2023-03-01",
+        {"shop/pay.py": pay(["    if True:", *(f"    {line}" for line in USES[:2]), USES[2]])},
+        committed="2025-02-01",
+    )
+    origin.commit("2025-03-01", {"shop/other.py": pay([USES[3]]).replace("def pay", "def other")})
+    assert lines_of(built(DAY)) == {USES[3].strip(): "2025-03-01"}
+
+
+def test_a_local_clone_gives_what_it_has_committed(origin: Origin, built: Callable[..., SampleSet]) -> None:
+    more = pay(USES[2:4]).replace("def pay", "def more")
+    origin.commit("2025-01-01", {"shop/more.py": more, "shop/pay.py": pay(USES[:3])})
+    write_tree(origin.root, {"shop/pay.py": pay([*USES[:3], USES[4]])})
+    sample_set = built(DAY, local=".")
+    # Not even committed lines of a changed file: their numbers are the history's no longer.
+    assert set(lines_of(sample_set)) == {USES[3].strip()}
+    assert sample_set.manifest["repositories"]["shop"]["drops"]["uncommitted"] == 3
+
+
+def test_a_folder_of_a_clone_has_the_clones_history(origin: Origin, built: Callable[..., SampleSet]) -> None:
+    inner = {"lib/shop/__init__.py": "", "lib/shop/tax.py": TAX, "lib/shop/pay.py": pay(USES[:1])}
+    origin.commit("2023-02-01", inner)
+    origin.commit("2025-01-01", {"lib/shop/pay.py": pay([USES[0], USES[5]])})
+    assert lines_of(built(DAY, local="lib")) == {USES[5].strip(): "2025-01-01"}
+
+
+def test_a_file_whose_lines_git_counts_otherwise_gives_none(origin: Origin, tmp_path: Path) -> None:
+    text = pay(USES[:3]).replace("def pay():\n", "def pay():\r", 1).encode()
+    origin.commit("2025-01-01", {"shop/pay.py": text, "shop/crlf.py": pay(USES[3:5]).replace("\n", "\r\n").encode()})
+    past = open_history(with_history(origin.manifest()), Home(tmp_path), DAY, report=lambda _: None)
+    assert past.days("shop/pay.py", text, pay(USES[:3]).count("\n")) is None
+    windows = (origin.root / "shop/crlf.py").read_bytes()
+    assert list(past.days("shop/crlf.py", windows, windows.count(b"\n")) or ()) == list(range(6))
+    assert past.days("shop/tax.py", TAX.encode(), 2) == {}
+
+
+def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) -> None:
+    origin.commit("2025-01-01", {"shop/pay.py": pay(USES[:3])})
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth=1", origin.root.as_uri(), str(shallow))
+    shutil.rmtree(origin.root)
+    shallow.rename(origin.root)
+    with pytest.raises(InputFault, match="cut off") as caught:
+        build([origin.manifest(local=".")], Home(tmp_path / "home"), "new", since=DAY)
+    assert "git fetch --unshallow" in str(caught.value)
+    assert not list((tmp_path / "home" / "cache" / "history").iterdir())
+
+
+def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="give an earlier --since"):
+        built(DAY)
+    with pytest.raises(InputFault, match="has no commit abcdef0"):
+        built("abcdef0")
+    path = tmp_path / "shop.toml"
+    path.write_text(HEAD + '[[source]]\nkind = "local"\npath = "plain"\n')
+    write_tree(tmp_path, {"plain/shop/tax.py": TAX})
+    with pytest.raises(InputFault, match='none of its sources has a history.*kind = "git"'):
+        with_history(manifest.load(str(path)))
+    for text in ("yesterday", "main", "abc", "2024-13-01"):
+        with pytest.raises(ValueError, match="neither a day such as 2024-06-01 nor a commit"):
+            read_since(text)
+
+
+def test_the_command(origin: Origin, tmp_path: Path) -> None:
+    origin.commit("2025-01-01", {"shop/pay.py": pay(USES[:4])})
+    origin.manifest()
+    home = ("--home", str(tmp_path / "home"))
+    command = ("samples", "build", "new", "--repo", str(tmp_path / "shop.toml"), "--since")
+    result = run_cli(*command, "2024-06-01", *home)
+    assert result.code == 0 and "new: 2 samples" in result.out, result.err
+    shown = run_cli("samples", "show", "new", *home).out
+    assert "dated        2025-01-01\n" in shown and "older 2" in shown
+    assert run_cli(*command, "soon", *home).code == 2
+    assert run_cli(*command, "2024-06-01", "--kind", "function", *home).code == 2
+    none = run_cli(*command[:-1], "--after", "2024-06-01", *home)
+    assert none.code == 1 and "none of the repositories was released after 2024-06-01: shop says no day" in none.err

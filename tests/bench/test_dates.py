@@ -1,0 +1,73 @@
+"""The day of a sample's code: its line's own where it is known, else its repository's release's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench import records, samples
+from ctxbench.bench.dates import dates_of, read_date
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from tests.helpers.samples import make_reference, make_sample
+from tests.helpers.sets import make_set
+
+
+def set_of(*sample: Any, **repositories: dict[str, Any]) -> SampleSet:
+    return SampleSet("demo", "d", sample, {}, {"repositories": repositories})
+
+
+@pytest.mark.parametrize("text", ["2024-02-30", "20240601", "2024-W22-6", "2024-6-1", "٢٠٢٤-٠٦-٠١", "", "now"])
+def test_a_day_is_spelled_in_one_way(text: str) -> None:
+    assert read_date("2024-06-01") == date(2024, 6, 1)
+    with pytest.raises(ValueError, match="is no date"):
+        read_date(text)
+
+
+def test_a_line_has_its_own_day_and_else_that_of_the_release() -> None:
+    own = make_sample(id="own", dated=date(2025, 3, 4))
+    released, unknown = make_sample(id="released"), make_sample(id="unknown", repo="other")
+    sample_set = set_of(own, released, unknown, demo={"released": "2024-06-01"}, other={"version": "1"})
+    assert dates_of(sample_set) == {"own": date(2025, 3, 4), "released": date(2024, 6, 1)}
+
+
+def test_a_set_from_before_there_were_dates_has_those_of_the_shipped_manifests() -> None:
+    sample = make_sample(repo="penzai")
+    assert dates_of(set_of(sample, penzai={"version": "0.1.1"})) == {sample.id: date(2024, 5, 3)}
+    assert dates_of(set_of(sample, penzai={"version": "0.1.2"})) == {}
+
+
+def test_a_wrong_day_of_a_set_is_a_fault_with_a_cure() -> None:
+    with pytest.raises(InputFault, match=r"repositories\.demo\.released: 'soon' is no date") as caught:
+        dates_of(set_of(make_sample(), demo={"released": "soon"}))
+    assert "build the set again" in str(caught.value)
+
+
+def test_a_record_has_a_day_only_where_it_is_known(tmp_path: Path) -> None:
+    plain = make_sample()
+    assert "dated" not in records.from_sample(plain)
+    dated = replace(plain, dated=date(2025, 3, 4))
+    path = tmp_path / "samples.jsonl"
+    path.write_text(json.dumps(records.from_sample(dated)) + "\n")
+    assert list(records.read_samples(path)) == [dated]
+    path.write_text(path.read_text().replace("2025-03-04", "2025-03-34"))
+    with pytest.raises(InputFault, match="field dated"):
+        list(records.read_samples(path))
+
+
+def test_the_same_samples_with_a_day_in_their_account_are_the_same_set(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    sample_set = make_set(home)
+    entries = {name: entry | {"released": "2024-06-01"} for name, entry in sample_set.manifest["repositories"].items()}
+    account = {key: value for key, value in sample_set.manifest.items() if key not in ("format", "samples", "files")}
+    references = [sample_set.references[sample.id] for sample in sample_set.samples]
+    again = samples.save(home, sample_set.name, sample_set.samples, references, account | {"repositories": entries})
+    assert again.digest == sample_set.digest and set(dates_of(again).values()) == {date(2024, 6, 1)}
+    with pytest.raises(InputFault, match="--force"):
+        samples.save(home, sample_set.name, [make_sample()], [make_reference()], account)

@@ -1,0 +1,94 @@
+"""Standard sets: their lists keep the rules that docs/standard-set.md states."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench import standard
+from ctxbench.bench.errors import UnknownName
+from ctxbench.bench.home import Home
+from ctxbench.bench.projbench.build import build
+from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
+from tests.helpers.cli import assert_fault, run_cli
+
+WHOLE, LITE = standard.load("ctxbench-1"), standard.load("ctxbench-1-lite")
+PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC"}
+
+
+def test_many_repositories_with_few_samples_each() -> None:
+    languages = Counter(str(repository.language) for repository in WHOLE.manifests)
+    assert languages["python"] >= 40 and languages["java"] >= 16 and WHOLE.per_repo <= 25
+    assert max(Counter(WHOLE.domains.values()).values()) <= 5
+    assert all(repository.license in PERMISSIVE for repository in WHOLE.manifests)
+    assert not any(repository.codereval for repository in WHOLE.manifests)
+
+
+def test_every_source_is_pinned_and_java_has_two() -> None:
+    for repository in WHOLE.manifests:
+        kinds = [type(source) for source in repository.sources]
+        assert kinds == ([PypiSource] if repository.language == "python" else [DebianSource, GitSource]), (
+            repository.name
+        )
+
+
+def test_lite_is_the_beginning_of_each_language() -> None:
+    assert Counter(str(repository.language) for repository in LITE.manifests) == {"python": 12, "java": 6}
+    for language in ("python", "java"):
+        whole, lite = (
+            [repository.name for repository in members.manifests if repository.language == language]
+            for members in (WHOLE, LITE)
+        )
+        assert whole[: len(lite)] == lite
+
+
+def test_names() -> None:
+    assert standard.names() == ("ctxbench-1", "ctxbench-1-lite")
+    with pytest.raises(UnknownName, match="did you mean ctxbench-1"):
+        standard.load("ctxbench1")
+
+
+def test_the_page_states_every_digest() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "standard-set.md").read_text(encoding="utf-8")
+    stated = re.findall(r"^\| `([\w-]+)`, (\w+)s \| `([0-9a-f]{64})` \|$", page, re.MULTILINE)
+    assert stated == [
+        (members.name, kind, digest) for members in (WHOLE, LITE) for kind, digest in members.digests.items()
+    ]
+    assert all(f"| {name} |" in page or f"| **{name}** |" in page for name in WHOLE.domains)
+
+
+def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
+    for options, refused in (
+        (["--set", "ctxbench-1", "--repo", "fasta2a"], "--repo, or a standard set with --set"),
+        ([], "--repo, or a standard set with --set"),
+        (["--set", "ctxbench-1", "--seed", "1"], "--seed is for --repo"),
+        (["--set", "ctxbench-1", "--per-repo", "25"], "--per-repo is for --repo"),
+    ):
+        result = run_cli("samples", "build", "mine", *options)
+        assert result.code == 2 and refused in result.err
+    assert_fault(run_cli("samples", "build", "mine", "--set", "ctxbench-2"), "no standard set is called 'ctxbench-2'")
+    listed = run_cli("repo", "list", "--set", "ctxbench-1-lite").out
+    assert "\nmistune " in listed and "\njsoup " in listed and "petl" not in listed
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_lite_set_is_the_published_one(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    result = run_cli("samples", "build", "lite", "--set", LITE.name, "--home", str(home))
+    assert result.code == 0 and f"450 samples, digest {LITE.digests['line']}" in result.out, result.err
+    assert "equal to the published samples of ctxbench-1-lite" in result.err
+    (alone,) = [repository for repository in LITE.manifests if repository.name == "tenacity"]
+    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo, seed=LITE.seed)
+    lines = (home / "samples" / "lite" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    alone_lines = (home / "samples" / "alone" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(built.samples) == 25 and set(alone_lines) < set(lines)
+    exported = str(tmp_path / "lite.jsonl")
+    assert (
+        run_cli("samples", "export", "lite", "--format", "ctxbench", "--out", exported, "--home", str(home)).code == 0
+    )
+    shape = ("--format", "ctxbench", "--name", "lite", "--home", str(tmp_path / "other"))
+    assert f"digest {LITE.digests['line']}" in run_cli("samples", "import", exported, *shape).out

@@ -1,0 +1,207 @@
+"""What is said of a board, on a terminal, in a paper, on the pages and in the report, never contradicts itself.
+
+Boards of every kind are drawn: few and many repositories, clear leads and none, twins, missing samples, controls.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from ctxbench.dashboard.report.page import report
+from ctxbench.dashboard.views import compare as compare_view
+from ctxbench.dashboard.views import leaderboard as view
+from ctxbench.harness.leaderboard import Board, Group, board, latex, render
+from ctxbench.harness.leaderboard.compare import Compared, compare
+from ctxbench.harness.leaderboard.notes import PAGE, notes
+from ctxbench.harness.leaderboard.records import to_json
+from ctxbench.harness.results import RunTable, Status
+from tests.helpers.runs import make_table
+
+NOTHING_CAN, NOTHING_IS, SOME_ARE = "No difference can be significant", "Nothing is told apart", "Told apart:"
+VISIBLE = "would be significant in four of five"
+LEADS = ("Its lead over every other is significant", "Beaten by none:", "Bold:", " beat ", " beats ")
+
+
+def drawn_runs(seed: int) -> list[RunTable]:
+    draw = random.Random(seed)
+    metric = draw.choice(("es", "es", "em", "bits"))
+    count, noise = draw.choice((1, 2, 3, 5, 6, 7, 8, 10, 18)), draw.choice((0.0, 0.02, 0.1))
+    repos = [f"r{index % count}" for index in range(max(count, draw.choice((1, 12, 40))))]
+    tables: list[RunTable] = []
+    for place in range(draw.randrange(1, 8)):
+        mean, missing = draw.choice((0.3, 0.3, 0.35, 0.5, 0.7)), draw.choice((0.0, 0.0, 0.1, 0.6))
+        tastes = {repo: draw.gauss(mean, noise) for repo in repos}
+        values = [min(1.0, max(0.0, tastes[repo] + draw.gauss(0, noise))) for repo in repos]
+        if metric == "em":
+            values = [float(draw.random() < value) for value in values]
+        elif tables and draw.random() < 0.15:
+            values = [value or 0.0 for value in tables[-1].metrics[metric]]
+        status = [Status.INFRA_FAILED if draw.random() < missing else Status.SCORED for _ in repos]
+        scored = [value if state is Status.SCORED else None for value, state in zip(values, status, strict=True)]
+        is_control = place > 0 and draw.random() < 0.1
+        name = "lc.infile" if not place else f"s{place}"
+        tables.append(
+            make_table(
+                {metric: scored}, repos, status=status, id=f"id{place}", strategy=name,
+                ranked=not is_control, control=is_control,
+            )
+        )  # fmt: skip
+    return tables
+
+
+def ranked_by_its_metric(tables: list[RunTable]) -> Board:
+    (metric,) = tables[0].metrics
+    return board(tables, metric=metric)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A board, and everything that is said of it."""
+
+    board: Board
+
+    @cached_property
+    def group(self) -> Group:
+        (group,) = self.board.groups
+        return group
+
+    @cached_property
+    def records(self) -> dict[str, dict[str, Any]]:
+        return {record["run"]: record for record in json.loads(to_json(self.board))}
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        (section,) = report(self.board, {}).sections
+        return {
+            "terminal": render.table(self.board, width=4000),
+            "markdown": render.markdown(self.board),
+            "paper": latex.latex(self.board),
+            "page": "\n".join([view.headline(self.group), *notes(self.group, PAGE)]),
+            "report": "\n".join([section.lead, *section.notes]),
+        }
+
+    @cached_property
+    def looks(self) -> set[str]:
+        """How the ranked rows look in the chart and in the report."""
+        drawn = view.chart(self.group)
+        if drawn is None:
+            return set()
+        spec = drawn.to_dict()
+        points = spec["datasets"][spec["layer"][-1]["data"]["name"]]
+        (section,) = report(self.board, {}).sections
+        chart_names = {"beaten by none": "unbeaten", "beaten by another": "beaten", "told apart from none": "undecided"}
+        in_chart = [chart_names.get(point["state"], "unranked") for point in points]
+        lines = [row.standing.value for row, of in zip(section.tables[0].rows, self.group.rows, strict=True) if of.n]
+        assert in_chart == lines[: len(in_chart)]
+        return set(in_chart) - {"unranked"}
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_no_two_statements_contradict_each_other(seed: int) -> None:
+    said = Said(ranked_by_its_metric(drawn_runs(seed)))
+    ranked = [record for record in said.records.values() if record["rank_low"] is not None]
+    is_any_apart = any(record["beats"] for record in ranked)
+    for name, text in said.texts.items():
+        verdicts = [words for words in (NOTHING_CAN, NOTHING_IS, SOME_ARE) if words in text]
+        assert len(verdicts) <= 1 and (SOME_ARE in text) is is_any_apart, name
+        if not is_any_apart:
+            assert not [words for words in LEADS if words in text], name
+        if NOTHING_CAN in text:
+            assert VISIBLE not in text, name
+        assert (verdicts == []) is (said.group.family.pairs == 0), name
+    assert (said.looks <= {"undecided"}) is not is_any_apart
+    check_rows(said, ranked)
+    check_headline(said, ranked)
+
+
+def check_rows(said: Said, ranked: list[dict[str, Any]]) -> None:
+    """Ranks, tiers, stars, beats and what is needed all say the same."""
+    beats = {(record["run"], loser) for record in ranked for loser in record["beats"]}
+    assert not beats & {(loser, winner) for winner, loser in beats}
+    lost, won = Counter(loser for _, loser in beats), Counter(winner for winner, _ in beats)
+    for record, row in zip(ranked, said.group.ranked, strict=True):
+        run, letters = record["run"], set(record["tier"])
+        assert (record["rank_low"], record["rank_high"]) == (1 + lost[run], len(ranked) - won[run])
+        apart = {other["run"] for other in ranked if not letters & set(other["tier"])}
+        assert apart == {b for a, b in beats if a == run} | {a for a, b in beats if b == run}
+        assert record["repositories_needed"] is None or not apart
+        if record["repositories_needed"]:
+            assert record["repositories_needed"] > 5
+        for difference in row.difference.values():
+            assert difference.p is not None or not difference.n_common
+            if difference.p_adjusted is None:
+                continue
+            assert difference.p_adjusted >= (difference.p or 0.0) - 1e-12
+            assert not (difference.significant and (difference.needed or not difference.decidable))
+            assert difference.visible is None or (difference.decidable and difference.visible > 0)
+            assert difference.needed is None or difference.needed > difference.repositories
+    base = next((record["run"] for record in ranked if record["baseline"] is None), None)
+    stars = {run for run, line in _lines(said).items() if "*" in line["p"]} if base else set()
+    assert stars == {a for a, b in beats if b == base} | {b for a, b in beats if a == base}
+
+
+def _lines(said: Said) -> dict[str, dict[str, str]]:
+    """Return run -> heading -> cell of the first table of the report; without a column p it is empty."""
+    (section,) = report(said.board, {}).sections
+    heads = [heading.text for heading in section.tables[0].headings]
+    lines = [dict(zip(heads, (cell.text for cell in row.cells), strict=True)) for row in section.tables[0].rows]
+    return {row.run.id: {"p": "", **line} for row, line in zip(said.group.rows, lines, strict=True)}
+
+
+def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
+    """The page's first sentence and the report's are of the same rows."""
+    headline, (section,) = view.headline(said.group), report(said.board, {}).sections
+    if not ranked:
+        assert section.lead == ""
+        return
+    first, *others = ranked
+    assert headline.startswith(f"{first['strategy']} has the best")
+    is_alone = len(first["beats"]) == len(others) > 0
+    assert ("Its lead over every other is significant" in headline) is is_alone
+    assert not is_alone or section.lead == f"Beaten by none: {first['strategy']}."
+    if match := re.search(r"does not tell it from (.*)\.$", headline):
+        names = re.split(", | and ", match.group(1))
+        assert names == [other["strategy"] for other in others if other["run"] not in first["beats"]]
+    unbeaten = [
+        record["strategy"] for record in ranked if record["rank_low"] == 1 and record["rank_high"] < len(ranked)
+    ]
+    assert ("Beaten by none: " in section.lead) is bool(unbeaten)
+    assert not unbeaten or re.split(": |, | and ", section.lead.rstrip("."))[1:] == unbeaten
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 3))
+def test_what_compare_says_of_a_pair_fits_its_p(seed: int) -> None:
+    tables = [table for table in drawn_runs(seed) if any(v is not None for c in table.metrics.values() for v in c)]
+    if len(tables) < 2:
+        return
+    for pair in compare(tables):
+        check_pair(pair)
+    if not any(table.run.control for table in tables[:2]):
+        (pair,) = compare(tables[:2])
+        (row,) = [row for row in ranked_by_its_metric(tables[:2]).rows if row.difference]
+        of_board, sign = row.difference[pair.metric], 1 if row.run.id == pair.this.id else -1
+        # Of two runs alone, the board and Compare make the same test.
+        for part in ("p", "p_adjusted", "visible", "needed", "n_common"):
+            assert getattr(of_board, part) == getattr(pair.difference, part)
+        assert of_board.mean is None or of_board.mean == sign * (pair.difference.mean or 0.0)
+
+
+def check_pair(pair: Compared) -> None:
+    text = render.comparison([pair])
+    names = {pair.this.id: "this", pair.other.id: "other"}
+    sentences = "\n".join(compare_view.remarks([pair], names))
+    says_not = ["not significant" in text, "can be significant at 5%" in text, "the same value at every sample" in text]
+    assert [
+        words in sentences for words in ("not significant", "can be significant at 5%", "the same value at every")
+    ] == says_not
+    difference = pair.difference
+    assert sum(says_not) == (difference.p_adjusted is not None and not difference.significant)
+    assert not says_not[1] or "would be in four of five" not in text

@@ -1,0 +1,135 @@
+"""The step-down maximum statistic: by brute force, its error in simulated boards of many kinds, and what it finds."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from ctxbench.harness.leaderboard import stats
+from ctxbench.harness.leaderboard.stepdown import step_down
+from scripts.power_table import BEGIN, EFFECTS, END, HEAD, PAGE, REPOSITORIES, SimulatedBoard, holm, line, rates
+
+RUNS = 4000
+
+
+def brute(sums: list[list[float]]) -> list[float]:
+    """Go through every flip, pair after pair, the largest statistic first."""
+    flips = list(itertools.product((1, -1), repeat=len(sums[0])))
+    scales = [sum(x * x for x in row) ** 0.5 or 1.0 for row in sums]
+
+    def statistic(pair: int, flip: tuple[int, ...]) -> float:
+        return abs(sum(sign * x for sign, x in zip(flip, sums[pair], strict=True))) / scales[pair]
+
+    observed = [statistic(pair, (1,) * len(sums[0])) for pair in range(len(sums))]
+    remaining = sorted(range(len(sums)), key=lambda pair: -observed[pair])
+    adjusted, least = [0.0] * len(sums), 0.0
+    while remaining:
+        hits = sum(max(statistic(pair, flip) for pair in remaining) >= observed[remaining[0]] - 1e-9 for flip in flips)
+        least = adjusted[remaining[0]] = max(least, hits / len(flips))
+        del remaining[0]
+    return adjusted
+
+
+@pytest.mark.parametrize("repositories", [1, 3, 7, 9])
+def test_it_is_its_definition(repositories: int) -> None:
+    random = np.random.default_rng(repositories)
+    whole = random.integers(-2, 3, (4, repositories)).astype(float)
+    sums = np.concatenate([whole, random.normal(0.5, 1, (4, repositories)), np.zeros((1, repositories))])
+    # A pair that lacks samples of a repository, and two that are equal but for the rounding of their parts.
+    sums[0, 0], sums[3] = 0.0, sums[4] * 3.0
+    assert step_down(sums, seed="s").p.tolist() == pytest.approx(brute(sums.tolist()))
+
+
+@pytest.mark.parametrize("repositories", [4, 9, 16, 17, 40])
+def test_a_pair_alone_has_its_own_p_value_and_others_can_only_raise_it(repositories: int) -> None:
+    sums = np.random.default_rng(5).normal(0.4, 1, (12, repositories))
+    alone = stats.p_values(sums, seed="s")
+    for row, p in zip(sums, alone, strict=True):
+        assert step_down(row[np.newaxis], seed="s").p.tolist() == [p]
+    assert (step_down(sums, seed="s").p >= alone).all()
+
+
+def test_neither_order_nor_direction_nor_size_of_pairs_matters() -> None:
+    random = np.random.default_rng(8)
+    for repositories in (8, 20):
+        sums = random.normal(0.4, 1, (10, repositories))
+        p, order = step_down(sums, seed="s").p, random.permutation(10)
+        assert (step_down(sums[order], seed="s").p == p[order]).all()
+        factors = np.array([1, -1] * 5)[:, np.newaxis] * 2.0 ** np.arange(10)[:, np.newaxis]
+        assert (step_down(sums * factors, seed="s").p == p).all()
+
+
+def test_a_pair_of_few_repositories_does_not_stand_in_the_way() -> None:
+    clear = np.array([[2.0, 3.0, 2.5, 1.5, 2.2, 2.8, 1.9, 2.4]])
+    few = np.array([[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    p = step_down(np.concatenate([clear, few, np.zeros((1, 8))]), seed="s").p
+    assert p.tolist() == [1 / 128, 0.25, 1.0]
+
+
+def test_drawn_flips_agree_with_all_flips_and_never_give_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = np.random.default_rng(2).normal(0.5, 1, (10, 14))
+    exact = step_down(sums, seed="s").p
+    monkeypatch.setattr("ctxbench.harness.leaderboard.stepdown.EXACT_UP_TO", 10)
+    drawn = step_down(sums, seed="s").p
+    assert np.abs(drawn - exact).max() < 0.012 and (drawn != exact).any()
+    assert step_down(np.ones((3, 40)), seed="s").p.tolist() == [1 / (stats.DRAWS + 1)] * 3
+
+
+def test_what_exceeds_the_critical_statistic_is_significant() -> None:
+    random = np.random.default_rng(4)
+    for repositories in (6, 8, 11, 20):
+        sums = random.normal(0, 1, (10, repositories))
+        found = step_down(sums, seed="s")
+        statistics = np.abs(sums.sum(axis=1)) / np.sqrt((sums**2).sum(axis=1))
+        assert found.critical is not None
+        assert ((found.p <= stats.ALPHA) == (statistics > found.critical)).all()
+        # A pair that goes one way everywhere has the largest statistic that there can be.
+        lead = np.concatenate([sums, np.ones((1, repositories))])
+        assert (step_down(lead, seed="s").p[-1] <= stats.ALPHA) == (found.critical < repositories**0.5)
+    assert step_down(np.ones((3, 5)), seed="s").critical is None
+
+
+UNEVEN = (64, 41, 27, 18, 13, 9, 7, 5, 3, 2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "board",
+    [
+        pytest.param(SimulatedBoard(effects=[0] * 5), id="complete null"),
+        pytest.param(SimulatedBoard(effects=[0] * 11), id="complete null of eleven strategies"),
+        pytest.param(SimulatedBoard(effects=[0, 0, 0, 2.5, 2.5]), id="partial null"),
+        pytest.param(SimulatedBoard(effects=[0, 0, 3, 3, 6, 6]), id="three ties"),
+        pytest.param(SimulatedBoard(effects=[0] * 5, sizes=UNEVEN), id="uneven repositories"),
+        pytest.param(SimulatedBoard(effects=[0, 0, 0, 2.5, 2.5], sizes=UNEVEN), id="partial null, uneven repositories"),
+        pytest.param(SimulatedBoard(effects=[0] * 5, taste="heavy"), id="heavy tails"),
+        pytest.param(SimulatedBoard(effects=[0, 0, 0, 4, 4], taste="heavy"), id="partial null, heavy tails"),
+        pytest.param(SimulatedBoard(effects=[0] * 5, taste="skewed"), id="skewed"),
+        pytest.param(SimulatedBoard(effects=[0] * 6, correlation=0.9), id="correlated strategies"),
+        pytest.param(SimulatedBoard(effects=[0, 0, 0, 2.5, 2.5], correlation=0.9), id="partial null, correlated"),
+        pytest.param(SimulatedBoard(effects=[0] * 5, repositories=10, missing=0.2), id="samples missing"),
+        pytest.param(SimulatedBoard(effects=[0, 0, 2, 2], repositories=10, missing=0.2), id="partial null, missing"),
+        pytest.param(SimulatedBoard(effects=[0] * 4, interaction=0.0), id="no interaction"),
+    ],
+)
+def test_the_family_wise_error_is_kept(board: SimulatedBoard) -> None:
+    assert rates(board, RUNS).false <= 0.055
+
+
+@pytest.mark.parametrize(("repositories", "least", "holm_most"), [(6, 0.2, 0.0), (8, 0.6, 0.0), (10, 0.85, 0.85)])
+def test_true_leads_are_found_where_holm_finds_none(repositories: int, least: float, holm_most: float) -> None:
+    board = SimulatedBoard(effects=[0, 0, 0, 2.5, 2.5], repositories=repositories)
+    assert rates(board, 400).found >= least and rates(board, 400, by_holm=True).found <= holm_most
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01, 0.02, 0.03, 0.2 times 4, 3, 2, 1 = 0.04, 0.06, 0.06, 0.2, kept from falling.
+    assert holm(np.array([0.03, 0.01, 0.2, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.2, 0.06])
+
+
+def test_the_page_has_the_table() -> None:
+    table = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
+    lines = table.removeprefix(HEAD).splitlines(keepends=True)
+    assert table.startswith(HEAD) and len(lines) == len(EFFECTS) * len(REPOSITORIES)
+    assert line(EFFECTS[0], REPOSITORIES[1]) in lines

@@ -1,0 +1,113 @@
+"""Up to which day models were trained: whose table holds, and what a board says of samples before and after it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.cutoffs import Cutoff, Cutoffs, builtin, of_home
+from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.rows import Group
+from tests.helpers.runs import make_table
+
+CUTOFF = "2024-06-01"
+OLD, SAME_DAY, NEW = "2023-01-01", CUTOFF, "2024-06-02"
+
+
+def stated(day: str = CUTOFF, *match: str) -> Cutoffs:
+    return Cutoffs((Cutoff(match=match or ("scripted",), day=date.fromisoformat(day)),))
+
+
+def group(days: tuple[str | None, ...], cutoffs: Cutoffs, **run: str) -> Group:
+    """Return a board of one run, whose samples have these days and the values 0, 1, 2, … of a hundred."""
+    values = [index / 100 for index in range(len(days))]
+    table = make_table({"es": values}, [f"r{index % 2}" for index in range(len(days))], **run)
+    [only] = board([replace(table, dated=days)], cutoffs=cutoffs).groups
+    return only
+
+
+def test_a_homes_own_cutoffs_come_before_the_shipped_ones(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    mini = "openai(model=gpt-4o-mini)"
+    assert of_home(home) == builtin() and builtin().day(mini) == date(2023, 10, 1)
+    (tmp_path / "cutoffs.toml").write_text(
+        '[[cutoff]]\nmatch = "gpt-4o-mini"\nday = 2024-01-02\n[[cutoff]]\nmatch = ["hf(*"]\nday = 2024-03-04\n'
+    )
+    own = of_home(home)
+    assert own.day(mini) == own.day(f"{mini} [fim]") == date(2024, 1, 2)
+    assert own.day("hf(model=/models/any)") == date(2024, 3, 4)
+    assert own.day("openai(model=gpt-4o)") == date(2023, 10, 1) and own.day("a label (of an import") is None
+
+
+def test_a_models_name_fits_in_another_tier_too() -> None:
+    assert stated(CUTOFF, "m").day('openai(model=m, extra="{\\"service_tier\\": \\"flex\\"}")') == date(2024, 6, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ('[[cutoff]]\nmatch = "m"\nday = "2024-06-01"\n', ["cutoff 1: day must be a date such as 2024-06-01"]),
+        ("[[cutoff]]\nday = 2024-06-01T00:00:00\nwhen = 1\n", ["match must be", "day must be", "no key 'when'"]),
+        ("[[cutoff]]\nmatch = []\nday = 2024-06-01\nsource = 1\n", ["match must be", "source must be a text"]),
+        ("[[rate]]\n", ["no key 'rate' at the top"]),
+        ("day = \n", ["is not TOML"]),
+    ],
+)
+def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path, text: str, faults: list[str]) -> None:
+    (tmp_path / "cutoffs.toml").write_text(text)
+    with pytest.raises(InputFault) as caught:
+        of_home(Home(tmp_path))
+    assert all(fault in str(caught.value) for fault in (*faults, "docs/contamination.md"))
+
+
+def test_scores_before_and_after_the_cutoff_are_of_their_own_samples() -> None:
+    shown = group((OLD, NEW, SAME_DAY, None, NEW), stated())
+    [row] = shown.rows
+    assert row.before_cutoff is not None and row.after_cutoff is not None
+    # The values are 0 to 4; the day of the cutoff itself is before, and nothing is told of a sample without a day.
+    assert (row.before_cutoff.n, row.before_cutoff.mean) == (2, pytest.approx(1.0))
+    assert (row.after_cutoff.n, row.after_cutoff.mean) == (2, pytest.approx(2.5))
+    assert row.n == 5 and row.metrics["es"].mean == pytest.approx(2.0)
+    [sentence] = [line for line in notes(shown) if "trained" in line]
+    assert "may have read 2 of these samples, and not the 2 newer ones; of 1 the day is not known" in sentence
+    whole = board([replace(make_table({"es": [0.0, 0.1]}, ["a", "b"]), dated=(OLD, NEW))], cutoffs=stated())
+    text, markdown = render.table(whole), render.markdown(whole)
+    assert all(f"up to {CUTOFF} [95%]" in form and f"n after {CUTOFF}" in form for form in (text, markdown))
+    [record] = json.loads(records.to_json(whole))
+    assert (record["before_cutoff_n"], record["before_cutoff"]) == (1, 0.0)
+    assert (record["after_cutoff_n"], record["after_cutoff"]) == (1, 10.0)
+
+
+def test_the_whole_board_is_the_same_with_and_without_days() -> None:
+    with_days, without = (group(days, stated()) for days in ((OLD, NEW, NEW), (None, None, None)))
+    assert with_days.rows[0].metrics == without.rows[0].metrics and without.ages is None
+    assert not [line for line in notes(without) if "trained" in line]
+
+
+@pytest.mark.parametrize(
+    ("days", "cutoffs", "sentence"),
+    [
+        ((OLD, SAME_DAY), stated(), "all samples are older: it may have read them (they are of 2023-01-01 to 2024-06"),
+        ((NEW, None), stated(), "all samples are newer: they are of 2024-06-02; of 1 the day is not known."),
+        ((OLD, NEW), Cutoffs(), "is unknown: it may have read these samples, of 2023-01-01 to 2024-06-02."),
+    ],
+    ids=["older", "newer", "unknown"],
+)
+def test_without_both_parts_there_is_a_sentence_and_no_split(
+    days: tuple[str | None, ...], cutoffs: Cutoffs, sentence: str
+) -> None:
+    shown = group(days, cutoffs)
+    assert [line for line in notes(shown) if sentence in line]
+    assert shown.rows[0].before_cutoff is None and shown.rows[0].after_cutoff is None
+
+
+def test_a_generator_that_has_read_nothing_has_no_cutoff() -> None:
+    shown = group((OLD, NEW), stated(CUTOFF, "*"), generator="incontext")
+    assert shown.ages is None and not [line for line in notes(shown) if "trained" in line or "may have read" in line]

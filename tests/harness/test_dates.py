@@ -1,0 +1,137 @@
+"""Samples by the day of their code: runs and boards over those after a day, and databases without days."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine
+
+from ctxbench.bench import samples
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.harness.leaderboard.scales import after
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.work import works
+from tests.harness.store.making import make_samples, make_spec
+from tests.helpers.cli import run_cli
+from tests.helpers.runs import make_table
+from tests.helpers.sets import make_set
+
+RUN = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "incontext")
+
+
+def dated_set(home: Home, days: Sequence[date | None]) -> SampleSet:
+    """Make a set whose samples have these days, the first ones first; None for those that nobody knows."""
+    plain = make_set(home, repos=2, per_repo=2)
+    assert len(plain.samples) == len(days)
+    dated = [replace(sample, dated=day) for sample, day in zip(plain.samples, days, strict=True)]
+    account = {key: value for key, value in plain.manifest.items() if key not in ("format", "samples", "files")}
+    references = [plain.references[sample.id] for sample in plain.samples]
+    return samples.save(home, plain.name, dated, references, account, force=True)
+
+
+DAYS = (date(2024, 1, 1), date(2024, 6, 1), date(2024, 6, 2), None)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    place = Home(tmp_path / "home")
+    dated_set(place, DAYS)
+    return place
+
+
+def records(home: Home, *options: str) -> list[dict[str, Any]]:
+    result = run_cli("leaderboard", "--home", str(home.root), "--format", "json", *options)
+    assert result.code == 0, result.err
+    records: list[dict[str, Any]] = json.loads(result.out)
+    return records
+
+
+def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
+    result = run_cli(*RUN, "--after", "2024-06-01", "--home", str(home.root))
+    assert result.code == 0 and "scored 1 " in result.out, result.err
+    [row] = records(home)
+    assert (row["samples"], row["n"]) == ("demo[after 2024-06-01]", 1)
+    # A run over the whole set is another run.
+    assert run_cli(*RUN, "--home", str(home.root)).code == 0
+    assert {(row["samples"], row["n"]) for row in records(home)} == {("demo", 4), ("demo[after 2024-06-01]", 1)}
+    with open_store(home.database) as store:
+        assert sorted(str(work.choices.after) for work in works(store)) == ["2024-06-01", "None"]
+
+
+def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:
+    result = run_cli(*RUN, "--after", "2024-06-02", "--home", str(home.root))
+    assert result.code == 1 and "the newest is of 2024-06-02" in result.err and "give an earlier day" in result.err
+    assert run_cli(*RUN, "--after", "June", "--home", str(home.root)).code == 2
+
+
+def test_a_board_shows_only_samples_after_the_day(home: Home) -> None:
+    assert run_cli(*RUN, "--home", str(home.root)).code == 0
+    [row] = records(home, "--samples", "demo", "--after", "2024-05-31")
+    assert (row["samples"], row["n"]) == ("demo[after 2024-05-31]", 2)
+    assert row["remarks"] == ["1 sample whose day is not known are left out: they may be older than 2024-05-31."]
+    [whole] = records(home, "--samples", "demo")
+    assert (whole["samples"], whole["n"]) == ("demo", 4)
+    result = run_cli("leaderboard", "--home", str(home.root), "--after", "2025-01-01")
+    assert result.code == 1 and "the newest is of 2024-06-02" in result.err
+
+
+def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None:
+    days = ("2024-01-01", "2024-06-02")
+    whole = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"]), dated=days)
+    part = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"], samples="demo[after 2023-12-31]"), dated=days)
+    limited = replace(make_table({"es": [0.1]}, ["a"], samples="demo[after 2023-12-31][:1]"), dated=days[1:])
+    assert [after(table, "2024-06-01").run.samples for table in (whole, part, limited)] == [
+        "demo[after 2024-06-01]",
+        "demo[after 2024-06-01]",
+        "demo[after 2023-12-31][:1][after 2024-06-01]",
+    ]
+    # An earlier day leaves nothing more out.
+    assert after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
+
+
+def test_ids_of_runs_without_a_day_are_those_of_earlier_versions() -> None:
+    assert make_spec().id == "d9411fcf7a8a"
+    assert make_spec(after=date(2024, 6, 1)).id != make_spec().id
+
+
+def test_days_reach_a_database_of_an_earlier_version_by_the_same_command(tmp_path: Path) -> None:
+    """Check that a database of the eighth schema keeps its rows, and takes days for samples that are there."""
+    path = tmp_path / "results.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        upgrade(connection, where="here", to="0008")
+    engine.dispose()
+    spec, planned = make_spec(), make_samples(2)
+    with sqlite3.connect(path) as connection:
+        columns = "id, samples, samples_digest, strategy, strategy_version, generator, generator_version, coder"
+        connection.execute(
+            f"INSERT INTO run ({columns}, sampling, n, seed, tokenizer, code) VALUES (?, 'demo', ?, 'lc.infile', '1', "
+            "'scripted', '1', '', '{}', 1, 0, 't', '0')",
+            (spec.id, spec.samples_digest),
+        )
+        for ordinal, sample in enumerate(planned):
+            connection.execute(
+                "INSERT INTO sample VALUES (?, ?, 'ctxbench', 'python', 'line', 'single-line', 'demo', 'a.py', 3, 0)",
+                (spec.samples_digest, sample.id),
+            )
+            connection.execute(
+                "INSERT INTO planned VALUES (?, ?, ?, ?)", (spec.id, sample.id, spec.samples_digest, ordinal)
+            )
+    connection.close()
+    with open_store(f"sqlite:///{path}") as store:
+        [table] = run_tables(store)
+        assert table.dated == () and table.run.samples == "demo"
+        assert store.add_run(spec, planned, {planned[0].id: date(2024, 6, 1)}) == spec.id
+        assert store.add_run(spec, planned, {planned[0].id: date(2024, 6, 1)}) == spec.id
+        [table] = run_tables(store)
+        assert dict(zip(table.sample, table.dated, strict=True)) == {planned[0].id: "2024-06-01", planned[1].id: None}
