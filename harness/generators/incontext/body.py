@@ -105,6 +105,12 @@ class _Body:
     """Whether a line's indentation comes next."""
     ended: bool
     shape: BodyShape
+    token: Token | None = None
+    """What comes after the point; None if nothing does. Most bodies are given up before anybody needs their own point."""
+
+    def arrived(self, context: TokenContext) -> _Body:
+        """Return it at the point after its last token."""
+        return self if self.token is None else replace(self, point=context.extend(self.point, self.token), token=None)
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -125,7 +131,7 @@ def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> 
         going_on = [body for body in grown if not body.ended and body.lines <= MOST_LINES][:WIDTH]
         if not going_on or len(ended) >= WIDTH:
             break
-        alive = going_on
+        alive = [body.arrived(reading.context) for body in going_on]
     bodies = sorted(ended, key=lambda body: body.rank) + [_closed(body, language) for body in alive]
     for body in bodies:
         if _parses(body.text, language):
@@ -204,7 +210,7 @@ def _step(model: CopyModel, reading: PromptReading, body: _Body, number: int, ch
     space = "" if not body.text and reading.space else token.space
     newline = token.kind is TokenClass.NEWLINE
     return _Body(
-        reading.context.extend(body.point, token),
+        body.point,
         body.text if leaves else body.text + space + token.text,
         body.score + log(chance),
         body.tokens + 1,
@@ -214,6 +220,7 @@ def _step(model: CopyModel, reading: PromptReading, body: _Body, number: int, ch
         newline,
         ended,
         _shaped(body, token),
+        token,
     )
 
 

@@ -8,7 +8,7 @@ the scores of interest are edit similarity and identifier F1, not whether a line
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -54,6 +54,12 @@ class _Path:
     open: int
     lines: int
     ended: bool
+    token: Token | None = None
+    """What comes after the point; None if nothing does. Most paths are given up before anybody needs their own point."""
+
+    def arrived(self, context: TokenContext) -> _Path:
+        """Return it at the point after its last token."""
+        return self if self.token is None else replace(self, point=context.extend(self.point, self.token), token=None)
 
     @property
     def worth(self) -> float:
@@ -80,7 +86,7 @@ def finished(model: CopyModel, reading: PromptReading, max_tokens: int) -> list[
         grown = [path for old in alive for path in _grow(model, reading, old)]
         grown.sort(key=lambda path: path.rank)
         ended.extend(path for path in grown[: WIDTH + 1] if path.ended)
-        alive = [path for path in grown if not path.ended][:WIDTH]
+        alive = [path.arrived(reading.context) for path in [path for path in grown if not path.ended][:WIDTH]]
         ended.sort(key=lambda path: path.rank)
         if not alive or (len(ended) >= ENOUGH and ended[0].rank <= alive[0].rank):
             break
@@ -122,13 +128,14 @@ def _step(model: CopyModel, reading: PromptReading, path: _Path, number: int, ch
     ended = newline and (opened <= 0 or path.lines >= MOST_LINES)
     space = "" if not path.text and reading.space else token.space
     return _Path(
-        reading.context.extend(path.point, token),
+        path.point,
         path.text if ended else path.text + space + token.text,
         path.score + log(chance),
         path.tokens + 1,
         opened,
         path.lines + newline,
         ended,
+        token,
     )
 
 
