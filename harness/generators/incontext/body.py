@@ -106,7 +106,7 @@ class _Body:
     ended: bool
     shape: BodyShape
     token: Token | None = None
-    """What comes after the point; None if nothing does. Most bodies are given up before anybody needs their own point."""
+    """What comes after the point; None if nothing does. Most bodies are given up before anybody needs their point."""
 
     def arrived(self, context: TokenContext) -> _Body:
         """Return it at the point after its last token."""

@@ -55,7 +55,7 @@ class _Path:
     lines: int
     ended: bool
     token: Token | None = None
-    """What comes after the point; None if nothing does. Most paths are given up before anybody needs their own point."""
+    """What comes after the point; None if nothing does. Most paths are given up before anybody needs their point."""
 
     def arrived(self, context: TokenContext) -> _Path:
         """Return it at the point after its last token."""
