@@ -260,12 +260,19 @@ def test_a_set_that_says_nothing_of_tests_ends_the_run(bench: Bench) -> None:
 
 
 def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench) -> None:
-    judge = FakeJudge(bench.set, delay=0.01)
+    class Slowing(FakeJudge):
+        """Takes a minute for every function but the first."""
+
+        def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+            judgement = super().judge(sample, text, alone=alone)
+            self._delay = 60
+            return judgement
+
+    judge = Slowing(bench.set)
 
     @contextlib.contextmanager
     def progress(_: str, __: int) -> Iterator[Any]:
         def tick(_: int) -> None:
-            judge._delay = 60
             raise KeyboardInterrupt
 
         yield tick
