@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -227,15 +227,20 @@ def _check_pairs(place: Path, samples: Sequence[Sample], references: Mapping[str
         raise InputFault(f"no sample has the id {min(extra)!r}", where=str(place / REFERENCES), cure=cure)
 
 
-def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
+def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None = None) -> dict[str, Snapshot]:
     """Return the repositories that a set was built from, by name; none for those imported without one.
+
+    Args:
+        home: where they are.
+        sample_set: the set.
+        repos: names of those that are needed; None for all.
 
     Raises:
         InputFault: if one is not fetched, or its files are not those that the set was built from.
     """
     loaded: dict[str, Snapshot] = {}
     for name, entry in sorted(sample_set.manifest["repositories"].items()):
-        if not entry.get("checkout"):
+        if (repos is not None and name not in repos) or not entry.get("checkout"):
             continue
         root = home.repos / entry["checkout"]
         cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {name}`"

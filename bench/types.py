@@ -113,6 +113,11 @@ class Query:
     """What the benchmark's authors retrieved; never that which was retrieved with the answer."""
 
 
+def is_tested(kind: Any, subkind: Any) -> Any:
+    """Return whether tests judge a sample, in operators that values, arrays and SQL columns share."""
+    return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """The public part of one sample (a line of ``samples.jsonl``); its answer is a `Reference`."""
@@ -148,7 +153,7 @@ class Sample:
     @property
     def tested(self) -> bool:
         """Whether tests judge its completions: those of lines are compared as texts, and so are some functions'."""
-        return self.kind is Kind.FUNCTION and self.subkind != UNTESTED
+        return bool(is_tested(self.kind, self.subkind))
 
     def query(self, *, seed: int = 0) -> Query:
         """Return the part of this sample that a strategy may know."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.code_tokens import pieces
-from ctxbench.bench.retrieval.cache import SharedCache
+from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.types import Place
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ import streamlit as st
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import tables
 from ctxbench.harness.metrics import PROFILES
+from ctxbench.harness.store.sets import StoredSet
 
 R = TypeVar("R", bound=Mapping[str, object])
 
 
-def sample_set(where: Any) -> data.SetChoice:
+def sample_set(where: Any) -> StoredSet:
     """Let the reader choose one of the sample sets that runs were made over; `where` is a container of Streamlit."""
     return url.choose(
         "Sample set",
@@ -26,7 +27,7 @@ def sample_set(where: Any) -> data.SetChoice:
     )
 
 
-def language(samples: data.SetChoice, where: Any) -> str:
+def language(samples: StoredSet, where: Any) -> str:
     """Let the reader choose one of a sample set's languages."""
     return url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -22,7 +22,7 @@ from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import RunFilter, run_tables
-from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.sets import StoredSet, stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")
@@ -30,22 +30,6 @@ Marked: TypeAlias = Literal["exclude", "include"]
 _BoardOptions: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, bool | None, str, Marked]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
 """The variables by which `ctxbench dashboard` tells the pages what to read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetChoice:
-    """One sample set that runs were made over."""
-
-    samples: str
-    """What tells it from the others: ``demo``, ``demo[:10]``; with the digest's beginning where two have one name."""
-    name: str
-    """The set's own name, as in ``samples/<name>/``."""
-    digest: str
-    languages: tuple[str, ...]
-    """The one with the most samples first."""
-    generators: tuple[str, ...]
-    """The one with the most runs first."""
-    runs: int
 
 
 def home() -> Home:
@@ -96,24 +80,20 @@ def _cached(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG
     return _ask()
 
 
-def sets() -> tuple[SetChoice, ...]:
-    """Return the sample sets of the stored runs, the largest first; none if there is no database yet."""
+def sets() -> tuple[StoredSet, ...]:
+    """Return the sample sets of the stored runs, the largest first; none if there is no database yet.
+
+    Where two have one name, `StoredSet.samples` has the beginning of the digest behind it.
+    """
     if not exists(database()):
         return ()
     stored = cached(stored_sets)
-    names = [sample_set.samples for sample_set in stored]
+    names = [stored_set.samples for stored_set in stored]
     return tuple(
-        SetChoice(
-            samples=f"{sample_set.samples} {sample_set.digest[:12]}"
-            if names.count(sample_set.samples) > 1
-            else sample_set.samples,
-            name=sample_set.name,
-            digest=sample_set.digest,
-            languages=sample_set.languages,
-            generators=sample_set.generators,
-            runs=sample_set.runs,
-        )
-        for sample_set in stored
+        replace(stored_set, samples=f"{stored_set.samples} {stored_set.digest[:12]}")
+        if names.count(stored_set.samples) > 1
+        else stored_set
+        for stored_set in stored
     )
 
 
@@ -128,7 +108,7 @@ def tables(
     """Return the runs over one sample set as columns.
 
     Args:
-        samples: `SetChoice.samples`.
+        samples: `StoredSet.samples` of `sets`.
         language: only of this one.
         generator: only of this one.
         profile: whose metrics.

@@ -13,8 +13,7 @@ from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, Record
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness.extract import body
-from ctxbench.harness.extract.parts import head_of
+from ctxbench.harness.extract import body, head_of
 from ctxbench.harness.store.runs import Completed, Text
 
 

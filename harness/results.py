@@ -1,6 +1,6 @@
 """The tables that the leaderboard reads: the results of one run in one language, as columns. Frozen data, no I/O.
 
-What a sample counts as is said here once (`is_tested`, `status_cases`, `value_cases`), in operators that values, arrays
+What a sample counts as is said here once (`status_cases`, `value_cases`), in operators that values, arrays
 and columns of a database share: Python and SQL evaluate the same rules.
 """
 
@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from typing import Any
-
-from ctxbench.bench.types import UNTESTED, Kind
 
 
 class Status(StrEnum):
@@ -29,11 +27,6 @@ class Status(StrEnum):
 
 Cases = tuple[tuple[Any, Any], ...]
 """(condition, what holds under it); the first condition that is true decides."""
-
-
-def is_tested(kind: Any, subkind: Any) -> Any:
-    """Return whether tests judge a sample, as of `bench.types.Sample`."""
-    return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
 
 
 def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: Any) -> Cases:

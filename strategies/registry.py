@@ -8,23 +8,26 @@ through the entry-point group ``ctxbench.strategies``, or in a file: ``path/to/f
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from ctxbench.bench import old_names
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.bench.files import sha256
+from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.parameters import Parameter, parameters_of
 from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Asking, Context, Execute, Misshapen, Model, Prompt, check_context, check_prompt
-from ctxbench.strategies.from_file import being_loaded, load
 from ctxbench.strategies.registration import CONTROLS, Bound, Registration, listed
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
@@ -125,6 +128,9 @@ class BoundStrategy(Bound[Strategy]):
 
 
 _REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
+_FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
+"""Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
+_LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
 
 
 def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[F], F]:
@@ -152,7 +158,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
             executes=len(services) > 1,
             parameters=parameters_of(function, f"strategy {name}", strict=True),
         )
-        module, loading = being_loaded()
+        module, loading = _FILE.get()
         if function.__module__ != module:
             _REGISTRY.add(name, registered, origin=origin_of(function))
         elif name in loading:
@@ -211,10 +217,65 @@ def get(name: str) -> Strategy:
         if name not in names():
             raise UnknownName("strategy", name, {*names(), *CONTROLS}, command=COMMAND)
         return _REGISTRY.get(name)
-    strategies = load(Path(path).expanduser().absolute(), path)
+    strategies = _load_file(Path(path).expanduser().absolute(), path)
     if inside not in strategies:
         raise UnknownName("strategy", inside, strategies, command=f"grep '@strategy' {path}")
     return strategies[inside]
+
+
+def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
+    """Return the strategies of a file by name.
+
+    Args:
+        path: the file.
+        display_name: how messages call it.
+
+    Raises:
+        InputFault: if it cannot be read or imported.
+    """
+    with explained(display_name):
+        content = path.read_bytes()
+    digest = sha256(content)
+    loaded = _LOADED.get(path)
+    if loaded is not None and loaded[0] == digest:
+        return loaded[1]
+    module_name = f"_strategy_file_{sha256(str(path))[:12]}"
+    module_spec = importlib.util.spec_from_file_location(module_name, path)
+    if module_spec is None:
+        raise InputFault("is not a Python file", where=display_name, cure="give a file that ends in .py")
+    old_names.accept()
+    module = importlib.util.module_from_spec(module_spec)
+    with _collecting(module_name) as strategies, _beside(path.parent):
+        sys.modules[module_name] = module
+        try:
+            # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
+            exec(compile(content, str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
+        except Exception as error:
+            raise InputFault(
+                f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="mend the file"
+            ) from error
+    _LOADED[path] = (digest, strategies)
+    return strategies
+
+
+@contextlib.contextmanager
+def _collecting(module: str) -> Iterator[dict[str, Strategy]]:
+    strategies: dict[str, Strategy] = {}
+    token = _FILE.set((module, strategies))
+    try:
+        yield strategies
+    finally:
+        _FILE.reset(token)
+
+
+@contextlib.contextmanager
+def _beside(folder: Path) -> Iterator[None]:
+    """Let a strategy file import its neighbours, after everything that is installed."""
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def resolve(spec: str) -> BoundStrategy:

@@ -106,11 +106,10 @@ _NAMING = {
     "harness/cli/doctor.py": "the programs that a machine has",
     "harness/cli/repo.py": "the example of a manifest",
     "harness/cli/reproduce.py": "the languages that papers print",
-    "harness/extract/__init__.py": "functions can be taken out of answers in these two so far",
     "harness/generators/conformance.py": "its sample of code",
     "harness/generators/incontext/lexer.py": "the grammar that the weights were fitted with",
     "harness/leaderboard/rows.py": "the mean over both languages that the papers print",
-    "harness/metrics/identifiers.py": "the keyword lists of the published scorers",
+    "harness/metrics/lexing.py": "the keyword lists of the published scorers",
     "harness/metrics/crosscodeeval.py": "CrossCodeEval's rule for the end of a statement",
     "harness/papers/render.py": "the languages that papers print",
     "harness/papers/tables.py": "the same",
@@ -118,7 +117,6 @@ _NAMING = {
     "strategies/baselines/diagnosis.py": "a method for Python",
     "strategies/baselines/selfcollab.py": "a method for Python",
     "strategies/drafts.py": "reads drafts as its paper does, in Python",
-    "strategies/rationale.py": "RepoFuse's analysis, written for each of both",
     "strategies/tiny.py": "the little repository of the conformance check",
 }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from posixpath import dirname, join, normpath
 from typing import Any
 
-from ctxbench.bench import asts
+from ctxbench.bench.languages.python import asts
 from ctxbench.bench.repositories.pypi import normal
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from posixpath import basename, dirname, join
 from typing import Any
 
-from ctxbench.bench import asts
 from ctxbench.bench.adoption.declared import DeclaredRequirements, distribution, extras_of, pytest_settings, words
+from ctxbench.bench.languages.python import asts
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.repositories.pypi import normal
 

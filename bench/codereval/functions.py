@@ -11,17 +11,15 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.asts import parse
-from ctxbench.bench.functions.java.definitions import shares_line
-from ctxbench.bench.functions.python.definitions import Function as PythonFunction
 from ctxbench.bench.languages.base import Function, FunctionParameter, Language
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.java.methods import MethodParts, body_end, body_start, declared, shares_line
+from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, documented, parse, statements
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java.text import MethodParts, declared
 from ctxbench.bench.types import Cursor
 
-_COMMENTS = ("line_comment", "block_comment")
 _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
 
 
@@ -92,18 +90,17 @@ def _type(parameter: FunctionParameter) -> str:
 
 def _python(text: str) -> Iterator[SourceFunction]:
     tree, lines = parse(text), text.split("\n")
-    nodes = {node.lineno - 1: node for node in ast.walk(tree) if isinstance(node, PythonFunction)} if tree else {}
+    nodes = {node.lineno - 1: node for node in all_functions(tree)} if tree else {}
     for function in PYTHON.outline(text).functions:
         node = nodes.get(function.head)
         if node is not None and not function.inside:
             yield _of_python(function, node, lines)
 
 
-def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -> SourceFunction:
+def _of_python(function: Function, node: FunctionNode, lines: Sequence[str]) -> SourceFunction:
     head = function.header.split("\n")
-    documented = ast.get_docstring(node, clean=False) is not None
-    own = node.body[1:] if documented else node.body
-    at = (node.body[0].end_lineno or node.lineno) if documented else function.head + len(head)
+    own = statements(node)
+    at = (node.body[0].end_lineno or node.lineno) if documented(node) else function.head + len(head)
     margin = " " * node.col_offset
     return SourceFunction(
         name=function.qualified,
@@ -116,7 +113,7 @@ def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -
         tail=None,
         signature="\n".join([head[0], *(line.removeprefix(margin) for line in head[1:])]) + ":",
         docstring=ast.get_docstring(node) or "",
-        doc=_span(node.body[0], lines) if documented else None,
+        doc=_span(node.body[0], lines) if documented(node) else None,
         parameters=_parameters(function.parameters, PYTHON),
         alone=not own or own[0].lineno > at,
     )
@@ -166,9 +163,9 @@ def _of_java(source: Source, function: Function, parts: MethodParts, *, overload
         owners=tuple(owner.name for owner in function.types),
         first=function.lines[0],
         start=first.start_point[0],
-        cursor=_behind(source, body),
+        cursor=body_start(source, body),
         end=parts.node.end_point[0] + 1,
-        tail=_before(source, body),
+        tail=body_end(source, body),
         signature=" ".join(head.split()),
         docstring=function.docstring,
         doc=_javadoc(source, parts.node) if function.docstring else None,
@@ -177,27 +174,10 @@ def _of_java(source: Source, function: Function, parts: MethodParts, *, overload
     )
 
 
-def _behind(source: Source, body: Node) -> Cursor:
-    """Return where a body begins: the line after its brace, unless something stands behind that."""
-    row, byte = body.start_point
-    begin = body.start_byte + 1
-    if source.data[begin : source.data.find(b"\n", begin)].strip():
-        return Cursor(line=row, column=source.column(row, byte) + 1)
-    return Cursor(line=row + 1, column=0)
-
-
-def _before(source: Source, body: Node) -> Cursor:
-    """Return where a body ends: before its closing brace and the blanks before that."""
-    row, byte = body.end_point
-    line = source.data.rfind(b"\n", 0, body.end_byte) + 1
-    blank = not source.data[line : body.end_byte - 1].strip()
-    return Cursor(line=row, column=0 if blank else source.column(row, byte) - 1)
-
-
 def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
     """Return where the Javadoc above a method stands."""
     above = node.prev_sibling
-    while above is not None and above.type in _COMMENTS:
+    while above is not None and above.type in COMMENTS:
         if source.text(above).startswith("/**"):
             (row, byte), (last, stop) = above.start_point, above.end_point
             return Cursor(line=row, column=source.column(row, byte)), Cursor(

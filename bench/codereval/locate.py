@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from posixpath import basename
 
-from ctxbench.bench.asts import parse
 from ctxbench.bench.codereval.functions import SourceFunction, functions, parameters_of
 from ctxbench.bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, TaskRecord
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.asts import parse
 
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "TaskRecord", "locate"]
 

@@ -8,13 +8,12 @@ means passed. That is weaker than the verdicts of other sets: a completion that 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 
-from ctxbench.bench import asts
 from ctxbench.bench.codereval.protocol import PYTHON, PYTHON_RUNNER, judgement
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import asts
 from ctxbench.bench.testing.python import blank
 from ctxbench.bench.testing.python.text import indentation
 from ctxbench.bench.testing.types import Judgement
@@ -58,8 +57,8 @@ def _span(source: str, name: str) -> tuple[int, int]:
         raise InputFault("the test file is no Python", cure="leave its task out")
     spans = [
         (node.lineno - 1, node.end_lineno or node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in (name, f"_{name}")
+        for node in asts.all_functions(tree)
+        if node.name in (name, f"_{name}")
     ]
     if not spans:
         raise InputFault(f"the test file has no function {name!r}", cure="leave its task out")

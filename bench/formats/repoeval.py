@@ -16,7 +16,6 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from ctxbench.bench.asts import parse
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
@@ -34,6 +33,7 @@ from ctxbench.bench.formats.types import (
     Unusable,
 )
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.asts import FunctionNode, only_function
 from ctxbench.bench.testing.python.text import indentation, lift, shift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
 
@@ -259,18 +259,13 @@ def head_of(prompt: str, body: str, name: str | None) -> Head | None:
         match = _DEF.match(lines[at])
         if match is None or (name is not None and match[2] != name.rpartition(".")[2]):
             continue
-        text = "\n".join([*lines[at:], body])
-        # The text of a method stands indented: in a block of its own it is read as it is.
-        tree = parse(f"if 1:\n{text}\n" if indentation(lines[at]) else f"{text}\n")
-        inner = tree.body if tree is not None else []
-        if inner and isinstance(inner[0], ast.If):
-            inner = inner[0].body
-        if len(inner) == 1 and isinstance(inner[0], ast.FunctionDef | ast.AsyncFunctionDef):
-            return _head(at, inner[0], lines[at:])
+        function = only_function("\n".join([*lines[at:], body, ""]))
+        if function is not None:
+            return _head(at, function, lines[at:])
     return None
 
 
-def _head(line: int, node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> Head:
+def _head(line: int, node: FunctionNode, lines: list[str]) -> Head:
     first = node.body[0]
     behind = lines[: first.lineno - node.lineno]
     signature = textwrap.dedent("\n".join(behind)).strip() if behind else lines[0].strip()

@@ -24,49 +24,27 @@ _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|T
 BENCHMARK = "ctxbench"
 
 
-class Declared(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
     """A function of a file that may be asked for. Lines are 0-based, ends exclusive."""
 
-    @property
-    def name(self) -> str:
-        """Within its file."""
-        ...
-
-    @property
-    def signature(self) -> str:
-        """Its declaration."""
-        ...
-
-    @property
-    def docstring(self) -> str:
-        """What it is to do."""
-        ...
-
-    @property
-    def start(self) -> int:
-        """Line of its declaration."""
-        ...
-
-    @property
-    def cursor(self) -> Cursor:
-        """Where the body begins."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """Line after its last."""
-        ...
-
-    @property
-    def code(self) -> str:
-        """Its body without layout: equal for equal code."""
-        ...
+    name: str
+    """With the classes around it: ``Outer.Inner.method``; overloads of Java have their parameter types added."""
+    signature: str
+    docstring: str
+    start: int
+    """Line of its declaration."""
+    cursor: Cursor
+    """Where the body begins: behind docstring or opening brace."""
+    end: int
+    owners: tuple[str, ...]
+    """Names of the classes around it, outermost first."""
+    code: str
+    """Its body without docstring, comments and layout: equal for equal code."""
 
 
-D = TypeVar("D", bound=Declared)
-
-
-D_contra = TypeVar("D_contra", bound=Declared, contravariant=True)
+D = TypeVar("D", bound=Declaration)
+D_contra = TypeVar("D_contra", bound=Declaration, contravariant=True)
 
 
 class Names(Protocol[D_contra]):
@@ -75,6 +53,20 @@ class Names(Protocol[D_contra]):
     def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
         """Return what a function's body needs."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions(Generic[D]):
+    """What one file holds."""
+
+    functions: int
+    """Functions and methods, those inside functions left out."""
+    documented: int
+    usable: tuple[D, ...]
+    drops: Counter[str]
+    """Reason -> documented functions that cannot be asked for."""
+    bodies: Counter[str]
+    """Code of every body in the file -> how often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

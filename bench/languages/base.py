@@ -10,13 +10,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import UTF8, Decoded, decode
+from ctxbench.bench.registry import Registry
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.imports import Import
     from ctxbench.bench.languages.syntax import Source
     from ctxbench.bench.testing.suites import Testing
@@ -157,6 +159,16 @@ class ProjectReading:
     """Whether the project defines it."""
 
 
+class DefinitionName(NamedTuple):
+    """Where a definition of a project should be found."""
+
+    path: str
+    kind: str
+    """``module``, ``class`` or ``function``."""
+    name: str
+    """With the classes around it: ``Cart.add``, ``Outer.Inner``; a module is its whole file, whatever its name."""
+
+
 class ProjectNames(Protocol):
     """The files of one repository, as far as names are concerned. Files are read when they are first needed."""
 
@@ -258,28 +270,22 @@ class Language(str):
         """Return the registered language of a name; of a subclass make the object that is to be registered."""
         if cls is not Language:
             return super().__new__(cls, name)
-        from ctxbench.bench import languages  # noqa: PLC0415 - it imports this module
-
-        return languages.get(name)
+        return get(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel between processes by name."""
-        from ctxbench.bench import languages  # noqa: PLC0415 - it imports this module
-
-        return languages.get, (str(self),)
+        return get, (str(self),)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
         """Read a language from its name."""
         from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 - only where something is read
 
-        from ctxbench.bench import languages  # noqa: PLC0415 - it imports this module
-
         def read(name: str) -> Language:
-            if name not in languages.names():
-                options = " or ".join(map(repr, languages.names()))
+            if name not in names():
+                options = " or ".join(map(repr, names()))
                 raise PydanticCustomError("language", "input should be {options}", {"options": options})
-            return languages.get(name)
+            return get(name)
 
         return core_schema.no_info_after_validator_function(read, core_schema.str_schema())
 
@@ -289,6 +295,8 @@ class Language(str):
 
     # Lines that use a project's own API: `imports`, `locate`, `names` and `barred`, or `analyse` and `resolve`
 
+    function_nodes: frozenset[str] = frozenset()
+    """Types of nodes of functions, methods and constructors; those with a body have it as their field ``body``."""
     names: frozenset[str] = frozenset({"identifier"})
     """Types of nodes that read a name."""
     barred: Mapping[str, str] = {}
@@ -363,10 +371,29 @@ class Language(str):
         """Return the files of a repository (path -> text), to be asked for the names that code reads."""
         return _Unknown()
 
+    def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
+        """Yield the definitions that a file refers to up to a line, one step away, by static analysis; none by default.
+
+        Some may be in the file itself, or nowhere.
+
+        Args:
+            path: the file's.
+            line: the last that counts, from 0.
+            texts: the project's files, each read when it is asked for.
+        """
+        return ()
+
     @property
     def apis(self) -> ApiStyle | None:
         """How its APIs are found and shown; None: no unit of retrieval is an API."""
         return None
+
+    @property
+    def answers(self) -> AnswerReader:
+        """How its functions are taken out of what models answer."""
+        from ctxbench.bench.languages.answers import PlainAnswerReader  # noqa: PLC0415 - only functions need it
+
+        return PlainAnswerReader()
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests.
@@ -390,3 +417,37 @@ class _Unknown:
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         return ()
+
+
+L = TypeVar("L", bound=Language)
+_LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages")
+
+
+def register(language: L) -> L:
+    """Register a language under its name and return it; called by the package that its entry point names.
+
+    Raises:
+        InputFault: if another language has that name.
+    """
+    _LANGUAGES.add(str(language), language, origin=type(language).__module__)
+    return language
+
+
+def get(name: str) -> Language:
+    """Return the language called `name`; its grammar is loaded only when it is needed.
+
+    Raises:
+        UnknownName: if none is called so.
+        InputFault: if its package cannot be imported.
+    """
+    return _LANGUAGES.get(name)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all languages, sorted; none is imported for it."""
+    return _LANGUAGES.names()
+
+
+def every() -> tuple[Language, ...]:
+    """Return all languages, sorted by name."""
+    return tuple(get(name) for name in names())

@@ -1,9 +1,10 @@
-"""Syntax trees: parsers, columns in characters, and the tokens of chosen lines."""
+"""Syntax trees: parsers, columns in characters, the tokens of chosen lines, and walks."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 import tree_sitter
 from tree_sitter import Node
@@ -12,6 +13,11 @@ from ctxbench.bench.languages.base import Language, Span
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+
+
+P = TypeVar("P")
+Handler = Callable[[Any, Node, Any], None]
+"""A method of a `TreeReader` that takes a node and its place."""
 
 
 @functools.cache
@@ -76,3 +82,38 @@ def rows(node: Node) -> range:
 def span(node: Node) -> Span:
     """Return the lines a node touches as a span."""
     return node.start_point[0], node.end_point[0] + 1
+
+
+class TreeReader(Generic[P]):
+    """Walks a tree once, in the order of the text; public attributes of its subclasses hold what was read.
+
+    A place says what the walk is inside of. Of a node whose type has no handler the named children are walked.
+    """
+
+    HANDLERS: ClassVar[Mapping[str, Handler]] = {}
+    """Type of a node -> what reads it, and pushes what is to be walked in it."""
+
+    def __init__(self, source: Source, place: P) -> None:
+        """Walk the whole tree of `source`, whose root is at `place`."""
+        self.source = source
+        self.barred: dict[int, str] = {}
+        self._stack: list[tuple[Node, P]] = [(source.root, place)]
+        while self._stack:
+            node, place = self._stack.pop()
+            handler = self.HANDLERS.get(node.type)
+            if handler is not None:
+                handler(self, node, place)
+            else:
+                self._push(node.named_children, place)
+
+    def _push(self, nodes: list[Node], place: P) -> None:
+        self._stack.extend((node, place) for node in reversed(nodes))
+
+    def _push_field(self, node: Node, name: str, place: P) -> None:
+        child = node.child_by_field_name(name)
+        if child is not None:
+            self._stack.append((child, place))
+
+    def _bar(self, lines: range, reason: str) -> None:
+        for line in lines:
+            self.barred.setdefault(line, reason)

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
 
+from ctxbench.bench.concurrency import uninterrupted
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language, Span
-from ctxbench.bench.processes import uninterrupted
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 

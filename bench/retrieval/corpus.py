@@ -11,8 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.languages.base import Span
-from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.retrieval.types import Hit, Unit
 
 if TYPE_CHECKING:

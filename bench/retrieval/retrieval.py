@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxbench.bench import spec as specs
+from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit, VisibleTarget

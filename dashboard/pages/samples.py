@@ -24,6 +24,7 @@ from ctxbench.harness.store.search import (
     runs_over,
     search,
 )
+from ctxbench.harness.store.sets import StoredSet
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
@@ -38,7 +39,7 @@ _TALL = 145
 class _Choice:
     """The runs, the set and the metric that the reader chose."""
 
-    samples: data.SetChoice
+    samples: StoredSet
     first: RunChoice
     second: RunChoice | None
     facets: Facets

@@ -24,6 +24,7 @@ from ctxbench.harness.store.details import (
     detail,
 )
 from ctxbench.harness.store.search import RunChoice
+from ctxbench.harness.store.sets import StoredSet
 
 BLOCKS = 60
 """Blocks that are opened one by one; more are shown in the whole prompt."""
@@ -46,7 +47,7 @@ def _answers(root: str) -> Answers:
     return Answers(Home(Path(root)))
 
 
-def show_sample(samples: data.SetChoice, runs: Sequence[tuple[str, RunChoice]], sample: str, profile: str) -> None:
+def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sample: str, profile: str) -> None:
     """Show one sample as each of one or two runs has it.
 
     Args:
@@ -96,7 +97,7 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
     return sides
 
 
-def _task(samples: data.SetChoice, sample_detail: Detail) -> AnsweredTask | None:
+def _task(samples: StoredSet, sample_detail: Detail) -> AnsweredTask | None:
     """Return what was to be written with its answer, if the set is on this machine; say so if not."""
     try:
         task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)

@@ -13,7 +13,7 @@ from ctxbench.bench.testing.types import FLAGS
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.scales import Scale, scale_of
-from ctxbench.harness.metrics import context
+from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
 from ctxbench.harness.store.runs import CONTEXT
@@ -75,7 +75,7 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 def belongs(kind: tuple[str, str], profile: str) -> bool:
     """Return whether a (profile, metric) is shown with a profile: its own, those of contexts, the tests' verdict."""
     stored_profile, metric = kind
-    of_context = stored_profile == CONTEXT and context.find(metric) is not None
+    of_context = stored_profile == CONTEXT and common_metric(metric) is not None
     return metric == PASS or stored_profile == profile or of_context
 
 

@@ -77,15 +77,18 @@ def repo() -> None:
 @home_option
 def list_(set_name: str | None, home: Home) -> None:
     """List the shipped repositories: name, version, day of its release, language, licence, sets, whether fetched."""
+    from ctxbench.bench import standard
     from ctxbench.bench.repositories import checkout, manifest
 
+    standard_sets = [standard.load(name) for name in standard.names()]
     manifests = _in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
     rows = [("NAME", "VERSION", "RELEASED", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
     for source in manifests:
         fetched = "yes" if checkout.find(source, home) else "no"
         released = str(source.released or "-")
         version = (source.name, source.version, released)
-        rows.append((*version, str(source.language), source.license, fetched, ", ".join(source.sets)))
+        sets = (*source.sets, *(members.name for members in standard_sets if source.name in members.domains))
+        rows.append((*version, str(source.language), source.license, fetched, ", ".join(sets)))
     click.echo("\n".join(columns(rows)))
 
 

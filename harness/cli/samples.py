@@ -44,6 +44,8 @@ _REASONS = {
     "tests dropped": "tests_dropped",
 }
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
+_UNJUDGED = ("blank_passed", "reference_failed", "reference_has_no_tests")
+"""Why functions were dropped that were tried: no test notices an empty body, or the published code passes none."""
 _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
 
 
@@ -391,7 +393,11 @@ def _show_set(sample_set: SampleSet) -> None:
 
 
 def _show_tests(entry: Mapping[str, Any]) -> None:
-    """Print how reliable the tests of a repository are."""
+    """Print how many functions the tests of a repository can judge, and how reliable they are."""
+    if "tried" in entry:
+        judged = entry["tried"] - sum(entry["drops"].get(reason, 0) for reason in _UNJUDGED)
+        share = f" ({entry['kept'] / judged:.1%})".replace("%", " %") if judged else ""
+        click.echo(f"  {'certified':12} {entry['kept']} of {judged} that a test can judge{share}")
     if any(entry.get(key) for key in _CLOCKS):
         click.echo(f"  {'clocks':12} " + ", ".join(f"{label} {entry[key]}" for key, label in _CLOCKS.items()))
     if entry.get("mutants"):

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
-from ctxbench.harness.metrics import context
 from ctxbench.harness.metrics import metrics as declared_metrics
+from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
@@ -60,7 +60,7 @@ def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
 
 def own_metrics(profile: str, metrics: Collection[str]) -> list[str]:
     """Return which of `metrics` belong to the profile, in its order; not those that every board has."""
-    candidates = [name for name in metrics if context.find(name) is None]
+    candidates = [name for name in metrics if common_metric(name) is None]
     if len(candidates) < 2:
         return candidates
     declared = declared_metrics(profile)

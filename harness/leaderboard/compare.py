@@ -20,7 +20,7 @@ from ctxbench.harness.leaderboard.notes import coders_of
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.scales import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
-from ctxbench.harness.metrics.context import BIT_METRICS
+from ctxbench.harness.metrics.profile import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
 
 

@@ -16,7 +16,7 @@ from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.family import count_of, listed
 from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing
 from ctxbench.harness.leaderboard.stats import DRAWS, EXACT_UP_TO, FEWEST, IntervalScope
-from ctxbench.harness.metrics.context import find
+from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.papers.tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin, RunInfo
 
@@ -238,7 +238,7 @@ def missing_scores(group: Group) -> list[str]:
         lines.append(f"No run here has {group.metric}: not ranked.")
     elif unranked:
         lines.append(f"Without {group.metric}, and not ranked: {_strategies(unranked)}.")
-    names = () if find(group.metric) is not None else (group.metric,)
+    names = () if common_metric(group.metric) is not None else (group.metric,)
     # Functions are scored under one profile only.
     lacking = [row for row in counting if not row.run.functions and not _has_scores(row, names)]
     if lacking:
@@ -251,7 +251,9 @@ def missing_scores(group: Group) -> list[str]:
 
 def _has_scores(row: Row, names: Sequence[str]) -> bool:
     """Return whether a row has these metrics; without any, whether it has one of its profile's own."""
-    return all(name in row.metrics for name in names) if names else any(find(name) is None for name in row.metrics)
+    if names:
+        return all(name in row.metrics for name in names)
+    return any(common_metric(name) is None for name in row.metrics)
 
 
 def _strategies(rows: Sequence[Row]) -> str:

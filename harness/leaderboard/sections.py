@@ -15,7 +15,7 @@ from ctxbench.harness.leaderboard.columns import BESIDE, COLUMNS, CUTOFF, RANKIN
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, LEVELLED, Board, Group, Row, groups_by_level
-from ctxbench.harness.metrics.context import BLOCK_GAIN, DIAGNOSTICS
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, DIAGNOSTICS
 from ctxbench.harness.results import PRICE
 
 _BESIDE = ("em", "es", "id_f1", "context_gain")

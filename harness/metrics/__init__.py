@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from ctxbench.bench import languages
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.metrics import context
 from ctxbench.harness.metrics.aggregate import aggregate, mean_pass_at_k, pass_at_k
 from ctxbench.harness.metrics.pool import score_many
-from ctxbench.harness.metrics.profile import Case, MetricInfo, Values
-from ctxbench.harness.metrics.profiles import PROFILES, load
+from ctxbench.harness.metrics.profile import PROFILES, Case, MetricInfo, Values, common_metric, load
 
 __all__ = [
     "FUNCTIONS",
@@ -81,7 +79,7 @@ def info(profile: str, metric: str) -> MetricInfo:
         UnknownName: if there is no such profile or metric.
     """
     # Looked up first: importing a profile's scorer and its grammars takes time.
-    if common := context.find(metric):
+    if common := common_metric(metric):
         return common
     declared = {declaration.name: declaration for declaration in load(profile).metrics}
     if metric not in declared:

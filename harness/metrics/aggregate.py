@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.metrics.profiles import load
+from ctxbench.harness.metrics.profile import load
 
 Row = Mapping[str, float | None]
 

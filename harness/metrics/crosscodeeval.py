@@ -17,9 +17,8 @@ import tree_sitter
 import tree_sitter_python
 from rapidfuzz.distance import Indel
 
-from ctxbench.harness.metrics import identifiers
-from ctxbench.harness.metrics.profile import Profile, Values, points, share
-from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics.lexing import identifiers, match_identifiers
+from ctxbench.harness.metrics.profile import Profile, Values, points, profile, share
 
 MAX_DEPTH = 1000
 """Trees nested deeper count as invalid: the official walk ends at the interpreter's recursion limit."""
@@ -43,7 +42,7 @@ def cleaned(language: str, prompt: str, prediction: str, ground_truth: str) -> t
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
     """Return ``em`` and ``id_*`` in 0..1, ``es`` and ``es_difflib`` as whole points 0..100."""
     predicted, target = cleaned(language, prompt, prediction, ground_truth)
-    names = identifiers.match(identifiers.extract(language, predicted), identifiers.extract(language, target))
+    names = match_identifiers(identifiers(language, predicted), identifiers(language, target))
     predicted_text, target_text = predicted.strip(), target.strip()
     return {
         "em": float(_lines(predicted) == _lines(target)),

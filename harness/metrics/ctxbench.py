@@ -15,9 +15,8 @@ import re
 
 from rapidfuzz.distance import Indel
 
-from ctxbench.harness.metrics import identifiers, lexing
-from ctxbench.harness.metrics.profile import Profile, Values, share
-from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics import lexing
+from ctxbench.harness.metrics.profile import Profile, Values, profile, share
 
 _SOURCE = "ctxbench"
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -65,7 +64,7 @@ def _tidy(text: str) -> str:
 
 
 def _names(predicted: lexing.LexedText, target: lexing.LexedText) -> Values:
-    names = identifiers.match(predicted.names, target.names)
+    names = lexing.match_identifiers(predicted.names, target.names)
     if not predicted.names and not target.names:
         return {"id_em": 1.0, "id_precision": 1.0, "id_recall": 1.0, "id_f1": 1.0}
     return {"id_em": names.em, "id_precision": names.precision, "id_recall": names.recall, "id_f1": names.f1}

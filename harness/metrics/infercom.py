@@ -7,9 +7,9 @@ lines, and the lines are joined with nothing between them, so that words at line
 from __future__ import annotations
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.metrics import identifiers, repocoder
-from ctxbench.harness.metrics.profile import Profile, Values, share
-from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics import repocoder
+from ctxbench.harness.metrics.lexing import identifiers, match_identifiers
+from ctxbench.harness.metrics.profile import Profile, Values, profile, share
 
 _SOURCE = "InferCom's released scorer"
 
@@ -18,9 +18,7 @@ def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Val
     """Return ``em``, ``es``, ``id_em`` and ``id_f1`` in 0..1; ``es`` is None for a blank target."""
     target = _code_lines(language, ground_truth)
     predicted = _code_lines(language, prediction)[: len(target)]
-    names = identifiers.match(
-        identifiers.extract(language, "".join(predicted)), identifiers.extract(language, "".join(target))
-    )
+    names = match_identifiers(identifiers(language, "".join(predicted)), identifiers(language, "".join(target)))
     line_values = repocoder.score(language, prompt, prediction, ground_truth)
     return {**line_values, "id_em": names.em, "id_f1": names.f1}
 

@@ -1,6 +1,6 @@
-"""Tell code, comments and names apart in the text after a cursor, by the lexical syntax of a language.
+"""Names in code: those of the text after a cursor, by the lexical syntax of a language, and those of published scorers.
 
-A scanner, not a parser: completions are often incomplete, and its answer must not depend on how a
+`read` is a scanner, not a parser: completions are often incomplete, and its answer must not depend on how a
 grammar recovers from errors. Names inside strings do not count; names in the replacement fields of
 f-strings do. A string opened with one quote ends at the end of its line at the latest, so that one stray
 quote costs one line.
@@ -9,6 +9,7 @@ quote costs one line.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.languages.base import Language
@@ -17,6 +18,24 @@ _IN_STRING = re.compile(r"[^\\{}\"'\n\r]++|\\(?:\r\n|.)|\{\{|\}\}|\"\"\"|'''|\r\
 _LINE_ENDS = frozenset(("\n", "\r", "\r\n"))
 _CONVERSION = re.compile(r"![rsa](?=[}:])")
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+# Fixed lists: the official Python list is the running interpreter's, which would make scores depend on it.
+_PYTHON = (
+    "None and as assert async await break class continue def del elif else except finally for from global "
+    "if import in is lambda nonlocal not or pass raise return try while with yield"
+)
+_JAVA = (
+    "abstract assert boolean break byte case catch char class const continue default do double else enum "
+    "extends final finally float for goto if implements import instanceof int interface long native new "
+    "package private protected public return short static strictfp super switch synchronized this throw "
+    "throws transient try var void volatile while"
+)
+_KEYWORDS = {"python": frozenset(_PYTHON.split()), "java": frozenset(_JAVA.split())}
+
+# A backslash escapes any character but a newline. Possessive, because its alternatives cannot overlap.
+_STRING = re.compile(r""""(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'""")
+_WORD = re.compile(r"\w+")
+_FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
 @dataclass(slots=True)
@@ -187,3 +206,36 @@ class _Scan:
         self.frames.pop()
         ends = [end for char in "\n\r" if (end := text.find(char, at)) >= 0]
         return min(ends, default=len(text))
+
+
+def identifiers(language: str, text: str) -> list[str]:
+    """Return the identifiers of `text` in order, with repeats, as CrossCodeEval and InferCom read them.
+
+    By pattern, not by syntax: string literals are deleted, then words that start with an ASCII letter or ``_`` are
+    kept unless they are keywords. The prefix of ``f"…"`` stays behind as an identifier, as in the official code.
+    """
+    keywords = _KEYWORDS[language] if language in _KEYWORDS else Language(language).reserved
+    return [word for word in _WORD.findall(_STRING.sub("", text)) if word[0] in _FIRST and word not in keywords]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentifierMatch:
+    """How the identifiers of a prediction match the target's; precision, recall and F1 on sets."""
+
+    em: float
+    """1 if the lists are equal, in order and with repeats."""
+    precision: float
+    recall: float
+    f1: float
+
+
+def match_identifiers(predicted: Sequence[str], target: Sequence[str]) -> IdentifierMatch:
+    """Compare two identifier lists; a ratio with denominator 0 is 0."""
+    predicted_names, target_names = set(predicted), set(target)
+    hits = len(predicted_names & target_names)
+    return IdentifierMatch(
+        em=float(list(predicted) == list(target)),
+        precision=hits / len(predicted_names) if predicted_names else 0.0,
+        recall=hits / len(target_names) if target_names else 0.0,
+        f1=2 * hits / (len(predicted_names) + len(target_names)) if hits else 0.0,
+    )

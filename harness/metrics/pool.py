@@ -8,10 +8,9 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
+from ctxbench.bench.concurrency import cores, uninterrupted
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.processes import cores, uninterrupted
-from ctxbench.harness.metrics.profile import Case, Values
-from ctxbench.harness.metrics.profiles import load
+from ctxbench.harness.metrics.profile import Case, Values, load
 
 _CHUNK = 64
 """Cases a task: a task costs about as much to hand over as one case to score."""

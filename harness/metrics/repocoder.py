@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from rapidfuzz.distance import Levenshtein
 
-from ctxbench.harness.metrics.profile import Profile, Values, share
-from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics.profile import Profile, Values, profile, share
 
 _SOURCE = "RepoCoder's released scorer"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ctxbench.harness.metrics import repocoder
 from ctxbench.harness.metrics.crosscodeeval import cleaned
-from ctxbench.harness.metrics.profile import Profile, Values
-from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics.profile import Profile, Values, profile
 
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:

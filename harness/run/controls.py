@@ -16,7 +16,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.types import Query, Reference, Sample, Use
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.metrics import identifiers
+from ctxbench.harness.metrics.lexing import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
 from ctxbench.harness.run.scoring import behind_cursor
 from ctxbench.harness.store.store import Store
@@ -72,7 +72,7 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     target = behind_cursor(sample, reference)
     hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)
     prompt = similar_prompt(query, as_found(hits))
-    named = frozenset(identifiers.extract(str(sample.language), target))
+    named = frozenset(identifiers(str(sample.language), target))
     signatures = tuple(dict.fromkeys(hit for use in sample.uses for hit in _apis(use, named, repo)))[:MOST_APIS]
     if not signatures:
         return prompt

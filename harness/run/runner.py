@@ -120,7 +120,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
             fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
-        snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
+        snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.metrics.context import BLOCK_GAIN
+from ctxbench.harness.metrics.profile import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, select
 
-from ctxbench.harness.results import Status, is_tested, status_cases
+from ctxbench.bench.types import is_tested
+from ctxbench.harness.results import Status, status_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.scores import Counts

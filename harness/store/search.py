@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, case, exists, func, or_, select
 
-from ctxbench.harness.results import Status, is_tested, status_cases, value_cases
+from ctxbench.bench.types import is_tested
+from ctxbench.harness.results import Status, status_cases, value_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.notes import judged_again

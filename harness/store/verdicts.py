@@ -16,13 +16,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, insert, select
 
 from ctxbench.bench.files import sha256
-from ctxbench.harness.metrics import context
-from ctxbench.harness.results import Status, is_tested
+from ctxbench.bench.types import is_tested
+from ctxbench.harness.metrics import profile
+from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredVerdict, append_new, parts, read_flags, verdict_row
 
-PROFILE, PASS = "ctxbench", context.PASS
+PROFILE, PASS = "ctxbench", profile.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
 _r, _j, _s, _v = t.REJUDGED.c, t.JUDGED.c, t.SCORE.c, t.VERDICT.c
 

@@ -15,7 +15,8 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.results import Load, is_tested
+from ctxbench.bench.types import is_tested
+from ctxbench.harness.results import Load
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t

@@ -39,7 +39,7 @@ def start_weights() -> Floats:
     weights = np.zeros(features.SIZE)
     for bucket, value in enumerate([0.0, 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8, 8.5]):
         weights[4 * bucket : 4 * bucket + 4] = value
-    copies = sum(cases for _, cases in features.GROUPS)
+    copies = sum(cases for _, cases, _ in features.GROUPS)
     gates = (features.SIZE - copies) // 3
     weights[copies : copies + gates] = 1.6
     return weights

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ctxbench.bench import asts
+from ctxbench.bench.languages.python import asts
 
 FLAT = "".join(f"def f{n}(x):\n    {'(' * 40}x{')' * 40}\n" for n in range(20))
 DEEP = "class A:\n" + "".join(

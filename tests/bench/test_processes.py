@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.processes import uninterrupted
+from ctxbench.bench.concurrency import uninterrupted
 
 SLEEPER = "print('up', flush=True); import time; time.sleep(0.3); print('lived', flush=True)"
 
@@ -44,7 +44,7 @@ def test_processes_started_meanwhile_are_spared(in_thread: bool) -> None:
 FIRST_POOL = """
 import multiprocessing, signal
 from concurrent.futures import ProcessPoolExecutor
-from ctxbench.bench.processes import uninterrupted
+from ctxbench.bench.concurrency import uninterrupted
 
 def blocked(_):
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -352,6 +353,14 @@ def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
     )
     everything = next(one for one in run_tables(bench.store) if one.run.samples == "demo")
     assert everything.sample == tuple(sample.id for sample in bench.set.samples)
+
+
+def test_only_the_repositories_of_the_runs_samples_are_needed(bench: Bench) -> None:
+    shutil.rmtree(bench.home.repos / "shop1")
+    (summary,) = bench.run(model(), choices=RunOptions(limit=1))
+    assert (summary.new, summary.missing) == (1, 0)
+    with pytest.raises(InputFault, match="'shop1' is not fetched"):
+        bench.run(model(), choices=RunOptions(limit=2))
 
 
 def test_seeds_and_limits_are_other_runs(bench: Bench) -> None:

@@ -270,14 +270,14 @@ public class EndTest {
     public void endsAll() { Runtime.getRuntime().halt(1); }
 }
 """,
-    "core/src/test/java/shop/LeftTest.java": """\
+    "core/src/test/java/shop/LeftTestCase.java": """\
 package shop;
 
 import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-class LeftTest {
+class LeftTestCase {
     private static int left;
     private final long began = Clocks.now();
 

@@ -20,9 +20,10 @@ from tree_sitter import Node
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.candidates import ListedFunction
-from ctxbench.bench.functions.java.definitions import TYPES, Definition, within
+from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.java.methods import TYPES, within
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java import JavaSuite
 from ctxbench.bench.testing.java.build import BIG, SURVEY, checked_result, sources

@@ -7,60 +7,44 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from ctxbench.bench.functions.candidates import Declaration, Definitions
+from ctxbench.bench.languages.java.methods import (
+    MethodParts,
+    behind_brace,
+    body_end,
+    body_start,
+    declared,
+    methods,
+    name_of,
+    shares_line,
+    within,
+)
+from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java.text import ANNOTATIONS, MethodParts, declared
 from ctxbench.bench.types import Cursor
 
-TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})
-_COMMENTS = frozenset({"line_comment", "block_comment"})
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """One method of a file that may be asked for. Lines are 0-based, ends exclusive."""
+class Definition(Declaration):
+    """One method of a file."""
 
-    name: str
-    """``Outer.Inner.method``; overloads have their parameter types added."""
-    signature: str
-    docstring: str
-    start: int
-    cursor: Cursor
-    """Behind the opening brace of the body and the end of its line."""
     tail: Cursor
     """Before the closing brace and the blanks before it."""
-    end: int
-    owners: tuple[str, ...]
-    """Names of the types around it, outermost first."""
     body: tuple[int, int]
     """Bytes of the body, braces included."""
-    code: str
-    """Its body without comments and layout: equal for equal code."""
     blocks: tuple[Cursor, ...]
     """Behind the opening brace of the body and of every block in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
-    """What one file holds."""
-
-    methods: int
-    documented: int
-    usable: tuple[Definition, ...]
-    drops: Counter[str]
-    """Reason -> documented methods that cannot be asked for."""
-    bodies: Counter[str]
-    """Code of every method in the file -> how often."""
-
-
-def definitions(source: Source) -> Definitions:
+def definitions(source: Source) -> Definitions[Definition]:
     """Return the documented methods of a file, in the order of their lines."""
-    met = list(_methods(source, source.root, ()))
+    met = list(methods(source, source.root))
     names = Counter(_qualified(source, node, owners) for node, owners in met)
     drops: Counter[str] = Counter()
     usable: list[Definition] = []
@@ -83,25 +67,8 @@ def definitions(source: Source) -> Definitions:
     return Definitions(len(met), documented, tuple(usable), drops, bodies)
 
 
-def _methods(source: Source, node: Node, owners: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    for child in node.named_children:
-        if child.type == "method_declaration":
-            yield child, owners
-        elif child.type in TYPES:
-            body = child.child_by_field_name("body")
-            if body is not None:
-                yield from _methods(source, body, (*owners, _name(source, child)))
-        elif child.type == "enum_body_declarations":
-            yield from _methods(source, child, owners)
-
-
-def _name(source: Source, node: Node) -> str:
-    name = node.child_by_field_name("name")
-    return source.text(name) if name is not None else ""
-
-
 def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
-    return ".".join([*owners, _name(source, node)])
+    return ".".join([*owners, name_of(source, node)])
 
 
 def _types(source: Source, node: Node) -> str:
@@ -112,7 +79,7 @@ def _types(source: Source, node: Node) -> str:
         if child.type not in ("formal_parameter", "spread_parameter"):
             continue
         kind = child.child_by_field_name("type") or next(
-            (grandchild for grandchild in child.named_children if grandchild.type not in ("modifiers", *_COMMENTS)),
+            (grandchild for grandchild in child.named_children if grandchild.type not in ("modifiers", *COMMENTS)),
             None,
         )
         more = child.child_by_field_name("dimensions")
@@ -142,25 +109,11 @@ def _reason(source: Source, node: Node, parts: MethodParts | None, doc: str) -> 
         return "private"
     if doc.replace("{@inheritDoc}", "").strip() == "":
         return "inherited_doc"
-    if not [child for child in parts.body.named_children if child.type not in _COMMENTS]:
+    if not [child for child in parts.body.named_children if child.type not in COMMENTS]:
         return "empty_body"
     if shares_line(source, parts):
         return "shares_line"
     return "broken" if node.has_error else ""
-
-
-def shares_line(source: Source, parts: MethodParts) -> bool:
-    """Say whether anything else stands on the method's first or last line: annotations too."""
-    before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
-    stop = source.data.find(b"\n", parts.node.end_byte)
-    after = source.data[parts.node.end_byte : stop if stop >= 0 else len(source.data)]
-    inside = any(
-        child.type in ANNOTATIONS and child.start_byte > parts.first.start_byte
-        for modifiers in parts.node.children
-        if modifiers.type == "modifiers"
-        for child in modifiers.children
-    )
-    return bool(before.strip() or after.strip() or inside)
 
 
 def _definition(source: Source, parts: MethodParts, owners: tuple[str, ...], name: str, doc: str) -> Definition:
@@ -173,43 +126,14 @@ def _definition(source: Source, parts: MethodParts, owners: tuple[str, ...], nam
         signature=" ".join(head.split()),
         docstring=doc,
         start=start,
-        cursor=_cursor(source, body),
-        tail=_tail(source, body),
+        cursor=body_start(source, body),
+        tail=body_end(source, body),
         end=parts.node.end_point[0] + 1,
         owners=owners,
         body=(body.start_byte, body.end_byte),
         code=_code(source, body),
-        blocks=tuple(_behind_brace(source, block) for block in blocks),
+        blocks=tuple(behind_brace(source, block) for block in blocks),
     )
-
-
-def _cursor(source: Source, body: Node) -> Cursor:
-    """Return where the body begins: the line after its brace, unless something stands behind that."""
-    at = _behind_brace(source, body)
-    begin = body.start_byte + 1
-    line_after = source.data[begin : source.data.find(b"\n", begin)]
-    return at if line_after.strip() else Cursor(line=at.line + 1, column=0)
-
-
-def _tail(source: Source, body: Node) -> Cursor:
-    row, byte = body.end_point
-    line = source.data.rfind(b"\n", 0, body.end_byte) + 1
-    blank = not source.data[line : body.end_byte - 1].strip()
-    return Cursor(line=row, column=0 if blank else source.column(row, byte) - 1)
-
-
-def _behind_brace(source: Source, block: Node) -> Cursor:
-    row, byte = block.start_point
-    return Cursor(line=row, column=source.column(row, byte) + 1)
-
-
-def within(node: Node) -> Iterator[Node]:
-    """Yield a node and all named nodes in it, in the order of the text."""
-    stack = [node]
-    while stack:
-        inner = stack.pop()
-        yield inner
-        stack.extend(reversed(inner.named_children))
 
 
 def _code(source: Source, body: Node) -> str:
@@ -217,7 +141,7 @@ def _code(source: Source, body: Node) -> str:
     stack = [body]
     while stack:
         node = stack.pop()
-        if node.type in _COMMENTS:
+        if node.type in COMMENTS:
             continue
         if node.child_count and node.type not in ("string_literal", "character_literal"):
             stack.extend(reversed(node.children))

@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ctxbench.bench.functions.choose import faulty_versions
-from ctxbench.bench.functions.java.definitions import within
-from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.java.methods import HEAD, TAIL, in_class, within
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java.text import zero
 
-_HEAD, _TAIL = "class X {\n", "\n}\n"
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}
 """A `+` may join texts, which can be neither subtracted nor multiplied."""
@@ -38,7 +36,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
         text: the method at the left margin, as a sample's reference has it; () for what is no method.
         most: how many; asking for fewer gives a beginning of more.
     """
-    source = Source(_HEAD + text + _TAIL, JAVA)
+    source = in_class(text)
     holder = source.root.named_children[0].child_by_field_name("body") if source.root.named_children else None
     methods = [node for node in holder.named_children if node.type == "method_declaration"] if holder else []
     if source.root.has_error or len(methods) != 1 or methods[0].child_by_field_name("body") is None:
@@ -47,7 +45,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
     def changed(edit: _Edit) -> str:
         start, end, put = edit
         whole = source.data[:start] + put.encode() + source.data[end:]
-        return whole[len(_HEAD) : -len(_TAIL)].decode("utf-8", "replace")
+        return whole[len(HEAD) : -len(TAIL)].decode("utf-8", "replace")
 
     return faulty_versions(text, _Method(source, methods[0]).places(), text, changed, most)
 

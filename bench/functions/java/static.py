@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from ctxbench.bench.functions.candidates import ListedFunction, Static, test_places, unique
-from ctxbench.bench.functions.java.definitions import Definition, Definitions, definitions
+from ctxbench.bench.functions.candidates import Definitions, ListedFunction, Static, test_places, unique
+from ctxbench.bench.functions.java.definitions import Definition, definitions
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
@@ -190,7 +190,7 @@ def read_functions(project: Project, main: tuple[str, ...]) -> Static[Definition
     suite = project.manifest.tests
     hidden = test_places(texts, suite.paths if suite is not None else ())
     left_out: Counter[str] = Counter()
-    read_files: dict[str, tuple[Source, Definitions]] = {}
+    read_files: dict[str, tuple[Source, Definitions[Definition]]] = {}
     for path, text in texts.items():
         reason = _left_out(path, text, project, hidden, main)
         if reason:
@@ -207,7 +207,7 @@ def read_functions(project: Project, main: tuple[str, ...]) -> Static[Definition
         "files": len(texts),
         "source_files": len(read_files),
         **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
-        "functions": sum(in_file.methods for in_file in file_definitions),
+        "functions": sum(in_file.functions for in_file in file_definitions),
         "documented": sum(in_file.documented for in_file in file_definitions),
     }
     return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
@@ -224,7 +224,7 @@ def _left_out(path: str, text: str, project: Project, hidden: tuple[str, ...], m
 
 
 def _functions(
-    texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions]]
+    texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions[Definition]]]
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
     facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
     loads = JAVA.resolve(facts)

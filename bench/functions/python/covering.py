@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import asts
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.languages.python import asts
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.judge import Turns
 from ctxbench.bench.testing.python import PythonSuite
@@ -56,7 +56,6 @@ _TIMERS = frozenset(("call_at", "call_later"))
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
 """How an event loop is spelled that has a clock of its own: ``self._loop``, ``asyncio.get_running_loop()``."""
 _WORTH_PARSING = re.compile(rb"time|benchmark|hypothesis|asyncio|signal|wait|join|acquire|loop")
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
@@ -185,7 +184,7 @@ def clock_lines(source: bytes) -> frozenset[int]:
     for node in ast.walk(tree):
         if names.is_clock(node):
             lines.update(_lines(node))
-        if isinstance(node, Function | ast.ClassDef) and _is_timed(node, names):
+        if isinstance(node, asts.FunctionNode | ast.ClassDef) and _is_timed(node, names):
             lines.update(_lines(node))
         if isinstance(node, ast.Assign) and node in tree.body and _is_mark(node, names):
             return frozenset(range(len(source.splitlines())))
@@ -264,7 +263,7 @@ def _is_mark(node: ast.Assign, names: _Names) -> bool:
     return _targets(node) == {"pytestmark"} and bool(marks & _MARKS)
 
 
-def _is_timed(node: Function | ast.ClassDef, names: _Names) -> bool:
+def _is_timed(node: asts.FunctionNode | ast.ClassDef, names: _Names) -> bool:
     """Say whether a test's own time is measured or bounded by what stands around it."""
     decorators = {names.dotted(decorator) for decorator in node.decorator_list}
     if decorators & _MARKS:

@@ -12,54 +12,28 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ctxbench.bench.functions.candidates import Declaration, Definitions
+from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, functions, statements
 from ctxbench.bench.types import Cursor
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-_BLOCKS = ("body", "orelse", "finalbody", "handlers")
 _ACCESSORS = frozenset({"setter", "deleter", "getter"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """One function of a file that may be asked for. Lines are 0-based, ends exclusive."""
+class Definition(Declaration):
+    """One function of a file."""
 
-    name: str
-    signature: str
-    """Its declaration as it stands in the file, dedented, the colon included."""
-    docstring: str
-    start: int
-    cursor: Cursor
-    """Start of the line after the docstring."""
-    end: int
     first: tuple[int, int]
     """Line and byte column of the first statement after the docstring."""
     parameter: str
     """What a method calls its own object or class; empty for functions and static methods."""
-    owners: tuple[str, ...]
-    """Names of the classes around it, outermost first."""
-    code: str
-    """Its body without docstring, comments and layout: equal for equal code."""
     statements: int
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
-    """What one file holds."""
-
-    functions: int
-    """Functions and methods, those inside functions left out."""
-    documented: int
-    usable: tuple[Definition, ...]
-    drops: Counter[str]
-    """Reason -> documented functions that cannot be asked for."""
-    bodies: Counter[str]
-    """Code of every body in the file, those of inner and undocumented functions too -> how often."""
-
-
-def definitions(text: str, tree: ast.Module) -> Definitions:
+def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
     """Return the documented functions of a file, in the order of their lines."""
     lines = text.split("\n")
-    met = list(_functions(tree, ()))
+    met = list(functions(tree))
     names = Counter(_qualified(node, owners) for node, owners in met if not _is_accessor(node))
     drops: Counter[str] = Counter()
     usable: list[Definition] = []
@@ -73,7 +47,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions:
             drops[reason] += 1
         else:
             usable.append(_definition(node, owners, lines))
-    bodies = Counter(_code(node) for node in ast.walk(tree) if isinstance(node, Function) and _own(node))
+    bodies = Counter(_code(node) for node in all_functions(tree) if statements(node))
     return Definitions(len(met), documented, tuple(usable), drops, bodies)
 
 
@@ -85,29 +59,17 @@ def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
         tree: its syntax tree.
         line: from 0.
     """
-    for node, owners in _functions(tree, ()):
-        if node.lineno - 1 == line and _own(node):
+    for node, owners in functions(tree):
+        if node.lineno - 1 == line and statements(node):
             return _definition(node, owners, text.split("\n"))
     return None
 
 
-def _functions(node: ast.AST, owners: tuple[str, ...]) -> Iterator[tuple[Function, tuple[str, ...]]]:
-    """Yield module-level functions and methods, also those in ``if``, ``try`` and ``with``."""
-    for field in _BLOCKS:
-        for child in getattr(node, field, ()):
-            if isinstance(child, Function):
-                yield child, owners
-            elif isinstance(child, ast.ClassDef):
-                yield from _functions(child, (*owners, child.name))
-            else:
-                yield from _functions(child, owners)
-
-
-def _qualified(node: Function, owners: Sequence[str]) -> str:
+def _qualified(node: FunctionNode, owners: Sequence[str]) -> str:
     return ".".join([*owners, node.name])
 
 
-def _decorators(node: Function) -> Iterator[str]:
+def _decorators(node: FunctionNode) -> Iterator[str]:
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if isinstance(target, ast.Attribute):
@@ -116,14 +78,14 @@ def _decorators(node: Function) -> Iterator[str]:
             yield target.id
 
 
-def _is_accessor(node: Function) -> bool:
+def _is_accessor(node: FunctionNode) -> bool:
     """Say whether it is a property's setter or deleter, which has its getter's name."""
     return any(
         isinstance(decorator, ast.Attribute) and decorator.attr in _ACCESSORS for decorator in node.decorator_list
     )
 
 
-def _reason(node: Function) -> str:
+def _reason(node: FunctionNode) -> str:
     marks = set(_decorators(node))
     if "overload" in marks:
         return "overload"
@@ -131,17 +93,12 @@ def _reason(node: Function) -> str:
         return "abstract"
     if _is_accessor(node):
         return "accessor"
-    own = _own(node)
+    own = statements(node)
     if not own or all(map(_says_nothing, own)):
         return "empty_body"
     if own[0].lineno <= (node.body[0].end_lineno or 0):
         return "shares_line"
     return ""
-
-
-def _own(node: Function) -> list[ast.stmt]:
-    """Return the body without its docstring."""
-    return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
 
 
 def _says_nothing(statement: ast.stmt) -> bool:
@@ -155,17 +112,17 @@ def _says_nothing(statement: ast.stmt) -> bool:
     return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 
-def _code(node: Function) -> str:
-    return "\n".join(ast.dump(statement) for statement in _own(node))
+def _code(node: FunctionNode) -> str:
+    return "\n".join(ast.dump(statement) for statement in statements(node))
 
 
-def _definition(node: Function, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
-    own = _own(node)
+def _definition(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
+    own = statements(node)
     start = node.lineno - 1
     # Without a docstring the body begins behind the declaration.
     body = (node.body[0].end_lineno or node.lineno) if own != node.body else own[0].lineno - 1
     first = own[0]
-    if isinstance(first, Function | ast.ClassDef) and first.decorator_list:
+    if isinstance(first, FunctionNode | ast.ClassDef) and first.decorator_list:
         first_at = first.decorator_list[0].lineno - 1, first.decorator_list[0].col_offset
     else:
         first_at = first.lineno - 1, first.col_offset
@@ -186,7 +143,7 @@ def _definition(node: Function, owners: tuple[str, ...], lines: Sequence[str]) -
     )
 
 
-def _end(lines: Sequence[str], node: Function) -> int:
+def _end(lines: Sequence[str], node: FunctionNode) -> int:
     """Return the line after the function, comments that are indented into it included."""
     end = node.end_lineno or node.lineno
     last = end

@@ -10,10 +10,9 @@ import ast
 import copy
 from collections.abc import Callable, Iterator
 
-from ctxbench.bench import asts
 from ctxbench.bench.functions.choose import faulty_versions
+from ctxbench.bench.languages.python import asts
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Change = Callable[[ast.AST], ast.AST | None]
 """Takes a copy of a node, which it may change; returns what stands in its place."""
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -49,15 +48,15 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
         most: how many; asking for fewer gives a beginning of more.
     """
     tree = asts.parse(text)
-    if tree is None or not tree.body or not isinstance(tree.body[0], _Function):
+    if tree is None or not tree.body or not isinstance(tree.body[0], asts.FunctionNode):
         return ()
     places = _places(tree, tree.body[0])
     return faulty_versions(ast.unparse(tree), places, text, lambda place: _changed(tree, *place), most)
 
 
-def _places(tree: ast.Module, function: _Function) -> Iterator[tuple[str, tuple[int, _Change]]]:
+def _places(tree: ast.Module, function: asts.FunctionNode) -> Iterator[tuple[str, tuple[int, _Change]]]:
     """Yield the kind of a fault, with the number of its node in the order of `ast.walk` and the change."""
-    own = {id(node) for statement in _body(function) for node in ast.walk(statement)}
+    own = {id(node) for statement in asts.statements(function) for node in ast.walk(statement)}
     endless = {
         id(node)
         for loop in ast.walk(function)
@@ -68,10 +67,6 @@ def _places(tree: ast.Module, function: _Function) -> Iterator[tuple[str, tuple[
     for number, node in enumerate(ast.walk(tree)):
         if id(node) in own:
             yield from ((kind, (number, change)) for kind, change in _changes(node, loops=id(node) in endless))
-
-
-def _body(function: _Function) -> list[ast.stmt]:
-    return function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
 
 
 def _changes(node: ast.AST, *, loops: bool) -> Iterator[tuple[str, _Change]]:

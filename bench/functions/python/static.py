@@ -17,13 +17,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ctxbench.bench.asts import parse
-from ctxbench.bench.functions.candidates import ListedFunction, Static, test_places, unique
+from ctxbench.bench.functions.candidates import Definitions, ListedFunction, Static, test_places, unique
 from ctxbench.bench.functions.mining import Project
-from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions
+from ctxbench.bench.functions.python.definitions import Definition, definition_at, definitions
 from ctxbench.bench.functions.types import Level, Spot
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.asts import parse
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
@@ -108,7 +108,7 @@ def read_functions(project: Project) -> Static[Definition]:
     texts, hidden = project.snapshot.texts, hidden_of(project)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
-    sources: dict[str, Definitions] = {}
+    sources: dict[str, Definitions[Definition]] = {}
     for path, text in texts.items():
         if is_hidden(path, hidden):
             left_out["test"] += 1
@@ -165,7 +165,7 @@ def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
 
 
 def _usable_functions(
-    texts: Mapping[str, str], sources: Mapping[str, Definitions], bodies: Mapping[str, int]
+    texts: Mapping[str, str], sources: Mapping[str, Definitions[Definition]], bodies: Mapping[str, int]
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
     drops = sum((file_definitions.drops for file_definitions in sources.values()), Counter[str]())
     usable = {path: file_definitions.usable for path, file_definitions in sources.items()}

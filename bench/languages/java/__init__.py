@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.files import UTF8, Decoded, decode, explained
 from ctxbench.bench.languages import register
-from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
+from ctxbench.bench.languages.base import (
+    ApiStyle,
+    DefinitionName,
+    InternalLoad,
+    Language,
+    Lexing,
+    Outline,
+    ProjectNames,
+)
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.java.facts import JavaFile
     from ctxbench.bench.testing.suites import Testing
 
@@ -40,6 +49,7 @@ class Java(Language):
     suffix = ".java"
     qualified_types = True
     reserved = frozenset(_RESERVED.split())
+    function_nodes = frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"})
     import_line = re.compile(r"\s*(?:package|import)\s")
     lexing = Lexing.of("//", r"/\*", r"\"\"\"|\"|'", "", r"(?:[^\W\d]|\$)[\w$]*", r"[^\"'/]++")
 
@@ -101,12 +111,25 @@ class Java(Language):
 
         return JavaProject(texts)
 
+    def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
+        """Yield the definitions that a file refers to."""
+        from ctxbench.bench.languages.java.references import referred
+
+        return referred(path, texts)
+
     @property
     def apis(self) -> ApiStyle:
         """How its APIs are found and shown."""
         from ctxbench.bench.languages.java import apis
 
         return apis
+
+    @property
+    def answers(self) -> AnswerReader:
+        """How its functions are taken out of what models answer."""
+        from ctxbench.bench.languages.java import answers
+
+        return answers
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests."""

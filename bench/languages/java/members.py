@@ -196,11 +196,6 @@ class _Chain(NamedTuple):
     """The types around it, outermost first."""
 
 
-def project(texts: Mapping[str, str]) -> JavaProject:
-    """Return the project made of these files."""
-    return JavaProject(texts)
-
-
 class JavaProject:
     """The names of a Java project."""
 

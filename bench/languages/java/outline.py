@@ -23,13 +23,12 @@ _KINDS = {
     "record_declaration": "record",
     "annotation_type_declaration": "annotation",
 }
-_FUNCTIONS = ("method_declaration", "constructor_declaration", "compact_constructor_declaration")
-_COMMENTS = ("line_comment", "block_comment")
+COMMENTS = ("line_comment", "block_comment")
 _FLAT = frozenset(
     {"import_declaration", "package_declaration", "field_access", "type_arguments", "modifiers", "formal_parameters"}
 )
 """What can hold no declaration, and is frequent."""
-_ANNOTATIONS = ("annotation", "marker_annotation")
+ANNOTATIONS = ("annotation", "marker_annotation")
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 
@@ -79,7 +78,7 @@ class _Reader:
         while stack:
             node, types, inside = stack.pop()
             kind_of = node.type
-            if kind_of in _FUNCTIONS and node.child_by_field_name("name") is not None:
+            if kind_of in JAVA.function_nodes and node.child_by_field_name("name") is not None:
                 function = self._function(node, types, inside)
                 self.functions.append(function)
                 inside = function.name
@@ -115,7 +114,7 @@ class _Reader:
         A Javadoc belongs to what follows it whatever blank lines there are between; another comment only without.
         """
         row, doc, above = node.start_point[0], "", node.prev_sibling
-        while above is not None and above.type in _COMMENTS and self._alone(above):
+        while above is not None and above.type in COMMENTS and self._alone(above):
             javadoc = self.source.text(above).startswith("/**") and not doc
             # A line comment's node may take its newline in.
             if above.end_point[0] + (above.end_point[1] > 0) < row and not javadoc:
@@ -148,9 +147,9 @@ class _Reader:
             lines=(start, end),
             head=node.start_point[0],
             body=_body(node, body),
-            decorators=tuple(self.source.text(child) for child in modifiers if child.type in _ANNOTATIONS),
+            decorators=tuple(self.source.text(child) for child in modifiers if child.type in ANNOTATIONS),
             modifiers=tuple(
-                self.source.text(child) for child in modifiers if child.type not in (*_ANNOTATIONS, *_COMMENTS)
+                self.source.text(child) for child in modifiers if child.type not in (*ANNOTATIONS, *COMMENTS)
             ),
             parameters=tuple(self._parameters(parameters)),
             parameters_text=self.source.text(parameters).strip()[1:-1] if parameters is not None else "",
@@ -186,6 +185,6 @@ def _body(node: Node, body: Node | None) -> Span:
     if body is None:
         return end, end
     opening = body.start_point[0]
-    first = next((child for child in body.named_children if child.type not in _COMMENTS), None)
+    first = next((child for child in body.named_children if child.type not in COMMENTS), None)
     one_line = opening + 1 == end or (first is not None and first.start_point[0] == opening)
     return (opening if one_line else opening + 1), end

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from tree_sitter import Node
 
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaImport
-from ctxbench.bench.languages.syntax import Source, rows, span
+from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
+
+_TYPES = frozenset(
+    {
+        "class_declaration",
+        "interface_declaration",
+        "enum_declaration",
+        "record_declaration",
+        "annotation_type_declaration",
+    }
+)
+_NAMED = frozenset({"formal_parameter", "catch_formal_parameter", "resource", "instanceof_expression"})
+_OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
 
 
 @dataclass(slots=True)
@@ -65,38 +78,17 @@ class JavaRawLoad(NamedTuple):
     node: Node
 
 
-Handler = Callable[[Any, Node, JavaPlace], None]
-
-
-class JavaExpressionReader:
-    """Walks a tree once; its public attributes hold what was found."""
-
-    HANDLERS: ClassVar[Mapping[str, Handler]] = {}
+class JavaReader(TreeReader[JavaPlace]):
+    """Reads a whole file."""
 
     def __init__(self, source: Source) -> None:
         """Walk the whole tree of `source`."""
-        self.source = source
         self.package = ""
         self.imports: list[JavaImport] = []
         self.types: list[TypeFacts] = []
         self.loads: list[JavaRawLoad] = []
         self.labels: list[JavaRawLoad] = []
-        self.barred: dict[int, str] = {}
-        self._stack: list[tuple[Node, JavaPlace]] = [(source.root, JavaPlace(JavaScope(None)))]
-        while self._stack:
-            node, place = self._stack.pop()
-            handler = self.HANDLERS.get(node.type)
-            if handler is not None:
-                handler(self, node, place)
-            else:
-                self._push(node.named_children, place)
-
-    def _push(self, nodes: list[Node], place: JavaPlace) -> None:
-        self._stack.extend((node, place) for node in reversed(nodes))
-
-    def _bar(self, lines: range, reason: str) -> None:
-        for line in lines:
-            self.barred.setdefault(line, reason)
+        super().__init__(source, JavaPlace(JavaScope(None)))
 
     def _name(self, node: Node) -> tuple[str, Node | None]:
         name = node.child_by_field_name("name")
@@ -172,9 +164,7 @@ class JavaExpressionReader:
         self._push([child for child in node.named_children if child != name], place)
 
     def _pair(self, node: Node, place: JavaPlace) -> None:
-        value = node.child_by_field_name("value")
-        if value is not None:
-            self._stack.append((value, place))
+        self._push_field(node, "value", place)
 
     def _switch_label(self, node: Node, place: JavaPlace) -> None:
         """A bare name in ``case NAME:`` may be a constant of the switched enum, which no import brings in."""
@@ -193,44 +183,6 @@ class JavaExpressionReader:
 
     def _nothing(self, node: Node, place: JavaPlace) -> None:
         return
-
-
-EXPRESSIONS: Mapping[str, Handler] = {
-    "identifier": JavaExpressionReader._identifier,
-    "type_identifier": JavaExpressionReader._type_identifier,
-    "scoped_type_identifier": JavaExpressionReader._scoped_type,
-    "field_access": JavaExpressionReader._access,
-    "method_invocation": JavaExpressionReader._access,
-    "method_reference": JavaExpressionReader._method_reference,
-    "annotation": JavaExpressionReader._annotation,
-    "marker_annotation": JavaExpressionReader._annotation,
-    "element_value_pair": JavaExpressionReader._pair,
-    "switch_label": JavaExpressionReader._switch_label,
-    "string_literal": JavaExpressionReader._string,
-    "labeled_statement": JavaExpressionReader._label,
-    "break_statement": JavaExpressionReader._label,
-    "continue_statement": JavaExpressionReader._label,
-    "line_comment": JavaExpressionReader._nothing,
-    "block_comment": JavaExpressionReader._nothing,
-}
-
-
-_TYPES = frozenset(
-    {
-        "class_declaration",
-        "interface_declaration",
-        "enum_declaration",
-        "record_declaration",
-        "annotation_type_declaration",
-    }
-)
-_CALLABLES = frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"})
-_NAMED = frozenset({"formal_parameter", "catch_formal_parameter", "resource", "instanceof_expression"})
-_OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
-
-
-class JavaReader(JavaExpressionReader):
-    """Walks a whole file."""
 
     # Package and imports
 
@@ -343,11 +295,26 @@ class JavaReader(JavaExpressionReader):
             self._stack.append((child, JavaPlace(JavaScope(place.scope)) if child.type == "class_body" else place))
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {
-        **EXPRESSIONS,
+        "identifier": _identifier,
+        "type_identifier": _type_identifier,
+        "scoped_type_identifier": _scoped_type,
+        "field_access": _access,
+        "method_invocation": _access,
+        "method_reference": _method_reference,
+        "annotation": _annotation,
+        "marker_annotation": _annotation,
+        "element_value_pair": _pair,
+        "switch_label": _switch_label,
+        "string_literal": _string,
+        "labeled_statement": _label,
+        "break_statement": _label,
+        "continue_statement": _label,
+        "line_comment": _nothing,
+        "block_comment": _nothing,
         "package_declaration": _package,
         "import_declaration": _import,
         **dict.fromkeys(_TYPES, _type),
-        **dict.fromkeys(_CALLABLES, _callable),
+        **dict.fromkeys(JAVA.function_nodes, _callable),
         **dict.fromkeys(_NAMED, _declared),
         "annotation_type_element_declaration": _callable,
         "variable_declarator": _declared,

@@ -5,16 +5,25 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.files import Decoded, decode
 from ctxbench.bench.languages import register
-from ctxbench.bench.languages.base import ApiStyle, InternalLoad, Language, Lexing, Outline, ProjectNames
+from ctxbench.bench.languages.base import (
+    ApiStyle,
+    DefinitionName,
+    InternalLoad,
+    Language,
+    Lexing,
+    Outline,
+    ProjectNames,
+)
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.python.facts import PythonFile
     from ctxbench.bench.testing.suites import Testing
 
@@ -33,6 +42,7 @@ class Python(Language):
     comment = "#"
     indented = True
     reserved = frozenset(_RESERVED.split())
+    function_nodes = frozenset({"function_definition"})
     import_line = re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)")
     lexing = Lexing.of("\\#", "", r"\"\"\"|'''|\"|'", _PREFIX, r"[^\W\d]\w*", r"(?:[^\"'#\w]++|\w++(?![\"']))++")
 
@@ -56,7 +66,7 @@ class Python(Language):
 
     def parses(self, text: str) -> bool:
         """Say whether this Python reads a text: the grammar also takes some that it does not, of Python 2 above all."""
-        from ctxbench.bench import asts
+        from ctxbench.bench.languages.python import asts
 
         return asts.parse(text) is not None
 
@@ -86,12 +96,25 @@ class Python(Language):
 
         return PythonProject(texts)
 
+    def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
+        """Yield the definitions that a file refers to."""
+        from ctxbench.bench.languages.python.references import referred
+
+        return referred(path, line, texts)
+
     @property
     def apis(self) -> ApiStyle:
         """How its APIs are found and shown."""
         from ctxbench.bench.languages.python import apis
 
         return apis
+
+    @property
+    def answers(self) -> AnswerReader:
+        """How its functions are taken out of what models answer."""
+        from ctxbench.bench.languages.python import answers
+
+        return answers
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests."""

@@ -27,24 +27,29 @@ _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
 """Modules that are often made when a project is built, and so are not among its files."""
 
 
-class _Files(Mapping[str, PythonFile]):
+class ProjectFiles(Mapping[str, PythonFile]):
     """The facts of every file, each read when it is first asked for."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts, self._known = texts, dict[str, PythonFile]()
+        """Use texts by their paths."""
+        self._texts, self._facts = texts, dict[str, PythonFile]()
 
     def __getitem__(self, path: str) -> PythonFile:
-        if path not in self._known:
-            self._known[path] = analyse(path, self._texts[path])
-        return self._known[path]
+        """Return the facts of a file."""
+        if path not in self._facts:
+            self._facts[path] = analyse(path, self._texts[path])
+        return self._facts[path]
 
     def __contains__(self, path: object) -> bool:
+        """Say whether there is such a file; it is not read."""
         return path in self._texts
 
     def __iter__(self) -> Iterator[str]:
+        """Yield the paths."""
         return iter(self._texts)
 
     def __len__(self) -> int:
+        """Return the number of files."""
         return len(self._texts)
 
 
@@ -58,11 +63,6 @@ class _Code:
     classes: Mapping[str, Class]
 
 
-def project(texts: Mapping[str, str]) -> PythonProject:
-    """Return the project made of these files."""
-    return PythonProject(texts)
-
-
 class PythonProject:
     """The names of a Python project."""
 
@@ -73,7 +73,7 @@ class PythonProject:
             of_from or of_import for text in self._texts.values() for of_from, of_import in _IMPORT.findall(text)
         }
         self._index = ModuleIndex(self._texts, imported)
-        self._exports = Exports(_Files(self._texts), self._index)
+        self._exports = Exports(ProjectFiles(self._texts), self._index)
         self._hierarchy = Hierarchy(self._texts, self._exports)
         self._assigned: dict[str, bool] = {}
 

@@ -7,15 +7,15 @@ Flow is approximated line by line: a plain rebinding after the import (an assign
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from tree_sitter import Node
 
 from ctxbench.bench.languages.base import Span
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
-from ctxbench.bench.languages.syntax import Source, rows, span
+from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
 MODULE, CLASS, FUNCTION, COMPREHENSION = "module", "class", "function", "comprehension"
 
@@ -104,6 +104,10 @@ PATTERNS = frozenset(
     }
 )
 """Nodes whose parts are bound one by one."""
+_COMPREHENSIONS = frozenset(
+    {"list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"}
+)
+_PARAMETER_WITH_NAME = frozenset({"default_parameter", "typed_default_parameter"})
 
 
 class PythonPlace(NamedTuple):
@@ -126,44 +130,17 @@ class RawLoad(NamedTuple):
     quoted: bool
 
 
-Handler = Callable[[Any, Node, PythonPlace], None]
-
-
-class ExpressionReader:
-    """Walks a tree once; its public attributes hold what was found."""
-
-    HANDLERS: ClassVar[Mapping[str, Handler]] = {}
+class Reader(TreeReader[PythonPlace]):
+    """Reads a whole file. The walk is in the order of the text, and so meets ``global x`` before ``x = …``."""
 
     def __init__(self, source: Source) -> None:
         """Walk the whole tree of `source`."""
-        self.source = source
         self.module = PythonScope(MODULE, None)
         self.statements: list[Span] = []
         self.imports: list[ImportedName] = []
         self.stars: list[StarImport] = []
         self.loads: list[RawLoad] = []
-        self.barred: dict[int, str] = {}
-        self._stack: list[tuple[Node, PythonPlace]] = [(source.root, PythonPlace(self.module))]
-        while self._stack:
-            node, place = self._stack.pop()
-            handler = self.HANDLERS.get(node.type)
-            if handler is not None:
-                handler(self, node, place)
-            else:
-                self._push(node.named_children, place)
-
-    def _push(self, nodes: list[Node], place: PythonPlace) -> None:
-        # Reversed, so that the walk is in source order and meets `global x` before `x = …`.
-        self._stack.extend((node, place) for node in reversed(nodes))
-
-    def _push_field(self, node: Node, name: str, place: PythonPlace) -> None:
-        child = node.child_by_field_name(name)
-        if child is not None:
-            self._stack.append((child, place))
-
-    def _bar(self, lines: range, reason: str) -> None:
-        for line in lines:
-            self.barred.setdefault(line, reason)
+        super().__init__(source, PythonPlace(self.module))
 
     # Loads
 
@@ -280,37 +257,6 @@ class ExpressionReader:
     def _global(self, node: Node, place: PythonPlace) -> None:
         names = {self.source.text(child) for child in node.named_children}
         (place.scope.outside if node.type == "global_statement" else place.scope.nonlocals).update(names)
-
-
-EXPRESSIONS: Mapping[str, Handler] = {
-    "identifier": ExpressionReader._identifier,
-    "attribute": ExpressionReader._attribute,
-    "string": ExpressionReader._string,
-    "keyword_argument": ExpressionReader._keyword_argument,
-    "assignment": ExpressionReader._assignment,
-    "augmented_assignment": ExpressionReader._assignment,
-    "delete_statement": ExpressionReader._delete,
-    "named_expression": ExpressionReader._named_expression,
-    "for_statement": ExpressionReader._for,
-    "for_in_clause": ExpressionReader._for,
-    "as_pattern": ExpressionReader._as_pattern,
-    "dotted_name": ExpressionReader._dotted_name,
-    "keyword_pattern": ExpressionReader._keyword_pattern,
-    "splat_pattern": ExpressionReader._splat_pattern,
-    "global_statement": ExpressionReader._global,
-    "nonlocal_statement": ExpressionReader._global,
-    **dict.fromkeys(_CONDITIONAL, ExpressionReader._conditional),
-}
-
-
-_COMPREHENSIONS = frozenset(
-    {"list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"}
-)
-_PARAMETER_WITH_NAME = frozenset({"default_parameter", "typed_default_parameter"})
-
-
-class Reader(ExpressionReader):
-    """Walks a whole file."""
 
     # Definitions
 
@@ -434,7 +380,23 @@ class Reader(ExpressionReader):
         self._bar(rows(node), "import")
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {
-        **EXPRESSIONS,
+        "identifier": _identifier,
+        "attribute": _attribute,
+        "string": _string,
+        "keyword_argument": _keyword_argument,
+        "assignment": _assignment,
+        "augmented_assignment": _assignment,
+        "delete_statement": _delete,
+        "named_expression": _named_expression,
+        "for_statement": _for,
+        "for_in_clause": _for,
+        "as_pattern": _as_pattern,
+        "dotted_name": _dotted_name,
+        "keyword_pattern": _keyword_pattern,
+        "splat_pattern": _splat_pattern,
+        "global_statement": _global,
+        "nonlocal_statement": _global,
+        **dict.fromkeys(_CONDITIONAL, _conditional),
         "decorator": _decorator,
         "function_definition": _function,
         "class_definition": _class,

@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tree_sitter import Node
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.java.methods import HEAD, TAIL, MethodParts, declared, in_class, name_of, within
+from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.syntax import Source
 
-ANNOTATIONS = frozenset({"annotation", "marker_annotation"})
-_COMMENTS = frozenset({"line_comment", "block_comment"})
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CURE = "give the whole method, from its first modifier to its closing brace"
-_HEAD, _TAIL = "class X {\n", "\n}\n"
-
-
-@dataclass(frozen=True, slots=True)
-class MethodParts:
-    """Where a method stands in a syntax tree."""
-
-    node: Node
-    first: Node
-    """Where its declaration begins: annotations and comments left out."""
-    body: Node
-
-
-def declared(node: Node) -> MethodParts | None:
-    """Return a method's parts, None for one without a body."""
-    body = node.child_by_field_name("body")
-    if body is None:
-        return None
-    first = next(child for child in node.children if child.type not in _COMMENTS)
-    if first.type == "modifiers":
-        words = [child for child in first.children if child.type not in ANNOTATIONS | _COMMENTS]
-        first = words[0] if words else _after(node, first)
-    return MethodParts(node, first, body)
-
-
-def _after(node: Node, modifiers: Node) -> Node:
-    following = node.children[node.children.index(modifiers) + 1 :]
-    return next(child for child in following if child.type not in _COMMENTS)
 
 
 def leaf(name: str) -> str:
@@ -90,22 +60,22 @@ def method_text(text: str, name: str) -> str:
         InputFault: if it declares no method of that name, or more than a class may hold.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    source = Source(_HEAD + text + _TAIL, JAVA)
-    types = [child for child in source.root.named_children if child.type not in _COMMENTS]
+    source = in_class(text)
+    types = [child for child in source.root.named_children if child.type not in COMMENTS]
     body = types[0].child_by_field_name("body") if types else None
     if len(types) != 1 or body is None or body.end_byte != len(source.data) - 1:
         raise InputFault("the text is more, or less, than the text of a method", cure=_CURE)
     declarations = [node for node in body.named_children if node.type == "method_declaration"]
     methods = [
-        method for node in declarations if source.text(_name(node)) == name and (method := declared(node)) is not None
+        method for node in declarations if name_of(source, node) == name and (method := declared(node)) is not None
     ]
     if not methods:
         raise InputFault(f"the text declares no method {name!r}", cure=_CURE)
     first = methods[0]
     begin = _leading(first.node)
-    text_of_method = source.data[len(_HEAD) : begin] + source.data[first.first.start_byte : -len(_TAIL)]
+    text_of_method = source.data[len(HEAD) : begin] + source.data[first.first.start_byte : -len(TAIL)]
     return (
-        text_of_method.decode("utf-8", "replace").strip("\n").rstrip() if begin > len(_HEAD) else _flush(source, first)
+        text_of_method.decode("utf-8", "replace").strip("\n").rstrip() if begin > len(HEAD) else _flush(source, first)
     )
 
 
@@ -114,20 +84,15 @@ def _flush(source: Source, method: MethodParts) -> str:
     at = method.first.start_byte
     line = source.data.rfind(b"\n", 0, at) + 1
     blank = source.data[line:at] if not source.data[line:at].strip() else b""
-    return (blank + source.data[at : -len(_TAIL)]).decode("utf-8", "replace").rstrip()
+    return (blank + source.data[at : -len(TAIL)]).decode("utf-8", "replace").rstrip()
 
 
 def _leading(node: Node) -> int:
     """Return where the comments directly before a member begin."""
     begin, before = node.start_byte, node.prev_named_sibling
-    while before is not None and before.type in _COMMENTS:
+    while before is not None and before.type in COMMENTS:
         begin, before = before.start_byte, before.prev_named_sibling
     return begin
-
-
-def _name(node: Node) -> Node:
-    name = node.child_by_field_name("name")
-    return name if name is not None else node
 
 
 def shifted(text: str, to: str) -> list[str]:
@@ -152,16 +117,13 @@ def blank(head: str) -> str:
     Raises:
         InputFault: if that is no method's head.
     """
-    source = Source(f"{_HEAD}{head}}}{_TAIL}", JAVA)
-    stack = [source.root]
-    while stack:
-        node = stack.pop()
+    source = in_class(f"{head}}}")
+    for node in within(source.root):
         kind = node.child_by_field_name("type") if node.type == "method_declaration" else None
         if kind is not None:
             returned = source.text(kind) + ("[]" if node.child_by_field_name("dimensions") is not None else "")
             value = "" if returned == "void" else f" return {zero(returned)};"
             return f"{head.rstrip()}{value} }}\n"
-        stack.extend(node.named_children)
     raise InputFault("the sample's prefix does not end in the head of a method", cure="build the sample set again")
 
 

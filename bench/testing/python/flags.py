@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ctxbench.bench import asts
+from ctxbench.bench.languages.python import asts
 from ctxbench.bench.testing.python.text import shift
 from ctxbench.bench.types import Sample
 

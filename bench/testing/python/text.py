@@ -5,17 +5,15 @@ Whether the result is Python is not asked: if it is not, the tests fail, and tha
 
 from __future__ import annotations
 
-import ast
 import codecs
 import io
 import re
 import tokenize
 import warnings
 
-from ctxbench.bench import asts
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import UTF8
-from ctxbench.bench.languages.python import declared_encoding
+from ctxbench.bench.languages.python import asts, declared_encoding
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CURE = "give the whole function, from its `def` line to its end"
@@ -95,7 +93,7 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
     if tree is None:
         return None
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == leaf and node.decorator_list:
+        if isinstance(node, asts.FunctionNode) and node.name == leaf and node.decorator_list:
             first = min(decorator.lineno for decorator in node.decorator_list) - 1
             return set(range(first, node.lineno - 1))
     return set()

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ctxbench.bench import asts
 from ctxbench.bench.elementary import log
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
@@ -93,7 +92,9 @@ _DECLARES = frozenset({"def", "class", "async", "@"})
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    point: TokenPoint
+    before: TokenPoint
+    token: Token | None
+    """The last one, which comes after `before`; None at the cursor."""
     text: str
     score: float
     tokens: int
@@ -105,12 +106,6 @@ class _Body:
     """Whether a line's indentation comes next."""
     ended: bool
     shape: BodyShape
-    token: Token | None = None
-    """What comes after the point; None if nothing does. Most bodies are given up before anybody needs their point."""
-
-    def arrived(self, context: TokenContext) -> _Body:
-        """Return it at the point after its last token."""
-        return self if self.token is None else replace(self, point=context.extend(self.point, self.token), token=None)
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -123,7 +118,7 @@ def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> 
     language = reading.context.language
     base = _indentation(reading.context.tokens)
     shape = BodyShape() if reading.line_start else BodyShape().indented(_cursor_width(reading.context.tokens))
-    alive = [_Body(reading.context.point, "", 0.0, 0, 1, 0, 0, reading.line_start, False, shape)]
+    alive = [_Body(reading.context.point, None, "", 0.0, 0, 1, 0, 0, reading.line_start, False, shape)]
     ended: list[_Body] = []
     for _ in range(min(max_tokens, MOST_TOKENS)):
         grown = sorted((new for old in alive for new in _grow(model, reading, old, base)), key=lambda body: body.rank)
@@ -131,7 +126,7 @@ def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> 
         going_on = [body for body in grown if not body.ended and body.lines <= MOST_LINES][:WIDTH]
         if not going_on or len(ended) >= WIDTH:
             break
-        alive = [body.arrived(reading.context) for body in going_on]
+        alive = going_on
     bodies = sorted(ended, key=lambda body: body.rank) + [_closed(body, language) for body in alive]
     for body in bodies:
         if _parses(body.text, language):
@@ -166,27 +161,30 @@ def _cursor_width(tokens: Sequence[Token]) -> int:
 
 def _grow(model: CopyModel, reading: PromptReading, body: _Body, base: int) -> list[_Body]:
     context = reading.context
-    chances = model.next(context, body.point).chances
+    point = context.after(body.before, body.token)
+    chances = model.next(context, point).chances
     grown: list[_Body] = []
     for number in np.argsort(-chances, kind="stable").tolist():
         if chances[number] <= 0 or len(grown) == WIDTH:
             break
-        kind = classify(context.texts[number], context.language)
-        if (kind is TokenClass.INDENT) is body.fresh and _allowed(context, body, context.texts[number], kind, base):
-            step = _step(model, reading, body, number, float(chances[number]), base)
+        entry = context.texts[number]
+        kind = classify(entry, context.language)
+        if (kind is TokenClass.INDENT) is body.fresh and _allowed(context, point, body, entry, kind, base):
+            token = next_token(model, context, point, number)
+            step = _step(reading, body, point, token, float(chances[number]), base)
             if step.ended or not circles(step.text):
                 grown.append(step)
     return grown
 
 
-def _allowed(context: TokenContext, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
+def _allowed(context: TokenContext, point: TokenPoint, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
     if entry in ('"""', "'''"):
         return False  # the stand-in for a documentation string, whose text was left out
     python, whole = context.language.indented, body.brackets <= 0
     if kind is TokenClass.CLOSE and whole and (python or entry != "}"):
         return False
     if kind is TokenClass.NEWLINE:
-        return bool(body.point.frame.line) and (not python or not whole or body.shape.ends_line())
+        return bool(point.frame.line) and (not python or not whole or body.shape.ends_line())
     if not python:
         return True
     if body.fresh:
@@ -200,8 +198,7 @@ def _width(entry: str) -> int:
     return len(entry.removeprefix(INDENT_MARK).expandtabs(4))
 
 
-def _step(model: CopyModel, reading: PromptReading, body: _Body, number: int, chance: float, base: int) -> _Body:
-    token = next_token(model, reading.context, body.point, number)
+def _step(reading: PromptReading, body: _Body, point: TokenPoint, token: Token, chance: float, base: int) -> _Body:
     python = reading.context.language.indented
     brace = 0 if python or token.text not in "{}" else 1 if token.text == "{" else -1
     bracket = 0 if brace else (token.kind is TokenClass.OPEN) - (token.kind is TokenClass.CLOSE)
@@ -210,7 +207,8 @@ def _step(model: CopyModel, reading: PromptReading, body: _Body, number: int, ch
     space = "" if not body.text and reading.space else token.space
     newline = token.kind is TokenClass.NEWLINE
     return _Body(
-        body.point,
+        point,
+        token,
         body.text if leaves else body.text + space + token.text,
         body.score + log(chance),
         body.tokens + 1,
@@ -220,7 +218,6 @@ def _step(model: CopyModel, reading: PromptReading, body: _Body, number: int, ch
         newline,
         ended,
         _shaped(body, token),
-        token,
     )
 
 
@@ -257,4 +254,4 @@ def _parses(text: str, language: Language) -> bool:
     first, _, other_lines = text.partition("\n")
     indent = next((line[: len(line) - len(line.lstrip())] for line in other_lines.split("\n") if line.strip()), "")
     body = textwrap.dedent(f"{indent}{first.lstrip()}\n{other_lines}")
-    return asts.parse("def function():\n" + textwrap.indent(body, "    ")) is not None
+    return language.parses("def function():\n" + textwrap.indent(body, "    "))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -281,6 +281,8 @@ class TokenContext:
         self.distance = np.arange(len(tokens), 0, -1, dtype=np.int32)
         self.width = np.array([len(token.text) for token in tokens], np.int32)
         self._shares: dict[str, Bools] = {}
+        self.rows: dict[Hashable, Ints] = {}
+        """What `features.indices` computed for these positions, since many points have most of it in common."""
 
     def _start(self, infile: list[Token]) -> TokenPoint:
         n = len(self.id)
@@ -300,6 +302,10 @@ class TokenContext:
     def number(self, text: str) -> int:
         """Return the id of a token, `UNKNOWN` if it is nowhere in prompt and prior; 0 if empty."""
         return self.ids.get(text, UNKNOWN) if text else 0
+
+    def after(self, point: TokenPoint, token: Token | None) -> TokenPoint:
+        """Return the point itself, or that after one more token."""
+        return point if token is None else self.extend(point, token)
 
     def extend(self, point: TokenPoint, token: Token) -> TokenPoint:
         """Return the point after one more token."""

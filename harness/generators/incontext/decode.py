@@ -8,7 +8,7 @@ the scores of interest are edit similarity and identifier F1, not whether a line
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -47,19 +47,15 @@ class LineCompletion:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    point: TokenPoint
+    before: TokenPoint
+    token: Token | None
+    """The last one, which comes after `before`; None at the cursor."""
     text: str
     score: float
     tokens: int
     open: int
     lines: int
     ended: bool
-    token: Token | None = None
-    """What comes after the point; None if nothing does. Most paths are given up before anybody needs their point."""
-
-    def arrived(self, context: TokenContext) -> _Path:
-        """Return it at the point after its last token."""
-        return self if self.token is None else replace(self, point=context.extend(self.point, self.token), token=None)
 
     @property
     def worth(self) -> float:
@@ -80,13 +76,13 @@ def complete(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineC
 
 def finished(model: CopyModel, reading: PromptReading, max_tokens: int) -> list[_Path]:
     """Return the beam's finished lines, the best first; one that is not finished if there is none."""
-    alive = [_Path(reading.context.point, "", 0.0, 0, 0, 1, False)]
+    alive = [_Path(reading.context.point, None, "", 0.0, 0, 0, 1, False)]
     ended: list[_Path] = []
     for _ in range(min(max_tokens, MOST_TOKENS)):
         grown = [path for old in alive for path in _grow(model, reading, old)]
         grown.sort(key=lambda path: path.rank)
         ended.extend(path for path in grown[: WIDTH + 1] if path.ended)
-        alive = [path.arrived(reading.context) for path in [path for path in grown if not path.ended][:WIDTH]]
+        alive = [path for path in grown if not path.ended][:WIDTH]
         ended.sort(key=lambda path: path.rank)
         if not alive or (len(ended) >= ENOUGH and ended[0].rank <= alive[0].rank):
             break
@@ -111,16 +107,19 @@ def choose(paths: list[_Path]) -> _Path:
 
 
 def _grow(model: CopyModel, reading: PromptReading, path: _Path) -> list[_Path]:
-    context = reading.context
-    chances = model.next(context, path.point).chances
+    # Of the many paths that are begun, only those that the beam keeps come here and need their point.
+    point = reading.context.after(path.before, path.token)
+    chances = model.next(reading.context, point).chances
     best = np.argsort(-chances, kind="stable")[: WIDTH + 1]
-    grown = [_step(model, reading, path, int(number), float(chances[number])) for number in best if chances[number] > 0]
+    grown = [_step(model, reading, path, point, int(n), float(chances[n])) for n in best if chances[n] > 0]
     # A cursor never stands before an empty line.
     return [longer for longer in grown if longer.text.strip() or longer.lines == path.lines]
 
 
-def _step(model: CopyModel, reading: PromptReading, path: _Path, number: int, chance: float) -> _Path:
-    token = next_token(model, reading.context, path.point, number)
+def _step(
+    model: CopyModel, reading: PromptReading, path: _Path, point: TokenPoint, number: int, chance: float
+) -> _Path:
+    token = next_token(model, reading.context, point, number)
     newline = token.kind is TokenClass.NEWLINE
     # A Java line that opens a block is a line; one that ends inside brackets goes on.
     bracket = reading.context.language.indented or token.text not in "{}"
@@ -128,14 +127,14 @@ def _step(model: CopyModel, reading: PromptReading, path: _Path, number: int, ch
     ended = newline and (opened <= 0 or path.lines >= MOST_LINES)
     space = "" if not path.text and reading.space else token.space
     return _Path(
-        path.point,
+        point,
+        token,
         path.text if ended else path.text + space + token.text,
         path.score + log(chance),
         path.tokens + 1,
         opened,
         path.lines + newline,
         ended,
-        token,
     )
 
 

@@ -34,6 +34,32 @@ _NEXT[TokenClass.OPEN], _NEXT[TokenClass.DOT], _NEXT[TokenClass.ASSIGN] = 0, 1, 
 _AFTER = {"=": 0, ".": 1, "(": 2, ",": 3}
 
 
+def _before(p: TokenPoint, back: int) -> Token:
+    return p.recent[-1 - back] if len(p.recent) > back else _EDGE
+
+
+def _id(c: TokenContext, p: TokenPoint, back: int) -> int:
+    return c.number(_before(p, back).entry) if len(p.recent) > back else 0
+
+
+def _nothing(p: TokenPoint) -> object:  # noqa: ARG001
+    return ()
+
+
+def _kind(p: TokenPoint) -> object:
+    return _before(p, 0).kind
+
+
+def _last_texts(p: TokenPoint) -> object:
+    return _before(p, 0).text, _before(p, 1).text
+
+
+def _above(p: TokenPoint) -> object:
+    """Return what decides the next line's indentation, if the line is at its end."""
+    frame = p.frame
+    return (frame.ended, frame.began, frame.above, bool(frame.stack)) if _kind(p) is TokenClass.NEWLINE else ()
+
+
 def _matched(c: TokenContext, p: TokenPoint) -> Cases:
     return _MATCH[p.exact] * 4 + c.region
 
@@ -164,32 +190,32 @@ def _contexts(c: TokenContext, p: TokenPoint) -> Cases:
     return (c.kind_before * _KINDS + _before(p, 0).kind) * 4 + _GROUP[c.kind]
 
 
-GROUPS: tuple[tuple[Callable[[TokenContext, TokenPoint], Cases], int], ...] = (
-    (_matched, 9 * 4),
-    (_loose, 6 * 3 * 4),
-    (_recent, 8 * _KINDS),
-    (_kinds, 2 * _KINDS * _KINDS),
-    (_structure, 64),
-    (_line, 16),
-    (_recency, 13 * 4),
-    (_frequency, 24),
-    (_latest, 32),
-    (_named, 60),
-    (_arguments, 16),
-    (_used, 8),
-    (_line_kinds, 4 * LINE_KINDS * LINE_KINDS),
-    (_indent, 21),
-    (_scope, 16),
-    (_callee, 20),
-    (_dot, 5),
-    (_following, 16 * _KINDS),
-    (_novel, 3 * 64),
-    (_regions, 3 * 16 * _KINDS),
-    (_contexts, 4 * _KINDS * _KINDS),
+GROUPS: tuple[tuple[Callable[[TokenContext, TokenPoint], Cases], int, Callable[[TokenPoint], object] | None], ...] = (
+    (_matched, 9 * 4, None),
+    (_loose, 6 * 3 * 4, None),
+    (_recent, 8 * _KINDS, lambda p: p.recent[-3:]),
+    (_kinds, 2 * _KINDS * _KINDS, lambda p: p.recent[-1:]),
+    (_structure, 64, None),
+    (_line, 16, lambda p: (p.frame.line[:1], len(p.frame.line))),
+    (_recency, 13 * 4, _nothing),
+    (_frequency, 24, _nothing),
+    (_latest, 32, _nothing),
+    (_named, 60, _last_texts),
+    (_arguments, 16, lambda p: (p.frame.opener, p.frame.stack[-1].tokens if p.frame.stack else ())),
+    (_used, 8, None),
+    (_line_kinds, 4 * LINE_KINDS * LINE_KINDS, lambda p: p.frame.line_kind),
+    (_indent, 21, _above),
+    (_scope, 16, lambda p: p.frame.function),
+    (_callee, 20, lambda p: (p.frame.callee, p.frame.line[:1], _AFTER.get(_before(p, 0).text))),
+    (_dot, 5, lambda p: _last_texts(p) if _before(p, 0).text == "." else ()),
+    (_following, 16 * _KINDS, _kind),
+    (_novel, 3 * 64, _nothing),
+    (_regions, 3 * 16 * _KINDS, None),
+    (_contexts, 4 * _KINDS * _KINDS, _kind),
 )
-"""The groups of copy features, each with its number of cases."""
+"""The groups of copy features, each with its number of cases and what of a point they depend on, None for all."""
 
-_STARTS = np.cumsum([0, *(cases for _, cases in GROUPS)])
+_STARTS = np.cumsum([0, *(cases for _, cases, _ in GROUPS)])
 _GATES = int(_STARTS[-1])
 _GATE_CASES = (_KINDS * 9, 4, LINE_KINDS)
 SIZE = _GATES + 3 * sum(_GATE_CASES)
@@ -199,8 +225,14 @@ SIZE = _GATES + 3 * sum(_GATE_CASES)
 def indices(c: TokenContext, p: TokenPoint) -> Ints:
     """Return the weight numbers of every source position, one row a group."""
     rows = np.empty((len(GROUPS), len(c.id)), np.int32)
-    for row, ((group, _), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
-        rows[row] = group(c, p) + start
+    for row, ((group, _, depends), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
+        if depends is None:
+            rows[row] = group(c, p) + start
+            continue
+        key = row, depends(p)
+        if key not in c.rows:
+            c.rows[key] = (group(c, p) + start).astype(np.int32)
+        rows[row] = c.rows[key]
     return rows
 
 
@@ -219,11 +251,3 @@ def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
 def impossible(c: TokenContext) -> Bools:
     """Return which positions can never be copied: the edges between stretches."""
     return np.equal(c.kind, TokenClass.EDGE)
-
-
-def _before(p: TokenPoint, back: int) -> Token:
-    return p.recent[-1 - back] if len(p.recent) > back else _EDGE
-
-
-def _id(c: TokenContext, p: TokenPoint, back: int) -> int:
-    return c.number(_before(p, back).entry) if len(p.recent) > back else 0

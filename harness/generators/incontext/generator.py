@@ -14,9 +14,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ctxbench.bench.concurrency import cores, uninterrupted
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.processes import cores, uninterrupted
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.incontext.body import complete_body

@@ -241,7 +241,7 @@ class CopyModel:
     def weigh(self, context: TokenContext, point: TokenPoint) -> Shares:
         """Return the candidates' shares at a point."""
         rows = features.indices(context, point)
-        scores = self.weights[rows].sum(axis=0)
+        scores = self.weights.take(rows).sum(axis=0)
         scores[features.impossible(context)] = -np.inf
         gates = features.gates(point)
         gate = self.weights[gates].sum(axis=1)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxbench.bench import asts
+from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.visible import visible
 from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
@@ -220,7 +220,7 @@ class Client:
 
     def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         # A finished run needs neither. anyio, which httpcore imports, parses its own source.
-        with asts.LOCK:
+        with TREE_LOCK:
             import httpcore  # noqa: PLC0415
 
             from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge  # noqa: PLC0415

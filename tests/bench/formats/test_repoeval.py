@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench import asts
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import repoeval
@@ -21,6 +20,7 @@ from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.functions.python import definitions
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import asts
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.python.text import lift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Kind, Reference, Sample

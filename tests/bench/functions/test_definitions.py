@@ -6,8 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.asts import parse
-from ctxbench.bench.functions.python.definitions import Definitions, definition_at, definitions
+from ctxbench.bench.functions.candidates import Definitions
+from ctxbench.bench.functions.python.definitions import definition_at, definitions
+from ctxbench.bench.languages.python.asts import parse
 
 SHOP = dedent(
     '''

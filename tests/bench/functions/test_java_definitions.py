@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from ctxbench.bench.functions.java.definitions import Definitions, definitions
+from ctxbench.bench.functions.candidates import Definitions
+from ctxbench.bench.functions.java.definitions import definitions
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
@@ -93,7 +94,7 @@ def test_what_is_found_and_what_is_not() -> None:
         "Things.Color.of",
     ]
     assert found.drops == {"private": 1, "empty_body": 1, "inherited_doc": 1, "shares_line": 2, "no_body": 1}
-    assert (found.methods, found.documented) == (12, 11)
+    assert (found.functions, found.documented) == (12, 11)
 
 
 def test_where_a_method_stands() -> None:

@@ -126,7 +126,7 @@ def test_what_sets_a_class_or_its_objects_up_is_run_by_its_tests(module: tuple[H
     _, made = module
     tests = {str(sample.name): made.references[sample.id] for sample in made.samples}
     assert tests["Stock.full"].tests == tests["Stock.full"].clocks == ("shop.FullTest#isFull",)
-    assert tests["Stock.left"].tests == tests["Stock.left"].clocks == ("shop.LeftTest#isLeft",)
+    assert tests["Stock.left"].tests == tests["Stock.left"].clocks == ("shop.LeftTestCase#isLeft",)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from ctxbench.bench import windows
-from ctxbench.bench.retrieval.cache import SharedCache
+from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from tests.bench.retrieval.test_search import pay_view
 

@@ -18,7 +18,7 @@ from ctxbench.bench.testing.java.layout import layout
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Pool, Sandbox
-from tests.helpers.java_forgeries import JAVA_FORGERIES
+from tests.helpers.java_forgeries import JAVA_FORGERIES, REPORTS
 from tests.helpers.java_shop import (
     MODULES,
     PATH,
@@ -151,6 +151,11 @@ class TestVerdicts:
             assert found.verdict is Verdict.FAILED
             assert "tests did not pass" in found.reason
 
+    def test_the_repository_and_the_jdk_are_read_and_hold_nothing_of_ours(self, shop: Shop) -> None:
+        """Tests may list the folder that they run in, as those of a library that filters files do."""
+        judgement = shop.judge(total(LISTS))
+        assert (judgement.verdict, judgement.reason) == (Verdict.PASSED, "")
+
     @pytest.mark.parametrize(
         ("body", "verdict", "reason"),
         [
@@ -182,14 +187,29 @@ class TestVerdicts:
             assert shop.suite.failing(TOTAL_REFERENCE, outcome) == noticed
 
 
-WRITE = """\
-try {
-    java.nio.file.Files.createDirectories(java.nio.file.Paths.get(".ctxbench/reports"));
-    java.nio.file.Files.write(java.nio.file.Paths.get(".ctxbench/reports/TEST-forged.xml"),
-        "<testsuite><testcase name='adds()' classname='shop.PricesTest' time='0'/></testsuite>".getBytes());
-} catch (java.io.IOException error) {
+LISTS = f"""\
+for (java.io.File file : new java.io.File(".").listFiles()) {{
+    if (file.getName().startsWith(".") || file.isFile() != file.getName().equals("pom.xml")) {{
+        throw new IllegalStateException(file + " is not of the repository");
+    }}
+}}
+if (!new java.io.File(System.getProperty("java.io.tmpdir")).canWrite()) {{
+    throw new IllegalStateException("there is no folder for temporary files");
+}}
+try (java.io.InputStream in = Object.class.getResource("Object.class").openStream()) {{
+    in.read();
+}} catch (java.io.IOException error) {{
     throw new IllegalStateException(error);
-}
+}}
+{TOTAL_REFERENCE.target.partition("{")[2].rpartition("}")[0]}"""
+WRITE = f"""\
+try {{
+    java.nio.file.Files.createDirectories({REPORTS});
+    java.nio.file.Files.write({REPORTS}.resolve("TEST-forged.xml"),
+        "<testsuite><testcase name='adds()' classname='shop.PricesTest' time='0'/></testsuite>".getBytes());
+}} catch (java.io.IOException error) {{
+    throw new IllegalStateException(error);
+}}
 return 0;"""
 PRIVATE = """\
 try {

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.home import Home
 from ctxbench.harness import metrics
-from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics.profile import profile
 from ctxbench.harness.run import stored as stored_runs
 from ctxbench.harness.store import open_store
 from tests.harness.leaderboard import test_contract

@@ -65,6 +65,8 @@ def test_show_a_set_of_functions(built: str) -> None:
         "documented   7",
         "covered      6",
         "1 slib_runnable",
+        "tried        6",
+        "certified    3 of 4 that a test can judge (75.0 %)",
         "flaky 1",
         "not_covered 1",
     ):

@@ -12,7 +12,7 @@ from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
-from ctxbench.harness.diagnostics.excerpt import closed
+from ctxbench.harness.diagnostics.measures import closed
 from tests.helpers.samples import make_sample
 
 TAX = "RATE = 1\ndef apply_tax(amount):\n    return amount\n"

@@ -142,7 +142,7 @@ def test_a_java_line_that_opens_a_block_is_complete(inline: InContext) -> None:
 def test_the_line_most_like_the_other_likely_ones_is_chosen(others: float, chosen: str) -> None:
     point = model(PYTHON).read(prompt("x = ")).context.point
     scored = [("None", -1.0), ("load(cart, user)", others), ("load(cart, rate)", others)]
-    paths = [decode._Path(point, text, score, 1, 0, 1, True) for text, score in scored]
+    paths = [decode._Path(point, None, text, score, 1, 0, 1, True) for text, score in scored]
     assert decode.choose(paths).text == chosen
 
 

@@ -523,7 +523,7 @@ def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str)
 
 FIRST_REQUEST = """
 import sys
-from ctxbench.bench import asts
+from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.generators.openai.client import Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
@@ -532,7 +532,7 @@ held = {}
 
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        held.setdefault(name, asts.LOCK.locked())
+        held.setdefault(name, TREE_LOCK.locked())
 
 sys.meta_path.insert(0, Watch())
 client = Client(OpenAISettings(

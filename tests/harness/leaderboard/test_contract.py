@@ -9,8 +9,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.render import table
 from ctxbench.harness.leaderboard.scales import scale_of
-from ctxbench.harness.metrics.profile import MetricInfo, Profile, Values
-from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics.profile import MetricInfo, Profile, Values, profile
 from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table
 

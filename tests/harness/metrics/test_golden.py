@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from ctxbench.harness.metrics import aggregate, identifiers, mean_pass_at_k, metrics, pass_at_k, score
+from ctxbench.harness.metrics import aggregate, mean_pass_at_k, metrics, pass_at_k, score
 from ctxbench.harness.metrics.aggregate import by_repository, official_pass_at_k
 from ctxbench.harness.metrics.crosscodeeval import cleaned, first_statement
+from ctxbench.harness.metrics.lexing import identifiers
 from ctxbench.harness.metrics.repocoder import score_first
 
 OWN = Path(__file__).parent / "fixtures"
@@ -56,8 +57,8 @@ def intermediate_differences(rows: list[dict[str, Any]]) -> Iterator[tuple[str, 
             "pred_statement": first_statement(language, row["prompt"], row["prediction"]),
             "pred_clean": predicted,
             "target_clean": target,
-            "pred_ids": identifiers.extract(language, predicted),
-            "target_ids": identifiers.extract(language, target),
+            "pred_ids": identifiers(language, predicted),
+            "target_ids": identifiers(language, target),
         }
         for name, value in ours.items():
             if value != expected[name]:

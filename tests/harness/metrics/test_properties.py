@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.metrics import PROFILES, Case, aggregate, identifiers, info, metrics, score, score_many
+from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, metrics, score, score_many
 from ctxbench.harness.metrics.crosscodeeval import first_statement
+from ctxbench.harness.metrics.lexing import identifiers, match_identifiers
 
 # Texts rich in what the profiles look at, and any Unicode at all, lone surrogates included.
 QUOTES_AND_ENDS = ("'", '"', '"""', "f'", "\\", "\n", "\r\n", "\r", "\u2028", "\x0c", " ", "    ")
@@ -48,8 +49,8 @@ def test_the_target_itself_is_exact_under_our_profile(language: str, prompt: str
 
 @given(LANGUAGE, TEXT, TEXT)
 def test_identifier_match_is_symmetric(language: str, one: str, other: str) -> None:
-    first, second = identifiers.extract(language, one), identifiers.extract(language, other)
-    there, back = identifiers.match(first, second), identifiers.match(second, first)
+    first, second = identifiers(language, one), identifiers(language, other)
+    there, back = match_identifiers(first, second), match_identifiers(second, first)
     assert (there.em, there.f1, there.precision, there.recall) == (back.em, back.f1, back.recall, back.precision)
 
 

@@ -7,33 +7,33 @@ the policy that lies beside this file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import building, judging, surveying
-from .programs import MissingProgram
+from .programs import MissingProgram, settle
 
 __all__ = ["build", "judge", "survey"]
 
 
 def build(arguments: dict[str, Any]) -> dict[str, Any]:
     """Compile the repository; see `building.build`."""
-    try:
-        return building.build(arguments)
-    except MissingProgram as error:
-        return {"unusable": str(error)}
+    return _answered(building.build, arguments)
 
 
 def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run every test on sources with probes; see `surveying.survey`."""
-    try:
-        return surveying.survey(arguments)
-    except MissingProgram as error:
-        return {"unusable": str(error)}
+    return _answered(surveying.survey, arguments)
 
 
 def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run tests on one changed file; see `judging.judge`."""
+    return _answered(judging.judge, arguments)
+
+
+def _answered(work: Callable[[dict[str, Any]], dict[str, Any]], arguments: dict[str, Any]) -> dict[str, Any]:
+    settle()
     try:
-        return judging.judge(arguments)
+        return work(arguments)
     except MissingProgram as error:
         return {"unusable": str(error)}

@@ -77,7 +77,7 @@ def guarded(secret: str) -> list[str]:
     return [
         "-Djava.security.manager",
         f"-Djava.security.policy=={_POLICY}",
-        f"-Dctxbench.own={OWN.absolute()}",
+        f"-Dctxbench.own={OWN}",
         f"-Dctxbench.canary={secret}",
     ]
 
@@ -96,14 +96,14 @@ def run_tests(
 ) -> tuple[int, str]:
     """Run tests and the canary; return the launcher's exit status and what it and they printed."""
     scratch = tempfile.mkdtemp(prefix="tmp-", dir=OWN)
-    argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={Path(scratch).absolute()}"]
+    argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch}"]
     path = class_path(*(Path(place).absolute() for place in places), jars=[*jars, *JARS])
     argv += [*flags, "-cp", path, _CONSOLE]
     argv += [
         "--disable-banner",
         "--disable-ansi-colors",
         "--details=none",
-        f"--reports-dir={(OWN / 'reports').absolute()}",
+        f"--reports-dir={OWN / 'reports'}",
     ]
     return run([*argv, *selectors([CANARY, *tests])], _SECONDS, folder)
 

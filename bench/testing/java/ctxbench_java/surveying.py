@@ -16,6 +16,8 @@ UNSELECTABLE = "unselectable"
 """The state of a test that passes with the suite, but neither alone nor with its class."""
 _SERVICE = "META-INF/services/org.junit.platform.launcher.TestExecutionListener"
 _STATES = {"SUCCESSFUL": PASSED, "ABORTED": SKIPPED, "FAILED": FAILED}
+_CLASSES = (r"[^$]*", r".+\$Test.*|.*\$.*Tests?")
+"""Of tests: any, since builds differ in what they call them; an inner one only if it is called as tests are."""
 _HEAP = 640
 """MiB."""
 
@@ -43,7 +45,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     service = classes / _SERVICE
     service.parent.mkdir(parents=True, exist_ok=True)
     service.write_text("ctxbench.Probe\n", encoding="utf-8")
-    test_jar, tests = (OWN / "test.jar").absolute(), OWN / "probed-tests"
+    test_jar, tests = OWN / "test.jar", OWN / "probed-tests"
     if arguments["test"]:
         on = class_path(classes, test_jar, jars=jars)
         status, output = compile_files(arguments["test"], tests, on=on, heap=_HEAP, **options)
@@ -51,9 +53,10 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
             return {"fault": output}
     # What has probes stands before the same classes without.
     places = [classes, tests, *arguments["resources"], test_jar]
-    defined = [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
+    defined = [f"-Dctxbench.survey={log}", f"-Dctxbench.probes={int(arguments['probes'])}"]
     argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
+    argv += [f"--include-classname={pattern}" for pattern in _CLASSES]
     deselected = set(arguments["deselected"])
     argv += [f"--exclude-classname={_pattern(name)}" for name in sorted(deselected) if "#" not in name]
     status, output = run(argv, folder=arguments["folder"])
@@ -73,7 +76,7 @@ def _java(arguments: Mapping[str, Any], places: Iterable[Path | str]) -> list[st
     scratch = OWN / "tmp"
     scratch.mkdir(exist_ok=True)
     path = class_path(*(Path(place).absolute() for place in places), jars=[*arguments["jars"], *JARS])
-    flags = [*virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch.absolute()}", *arguments["flags"]]
+    flags = [*virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch}", *arguments["flags"]]
     return [program("java"), *flags, "-cp", path]
 
 
@@ -106,7 +109,7 @@ def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
     compile_files(program_of_ours, tools, on=class_path(), encoding="UTF-8", release=arguments["release"])
     listing.write_text("".join(f"{option}\n" for option in options), encoding="utf-8")
     places = [tools, OWN / "main.jar", *arguments["resources"], OWN / "test.jar"]
-    argv = [*_java(arguments, places), "ctxbench.Alone", str(listing.absolute()), str(log.absolute())]
+    argv = [*_java(arguments, places), "ctxbench.Alone", str(listing), str(log)]
     _, output = run(argv, folder=arguments["folder"])
     if not log.is_file():
         raise RuntimeError(f"the tests could not be run one by one: {output}")

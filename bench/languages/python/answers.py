@@ -7,10 +7,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from ctxbench.bench import asts
-from ctxbench.harness.extract.parts import FunctionHead, fenced
+from ctxbench.bench.languages.answers import FunctionHead, fenced
+from ctxbench.bench.languages.python.asts import FunctionNode, only_function, parse, statements
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)
 """The declaration of any function."""
 _MOST = 50
@@ -49,31 +48,16 @@ def body(text: str) -> str | None:
     parsed = only_function(text)
     if parsed is None:
         return None
-    documented = ast.get_docstring(parsed, clean=False) is not None
-    statements = parsed.body[1:] if documented else parsed.body
-    if not statements:
+    own = statements(parsed)
+    if not own:
         return ""
-    first = statements[0]
+    first = own[0]
     # Where the text is indented, a line stands before it in what was parsed.
     shift = 1 if text[:1] in (" ", "\t") else 0
     decorators = [decorator.lineno for decorator in getattr(first, "decorator_list", [])]
     lines = text.split("\n")[min([first.lineno, *decorators]) - 1 - shift :]
     before = lines[0].encode()[: first.col_offset].decode()
     return "\n".join([lines[0][len(before) :] if before.strip() else lines[0], *lines[1:]])
-
-
-def parse(text: str) -> ast.Module | None:
-    """Return the syntax tree of a text; None if it is no Python."""
-    return asts.parse(text)
-
-
-def only_function(text: str) -> Function | None:
-    """Return the function that a text is, whatever its indentation; None if it is not one function."""
-    tree = parse(f"if True:\n{text}" if text[:1] in (" ", "\t") else text)
-    body = tree.body if tree is not None else []
-    if len(body) == 1 and isinstance(body[0], ast.If):
-        body = body[0].body
-    return body[0] if len(body) == 1 and isinstance(body[0], Function) else None
 
 
 def _is_deeper(head: FunctionHead, answer: str) -> bool:
@@ -110,7 +94,7 @@ def _returns(tree: ast.Module) -> bool:
         node = nodes.pop()
         if isinstance(node, ast.Return):
             return True
-        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
+        if not isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
             nodes.extend(ast.iter_child_nodes(node))
     return False
 
@@ -129,11 +113,11 @@ def _continuation(head: FunctionHead, answer: str) -> str | None:
     return None
 
 
-def _has_body(head: FunctionHead, parsed: Function) -> bool:
+def _has_body(head: FunctionHead, parsed: FunctionNode) -> bool:
     """Return whether there is a body: not the docstring alone, and no lone word of an answer in prose."""
     stub = only_function(f"{head.lines}{head.body_indent}pass")
-    documented = stub is not None and len(stub.body) > 1
-    body = parsed.body[1:] if documented else parsed.body
+    has_docstring = stub is not None and len(stub.body) > 1
+    body = parsed.body[1:] if has_docstring else parsed.body
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
         return bool(body)
     return not isinstance(body[0].value, ast.Name | ast.Tuple)
@@ -160,10 +144,10 @@ def _whole(name: str, code: str, *, first: bool) -> str | None:
     return _by_lines(_declares(name), code) or (_by_lines(_ANY, code) if first and not parsed else None)
 
 
-def _functions(body: list[ast.stmt]) -> Iterator[Function]:
+def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
     """Give the functions of a module and its classes; those inside functions are not answers."""
     for node in body:
-        if isinstance(node, Function):
+        if isinstance(node, FunctionNode):
             yield node
         elif isinstance(node, ast.ClassDef):
             yield from _functions(node.body)

@@ -6,26 +6,21 @@ code. One function is extracted, with the answer's signature if it has one, else
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.base import Language
-from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.answers import FunctionHead, fenced, unlabelled
 from ctxbench.bench.types import Sample
-from ctxbench.harness.extract import java, python
-from ctxbench.harness.extract.parts import FunctionHead, head_of, tagged
+
+_OPEN = re.compile(r"\[code\]", re.I)
+_CLOSE = re.compile(r"\[/code\]", re.I)
 
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is no function of the language; it is kept unchanged, and fails its tests."""
 
 NO_CODE_TAGS = "no_code_tags"
 """Flag of an answer that neither continues the prompt nor stands between ``[CODE]`` tags."""
-
-_BODIES: dict[Language, Callable[[str], str | None]] = {PYTHON: python.body, JAVA: java.body}
-_Reader = Callable[[FunctionHead, str, bool], tuple[str, bool]]
-_READERS: dict[Language, _Reader] = {PYTHON: python.function, JAVA: java.function}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +40,12 @@ def extract(sample: Sample, answer: str) -> Extracted:
         answer: the whole text of the model.
     """
     answer = answer.replace("\r\n", "\n")
-    inner = tagged(answer)
+    inner = _tagged(answer)
     code = answer if inner is None else inner
     if not code.strip():
         return Extracted(text="", flags=(PARSE_FAILED,))
     head = head_of(sample)
-    text, parsed = _READERS[sample.language](head, code, inner is not None)
+    text, parsed = sample.language.answers.function(head, code, inner is not None)
     flags = () if parsed else (PARSE_FAILED,)
     if inner is None and not (text.startswith(head.head.rstrip()) and _begins(answer) in text):
         flags = (NO_CODE_TAGS, *flags)
@@ -67,7 +62,7 @@ def body(sample: Sample, text: str) -> str:
     A function that does not parse, or whose braces are not balanced, loses the sample's own signature and docstring if
     it begins with them.
     """
-    statements = _BODIES[sample.language](text)
+    statements = sample.language.answers.body(text)
     if statements is None:
         head = textwrap.dedent(head_of(sample).lines)
         statements = textwrap.dedent(text).removeprefix(head)
@@ -85,3 +80,31 @@ def after_cursor(sample: Sample, target: str) -> str:
     indented = textwrap.indent(target, head.indent).split("\n")
     lines = indented[head.head.count("\n") :] or [""]
     return "\n".join([lines[0][sample.cursor.column :], *lines[1:]])
+
+
+def head_of(sample: Sample) -> FunctionHead:
+    """Return the head of a sample's function."""
+    name = (sample.name or "").partition("(")[0].rpartition(".")[2]
+    lines = sample.prefix.split("\n")
+    start = sample.span[0] if sample.span else _declaration(lines, name)
+    return FunctionHead(name=name, signature=sample.signature or "", head="\n".join(lines[start:]))
+
+
+def _declaration(lines: list[str], name: str) -> int:
+    """Return the last line that may declare the name, for sets that do not record the function's lines."""
+    word = re.compile(rf"\b{re.escape(name)}\s*\(")
+    return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
+
+
+def _tagged(answer: str) -> str | None:
+    """Return what stands after the last ``[CODE]``, up to its ``[/CODE]`` or the end; None without a tag.
+
+    A plan may mention the tags earlier. A fence in it is taken off.
+    """
+    tags = list(_OPEN.finditer(answer))
+    if not tags:
+        return None
+    inner = answer[tags[-1].end() :]
+    inner = _CLOSE.split(inner, maxsplit=1)[0]
+    blocks = fenced(inner)
+    return unlabelled(blocks[-1] if blocks else inner)

@@ -1,15 +1,12 @@
-"""What extraction takes apart: the head of a sample's function, and the code of an answer between tags and fences."""
+"""`AnswerReader`: how functions of a language are taken out of answers, and what all languages need for that."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from ctxbench.bench.types import Sample
+from typing import Protocol
 
 _STEP = "    "
-_OPEN = re.compile(r"\[code\]", re.I)
-_CLOSE = re.compile(r"\[/code\]", re.I)
 _FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n`]*$", re.M)
 _WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
@@ -45,36 +42,8 @@ class FunctionHead:
         return whole + newline if newline and not last.strip() else f"{self.head.rstrip()}\n"
 
 
-def head_of(sample: Sample) -> FunctionHead:
-    """Return the head of a sample's function."""
-    name = (sample.name or "").partition("(")[0].rpartition(".")[2]
-    lines = sample.prefix.split("\n")
-    start = sample.span[0] if sample.span else _declaration(lines, name)
-    return FunctionHead(name=name, signature=sample.signature or "", head="\n".join(lines[start:]))
-
-
-def _declaration(lines: list[str], name: str) -> int:
-    """Return the last line that may declare the name, for sets that do not record the function's lines."""
-    word = re.compile(rf"\b{re.escape(name)}\s*\(")
-    return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
-
-
 def _indentation(text: str) -> str:
     return text[: len(text) - len(text.lstrip(" \t"))]
-
-
-def tagged(answer: str) -> str | None:
-    """Return what stands after the last ``[CODE]``, up to its ``[/CODE]`` or the end; None without a tag.
-
-    A plan may mention the tags earlier. A fence in it is taken off.
-    """
-    tags = list(_OPEN.finditer(answer))
-    if not tags:
-        return None
-    inner = answer[tags[-1].end() :]
-    inner = _CLOSE.split(inner, maxsplit=1)[0]
-    blocks = fenced(inner)
-    return _WORD.sub("", blocks[-1] if blocks else inner)
 
 
 def fenced(answer: str) -> list[str]:
@@ -85,6 +54,42 @@ def fenced(answer: str) -> list[str]:
         fence = opening["fence"]
         closing = re.compile(rf"^[ \t]*{re.escape(fence)}[ \t]*$", re.M).search(answer, opening.end())
         end = closing.start() if closing else len(answer)
-        blocks.append(_WORD.sub("", answer[opening.end() + 1 : end]))
+        blocks.append(unlabelled(answer[opening.end() + 1 : end]))
         at = closing.end() if closing else len(answer)
     return blocks
+
+
+def unlabelled(code: str) -> str:
+    """Return code without a first line that only names its language."""
+    return _WORD.sub("", code)
+
+
+class AnswerReader(Protocol):
+    """Takes functions of one language out of answers. Pure."""
+
+    def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
+        """Return the function in the indentation of the file, and whether it is one as far as syntax tells.
+
+        Args:
+            head: the head of the sample's function.
+            answer: the model's text.
+            wrapped: whether it stood between tags, so that it is nothing but code.
+        """
+        ...
+
+    def body(self, text: str) -> str | None:
+        """Return what a whole function does, without signature and docstring; None if the text is not one function."""
+        ...
+
+
+class PlainAnswerReader:
+    """The answers of a language that nobody has taught more: code, or what continues the prompt, taken as it is."""
+
+    def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
+        """Return the last code in a fence, or else the head with the answer behind it."""
+        blocks = [answer] if wrapped else fenced(answer)
+        return (blocks[-1].strip("\n") if blocks else head.head + answer), True
+
+    def body(self, text: str) -> str | None:
+        """Return None: where a body begins is not known."""
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxbench.harness.extract.parts import FunctionHead, fenced
+from ctxbench.bench.languages.answers import FunctionHead, fenced
 
 _HIDDEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?(?:\*/|\Z)",

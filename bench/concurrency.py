@@ -1,0 +1,63 @@
+"""What threads and processes share: processors, a cache, one lock of the interpreter, and who acts on an interrupt."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from multiprocessing import resource_tracker
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+# CPython 3.11 counts the depth of a tree that it builds in one place for all threads, and ends in a SystemError if
+# another builds one meanwhile (gh-106905). Filters of warnings belong to the whole process, too.
+TREE_LOCK = threading.Lock()
+"""Held while a syntax tree of Python is built; to be held by whoever imports, beside other threads, a library that
+builds some."""
+
+
+def cores() -> int:
+    """Return how many processes can work at once on this machine, at least 1."""
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold interrupts back from this thread, and for good from processes that are started in it meanwhile.
+
+    A worker that a terminal interrupts while it starts dies with a traceback, and may die holding the lock of a queue
+    that its parent waits for. The mask of the thread that starts it is inherited, from its first instruction on; an
+    interrupt of this very thread comes when this ends.
+    """
+    # It begins with the first pool, and whoever starts it then lets interrupts through to all that follows.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class SharedCache(Generic[T]):
+    """A bounded table; while an entry is made, only those who want the same one wait."""
+
+    def __init__(self, most: int) -> None:
+        """Keep at most `most` entries."""
+        self._most, self._lock = most, threading.Lock()
+        self._entries: OrderedDict[Hashable, tuple[threading.Lock, list[T]]] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the entry of that key; if `make` raises, the next caller tries again."""
+        with self._lock:
+            lock, cached = self._entries.setdefault(key, (threading.Lock(), []))
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._most:
+                self._entries.popitem(last=False)
+        with lock:
+            if not cached:
+                cached.append(make())
+            return cached[0]

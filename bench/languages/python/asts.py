@@ -1,0 +1,62 @@
+"""Syntax trees of Python text by the interpreter's own parser, safe to ask for from many threads; their functions."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+
+from ctxbench.bench.concurrency import TREE_LOCK
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_BLOCKS = ("body", "orelse", "finalbody", "handlers")
+
+
+def parse(text: str | bytes) -> ast.Module | None:
+    """Return the syntax tree of a text, None if this Python cannot read it."""
+    with TREE_LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes and the like are the text's own
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
+    """Yield module-level functions and methods, also those in ``if``, ``try`` and ``with``.
+
+    Each comes with the names of the classes around it, outermost first; functions inside functions are left out.
+    """
+    for field in _BLOCKS:
+        for child in getattr(node, field, ()):
+            if isinstance(child, FunctionNode):
+                yield child, owners
+            else:
+                yield from functions(child, (*owners, child.name) if isinstance(child, ast.ClassDef) else owners)
+
+
+def all_functions(tree: ast.AST) -> Iterator[FunctionNode]:
+    """Yield every function, those inside functions too, in no order."""
+    return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
+
+
+def only_function(text: str) -> FunctionNode | None:
+    """Return the function that a text is, whatever its indentation; None if it is not one function.
+
+    Of an indented text the lines of the tree count from 2.
+    """
+    tree = parse(f"if True:\n{text}" if text[:1] in (" ", "\t") else text)
+    body = tree.body if tree is not None else []
+    if len(body) == 1 and isinstance(body[0], ast.If):
+        body = body[0].body
+    return body[0] if len(body) == 1 and isinstance(body[0], FunctionNode) else None
+
+
+def documented(function: FunctionNode) -> bool:
+    """Say whether a function begins with a docstring, an empty one too."""
+    return ast.get_docstring(function, clean=False) is not None
+
+
+def statements(function: FunctionNode) -> list[ast.stmt]:
+    """Return the body of a function without its docstring."""
+    return function.body[1:] if documented(function) else function.body

@@ -1,0 +1,46 @@
+"""A language that nobody has taught to take functions out of answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Cursor, Kind
+from ctxbench.harness.extract import Extracted, body, extract
+from tests.helpers.samples import make_sample
+
+
+class Kotlin(Language):
+    """Lines only."""
+
+
+HEAD = "/** Doubles. */\nfun twice(n: Int): Int {\n"
+BODY = "    return 2 * n\n}"
+SAMPLE = make_sample(
+    language=Kotlin("kotlin"),
+    kind=Kind.FUNCTION,
+    subkind="untested",
+    name="twice",
+    path="twice.kt",
+    prefix=HEAD,
+    cursor=Cursor(line=2, column=0),
+    span=(1, 4),
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        BODY,
+        f"Here:\n\n```kotlin\nfun twice(n: Int): Int {{\n{BODY}\n```",
+        f"[CODE]fun twice(n: Int): Int {{\n{BODY}[/CODE]",
+    ],
+)
+def test_code_or_what_continues_the_prompt_is_taken_as_it_is(answer: str) -> None:
+    function = extract(SAMPLE, answer).text
+    assert function == f"fun twice(n: Int): Int {{\n{BODY}"
+    assert body(SAMPLE, function) == BODY
+
+
+def test_blank_answers_are_no_function() -> None:
+    assert extract(SAMPLE, " \n") == Extracted(text="", flags=("parse_failed",))
