@@ -72,7 +72,7 @@ def test_bits_are_finite_and_positive_on_any_text(infile: str, text: str, langua
     assert bits > 0
 
 
-@pytest.mark.parametrize("text", ["x" * 20_000, "(" * 3000, "\U0001f600" * 500, "", "\n\n", "\ud800", "a\r\nb"])
+@pytest.mark.parametrize("text", ["x" * 20_000, "(" * 1100, "\U0001f600" * 500, "", "\n\n", "\ud800", "a\r\nb"])
 def test_bits_are_finite_on_strange_texts(text: str) -> None:
     assert math.isfinite(trained_model(PYTHON).bits(prompt("a = "), text))
     assert math.isfinite(trained_model(PYTHON).bits(prompt(text), "a = 1"))
