@@ -96,6 +96,11 @@ _OF_ONE_LANGUAGE = re.compile(
 )
 """The folders of a language, CoderEval's official protocol, and the programs in the boxes."""
 _NAMING = {
+    "bench/adoption/adopt.py": "wheels are Python's",
+    "bench/adoption/declared.py": "what Python projects declare, in pyproject.toml and its like",
+    "bench/adoption/guess.py": "whose build files are read",
+    "bench/adoption/python.py": "how Python projects are tested",
+    "bench/adoption/trial.py": "what pytest, pip and javac say that they lack",
     "bench/formats/codereval.py": "the shape of CoderEval's files, which differs by language",
     "bench/formats/repoeval.py": "a benchmark of Python repositories",
     "bench/repositories/pypi.py": "the package index, and the name of the interpreter",
