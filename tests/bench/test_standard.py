@@ -71,7 +71,7 @@ def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
         assert result.code == 2 and refused in result.err
     assert_fault(run_cli("samples", "build", "mine", "--set", "ctxbench-2"), "no standard set is called 'ctxbench-2'")
     listed = run_cli("repo", "list", "--set", "ctxbench-1-lite").out
-    assert "\nmistune " in listed and "\njsoup " in listed and "petl" not in listed
+    assert "\nmistune " in listed and "\njoda-time " in listed and "petl" not in listed
 
 
 @pytest.mark.slow
