@@ -92,6 +92,11 @@ _OF_ONE_LANGUAGE = re.compile(
 )
 """The folders of a language, CoderEval's official protocol, and the programs in the boxes."""
 _NAMING = {
+    "bench/adoption/adopt.py": "a draft of a manifest before its language is known",
+    "bench/adoption/declared.py": "the files in which Python projects declare what they need",
+    "bench/adoption/guess.py": "which language a repository is in",
+    "bench/adoption/python.py": "what the files of a Python project tell",
+    "bench/adoption/trial.py": "what pytest, pip and javac say that a suite lacks",
     "bench/formats/codereval.py": "the shape of CoderEval's files, which differs by language",
     "bench/formats/repoeval.py": "a benchmark of Python repositories",
     "bench/repositories/pypi.py": "the package index, and the name of the interpreter",
