@@ -13,10 +13,11 @@ help:           ## Show these targets
 quickstart: setup  ## Build samples of real repositories, run two strategies, print the leaderboard
 	$(BIN)/ctxbench quickstart
 
-# The type checker uses one processor: unit tests use the other one meanwhile.
+# The type checker uses one processor: unit tests use the other one meanwhile. Slow tests wait a good deal, for boxes,
+# servers and limits of time: three workers keep two processors busy.
 test: setup-dev engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
 	$(MAKE) -j2 --output-sync=line lint unit
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or network"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "slow or network"
 
 # Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes

@@ -35,29 +35,37 @@ def read_date(text: str) -> date:
 def dates_of(sample_set: SampleSet) -> dict[str, date]:
     """Return the day (UTC) of each sample's code, by its id; samples whose day is unknown are not among them.
 
-    Sets that were built before manifests had dates have those of the shipped manifests now.
+    Sets that were built before manifests had dates, and standard sets that were imported, have those of the shipped
+    manifests.
 
     Raises:
         InputFault: if the set's account has a wrong date.
     """
     repositories = sample_set.manifest["repositories"]
-    released = {name: _released(name, entry, sample_set.name) for name, entry in repositories.items()}
+    released = {name: _released(name, entry, sample_set) for name, entry in repositories.items()}
     days = ((sample.id, sample.dated or released.get(sample.repo)) for sample in sample_set.samples)
     return {sample: day for sample, day in days if day is not None}
 
 
-def _released(name: str, entry: Mapping[str, Any], set_name: str) -> date | None:
+def _released(name: str, entry: Mapping[str, Any], sample_set: SampleSet) -> date | None:
     # Not at the top: a manifest is written with this module's dates.
+    from ctxbench.bench import standard  # noqa: PLC0415
     from ctxbench.bench.repositories import manifest  # noqa: PLC0415
 
     if "released" not in entry:
-        shipped = manifest.load(name) if name in manifest.builtin_names() else None
-        return shipped.released if shipped is not None and shipped.version == entry.get("version") else None
+        if name not in manifest.builtin_names():
+            return None
+        shipped = manifest.load(name)
+        # An imported set does not say which versions it is of; its digest may.
+        is_shipped = shipped.version == entry.get("version") or any(
+            sample_set.digest in standard.load(set_name).digests.values() for set_name in standard.names()
+        )
+        return shipped.released if is_shipped else None
     try:
         return read_date(str(entry["released"]))
     except ValueError as error:
         raise InputFault(
             f"field repositories.{name}.released: {error}",
-            where=f"sample set {set_name}",
+            where=f"sample set {sample_set.name}",
             cure='write the day as "2024-06-01", or build the set again with --force',
         ) from None

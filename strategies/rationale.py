@@ -14,7 +14,8 @@ from functools import cache
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import DefinitionName, Language, Outline
+from ctxbench.bench.languages.base import DefinitionName, Language
+from ctxbench.bench.languages.outline import Outline
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query

@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-pytest_plugins = ("tests.helpers.sandboxes",)
+pytest_plugins = ("tests.helpers.cells", "tests.helpers.sandboxes")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -31,14 +31,18 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 _HOMES = itertools.count()
 LONGEST = (
     "tests/test_quickstart.py",
+    "tests/bench/functions/test_java_real.py",
     "tests/sandbox/forgeries/test_forgeries.py",
+    "tests/bench/testing/test_java_suite.py",
+    "tests/bench/codereval/test_rebuild.py",
     "tests/harness/cells/hostile/test_hostile.py",
     "tests/sandbox/attacks/test_attacks.py",
-    "tests/bench/functions/test_real.py",
-    "tests/bench/functions/test_java_real.py",
-    "tests/bench/codereval/test_rebuild.py",
     "tests/harness/test_run_survives.py",
+    "tests/harness/cells/test_mistakes.py",
+    "tests/harness/cells/test_bounds.py",
     "tests/dashboard/test_live.py",
+    "tests/bench/functions/test_real.py",
+    "tests/sandbox/docker/test_images.py",
 )
 """The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
 
@@ -83,7 +87,7 @@ def _one_process() -> Iterator[None]:
     Tests of those processes say how many they want.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext.generator"), "cores", lambda: 1)
+        patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext"), "cores", lambda: 1)
         yield
 
 

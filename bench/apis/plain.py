@@ -11,7 +11,8 @@ import textwrap
 from collections.abc import Sequence
 
 from ctxbench.bench.apis.prompts import post_process
-from ctxbench.bench.languages.base import Function, Language, Outline
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.outline import Function, Outline
 from ctxbench.bench.retrieval.types import Unit
 
 _PARTS = re.compile(r"[^\W\d_]+|\d+")

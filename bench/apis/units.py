@@ -10,7 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Literal
 
-from ctxbench.bench.languages.base import ApiStyle, Language, Outline, Type
+from ctxbench.bench.languages.base import ApiStyle, Language
+from ctxbench.bench.languages.outline import Outline, Type
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.types import Place
 

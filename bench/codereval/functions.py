@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import Function, FunctionParameter, Language
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.methods import MethodParts, body_end, body_start, declared, shares_line
 from ctxbench.bench.languages.java.outline import COMMENTS
+from ctxbench.bench.languages.outline import Function, FunctionParameter
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, documented, parse, statements
 from ctxbench.bench.languages.syntax import Source

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from ctxbench.bench.codereval.protocol import PYTHON, PYTHON_RUNNER, judgement
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import asts
+from ctxbench.bench.testing.lines import indentation
 from ctxbench.bench.testing.python import blank
-from ctxbench.bench.testing.python.text import indentation
 from ctxbench.bench.testing.types import Judgement
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome

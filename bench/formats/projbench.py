@@ -29,7 +29,8 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
-from ctxbench.bench.languages.base import Language, Span
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.projbench.repository import blanked
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Reference, Sample, Use
 

@@ -34,7 +34,8 @@ from ctxbench.bench.formats.types import (
 )
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import FunctionNode, only_function
-from ctxbench.bench.testing.python.text import indentation, lift, shift
+from ctxbench.bench.testing.lines import indentation
+from ctxbench.bench.testing.python.text import lift, shift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
 
 SHAPE = (

@@ -16,7 +16,7 @@ from itertools import cycle, islice
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.functions.certificates import Certificate, Certificates, Mutants
-from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, measured
+from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, failing_tests, measured
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
@@ -176,7 +176,7 @@ def _with_tests(
         if result == BLANK_PASSED and remaining.others and not searched:
             searched = True
         elif result in (REFERENCE_FAILED, FLAKY):
-            fewer = remaining.without(_unreliable(draft, tests, detail, references, boxes))
+            fewer = remaining.without(_unreliable(remaining, tests, detail, references, boxes))
             if fewer is None or fewer == remaining:
                 break
             remaining = fewer
@@ -188,10 +188,17 @@ def _with_tests(
 def _unreliable(
     draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Judge
 ) -> frozenset[str]:
-    """Return which tests the published code did not pass: that a verdict named, and those of one more run."""
+    """Return which of a draft's tests the published code does not pass by themselves.
+
+    Those that a verdict named, and those of one more run; then those that would be chosen from next, since what fails
+    anyway seems to notice every fault.
+    """
+    sample, target = draft.sample, draft.reference.target
     named = {test for test in tests if f"did not pass: {test}: " in detail}
-    again = boxes.failing(draft.sample, references[draft.sample.id], draft.reference.target)
-    return frozenset(named | (again or frozenset()))
+    again = boxes.failing(sample, references[sample.id], target)
+    rest = draft.without(frozenset(tests))
+    further = failing_tests(rest, target, boxes) if rest else None
+    return frozenset(named).union(again or (), further or ())
 
 
 def _in_order(

@@ -198,7 +198,7 @@ class Draft:
 def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
     """Return the tests that notice most: that an empty body is there, then one fault or another; sorted by id."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
-    noticed = [_failing(draft, text, trying) for text in (draft.blank, *faulty)]
+    noticed = [failing_tests(draft, text, trying) for text in (draft.blank, *faulty)]
     others = draft.others
     if noticed[0] and noticed[0] - draft.clocks:
         # Tests that read a clock are needed only where no other sees that the body is gone.
@@ -214,7 +214,7 @@ def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
         tests: those that judge it.
         trying: runs them.
     """
-    failures = [_failing(draft, text, trying) for text in draft.mutants(MEASURING)]
+    failures = [failing_tests(draft, text, trying) for text in draft.mutants(MEASURING)]
     noticed = [failing for failing in failures if failing is not None]
     killed = sum(not failing.isdisjoint(tests) for failing in noticed)
     return Mutants(tried=len(noticed), killed=killed, killed_by_all=sum(map(bool, noticed)))
@@ -259,6 +259,7 @@ def faulty_versions(
     return tuple(faulty)[1:]
 
 
-def _failing(draft: Draft, text: str, trying: Judge) -> frozenset[str] | None:
+def failing_tests(draft: Draft, text: str, trying: Judge) -> frozenset[str] | None:
+    """Return which of all tests of a draft do not pass with `text` as the function, None if that is not known."""
     everything = draft.judged_by(tuple(sorted({*draft.ranked, *draft.others})))
     return trying.failing(draft.sample, everything, text)

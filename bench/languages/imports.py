@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import FileFacts, InternalLoad, Span
+from ctxbench.bench.languages.base import FileFacts, InternalLoad
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.syntax import Source, rows
 from ctxbench.bench.types import Use
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import tree_sitter
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import Language, Span
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.outline import Span
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})

@@ -22,7 +22,8 @@ from random import Random
 
 from ctxbench.bench.concurrency import uninterrupted
 from ctxbench.bench.formats.hygiene import VerbatimIndex
-from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language, Span
+from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 

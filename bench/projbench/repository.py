@@ -9,7 +9,8 @@ from datetime import date
 from typing import Any
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
-from ctxbench.bench.languages.base import FileFacts, Span
+from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.projbench.candidates import Cut, LineCandidate, candidates, cut, fault, ordered
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxbench.bench.concurrency import SharedCache
-from ctxbench.bench.languages.base import Span
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.retrieval.types import Hit, Unit
 
 if TYPE_CHECKING:

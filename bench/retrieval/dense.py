@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ctxbench.bench.languages.base import Span
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.retrieval.types import Encoder
 
 if TYPE_CHECKING:

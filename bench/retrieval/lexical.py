@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.elementary import log
-from ctxbench.bench.languages.base import Span
+from ctxbench.bench.languages.outline import Span
 
 if TYPE_CHECKING:
     import numpy as np

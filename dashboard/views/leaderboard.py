@@ -32,7 +32,6 @@ from ctxbench.harness.metrics.profile import MADE_UP
 from ctxbench.harness.results import RunTable
 
 Line = dict[str, object]
-LINKS = ("compare", "samples")
 _STATES = {
     Standing.UNBEATEN: "beaten by none",
     Standing.BEATEN: "beaten by another",
@@ -86,7 +85,7 @@ def at_level(board: Board, level: str) -> Group:
 
 
 def columns(group: Group) -> list[Column]:
-    """Return the columns of a group's table, `LINKS` left out: the ranking metric, costs, then the other metrics."""
+    """Return the columns of a group's table without its links: the ranking metric, costs, then the other metrics."""
     others = [name for name in group.scales if name not in (group.metric, MADE_UP)]
     return [
         *(COLUMNS[key] for key in (*PAGE_RANKING, *PAGE_COSTS)),
@@ -100,7 +99,7 @@ def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) ->
 
     Args:
         group: whose rows.
-        links: run -> heading of `LINKS` -> address.
+        links: run -> heading -> address.
     """
     shown_columns = columns(group)
     full_lines: list[Line] = []
@@ -148,8 +147,10 @@ def headline(group: Group) -> str:
     beside = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
     if not beside:
         return f"{start} Its lead over every other is significant at 5%."
+    if not group.family.pairs:
+        return f"{start} No two ranked rows share a completed sample, so that nothing is compared."
     if not group.family.significant:
-        return f"{start} {group.family.verdict()}".rstrip()
+        return f"{start} {group.family.verdict()}"
     return f"{start} The test does not tell it from {listed(beside)}."
 
 

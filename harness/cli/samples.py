@@ -186,7 +186,7 @@ def build(
         manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force, since=since
     )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
-    if standard_set is not None and language is None:
+    if standard_set is not None and (language, after, since) == (None, None, None):
         _compare_digest(standard_set, kind, sample_set.digest)
 
 

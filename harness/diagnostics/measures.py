@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.languages.base import Function, Language, Outline, ProjectNames, ProjectReading, Type
+from ctxbench.bench.languages.base import Language, ProjectNames, ProjectReading
+from ctxbench.bench.languages.outline import Function, Outline, Type
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample, Use
 from ctxbench.harness.metrics import ctxbench

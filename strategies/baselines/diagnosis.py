@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ctxbench.bench.languages.base import Function, ProjectNames
+from ctxbench.bench.languages.base import ProjectNames
+from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import Repository

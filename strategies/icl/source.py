@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.base import Function, Language, Outline
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.outline import Function, Outline
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines

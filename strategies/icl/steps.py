@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from ctxbench.bench.languages.base import Function
+from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl.source import SourceFile

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench import records, samples
+from ctxbench.bench import records, samples, standard
 from ctxbench.bench.dates import dates_of, read_date
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import manifest
 from ctxbench.bench.samples import SampleSet
 from tests.helpers.samples import make_reference, make_sample
 from tests.helpers.sets import make_set
@@ -41,6 +42,15 @@ def test_a_set_from_before_there_were_dates_has_those_of_the_shipped_manifests()
     sample = make_sample(repo="penzai")
     assert dates_of(set_of(sample, penzai={"version": "0.1.1"})) == {sample.id: date(2024, 5, 3)}
     assert dates_of(set_of(sample, penzai={"version": "0.1.2"})) == {}
+
+
+def test_an_imported_standard_set_has_the_days_of_its_list() -> None:
+    sample = make_sample(repo="mistune")
+    imported = SampleSet(
+        "mine", standard.load("ctxbench-1-lite").digests["line"], (sample,), {}, {"repositories": {"mistune": {}}}
+    )
+    assert dates_of(imported) == {sample.id: manifest.load("mistune").released}
+    assert dates_of(replace(imported, digest="d")) == {}
 
 
 def test_a_wrong_day_of_a_set_is_a_fault_with_a_cure() -> None:

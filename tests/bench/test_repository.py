@@ -26,14 +26,14 @@ def snapshot(**changes: Any) -> Snapshot:
     return Snapshot(**{**fields, **changes})
 
 
-def make_view(masked: tuple[tuple[int, int], ...] = MASKED, whole: str = WHOLE, **changes: Any) -> Repository:
+def checkout_view(masked: tuple[tuple[int, int], ...] = MASKED, whole: str = WHOLE, **changes: Any) -> Repository:
     fields = {"prefix": PREFIX, "cursor": CURSOR, **changes}
     texts = {**snapshot().texts, TARGET: whole}
     return view(snapshot(texts=texts, digest=whole), make_sample(**fields).query(), masked)
 
 
 def test_the_target_file_ends_at_the_cursor_and_its_masked_lines_are_blank() -> None:
-    repo = make_view()
+    repo = checkout_view()
     assert repo.read(TARGET) == PREFIX
     assert repo.read("shop/beside.py") == BESIDE
     assert repo.files() == ("shop/beside.py", TARGET, "shop/store.py")
@@ -62,7 +62,7 @@ def test_the_target_file_ends_at_the_cursor_and_its_masked_lines_are_blank() -> 
 )
 def test_an_unknown_path_is_refused(path: Any) -> None:
     with pytest.raises(InputFault, match=r"take a path from repo\.files\(\)"):
-        make_view().read(path)
+        checkout_view().read(path)
 
 
 @pytest.mark.parametrize(
@@ -77,31 +77,31 @@ def test_an_unknown_path_is_refused(path: Any) -> None:
 )
 def test_a_file_of_another_version_shows_no_more_than_the_stored_prefix(whole: str) -> None:
     """Its lines cannot be told apart at the cursor: the cut could come after the answer."""
-    repo = make_view(whole=whole, context_start=4)
+    repo = checkout_view(whole=whole, context_start=4)
     assert repo.read(TARGET) == PREFIX
     assert all(place.path != TARGET for hit in repo.similar_windows(WHOLE, size=2, stride=1) for place in hit.places)
 
 
 def test_a_target_outside_the_snapshot_is_the_stored_prefix() -> None:
-    repo = make_view(path="shop/generated.py")
+    repo = checkout_view(path="shop/generated.py")
     assert repo.read("shop/generated.py") == PREFIX
     assert "shop/generated.py" in repo.files()
 
 
 def test_an_imported_sample_that_stores_the_end_of_the_prefix_sees_the_file() -> None:
-    assert make_view(prefix="def pay(user):\n    total = ", context_start=3).read(TARGET) == PREFIX
+    assert checkout_view(prefix="def pay(user):\n    total = ", context_start=3).read(TARGET) == PREFIX
 
 
 def test_windows_of_the_target_file_come_only_from_before_the_shown_context() -> None:
-    everything = make_view(context_start=4).similar_windows(WHOLE, top=99, size=1, stride=1)
+    everything = checkout_view(context_start=4).similar_windows(WHOLE, top=99, size=1, stride=1)
     here = {place for hit in everything for place in hit.places if place.path == TARGET}
     assert {place.start for place in here} == {1, 2, 3}  # line 0 is masked, lines 4 and 5 are not before the cursor
     assert not any("total = load" in hit.text or "return total" in hit.text for hit in everything)
-    assert [hit for hit in make_view().similar_windows(WHOLE, top=99) if hit.places[0].path == TARGET] == []
+    assert [hit for hit in checkout_view().similar_windows(WHOLE, top=99) if hit.places[0].path == TARGET] == []
 
 
 def test_a_masked_line_is_found_only_where_it_also_stands() -> None:
-    hits = make_view(context_start=4).similar_windows("from shop.store import load", top=1, size=1, stride=1)
+    hits = checkout_view(context_start=4).similar_windows("from shop.store import load", top=1, size=1, stride=1)
     assert hits[0].text == "from shop.store import load"
     assert [place.path for place in hits[0].places] == ["shop/beside.py"]
 
@@ -112,7 +112,7 @@ def test_a_masked_line_is_found_only_where_it_also_stands() -> None:
 )
 def test_numbers_out_of_range_are_refused(numbers: dict[str, Any]) -> None:
     with pytest.raises(InputFault, match="give a whole number from 1 to"):
-        make_view().similar_windows("x", **numbers)
+        checkout_view().similar_windows("x", **numbers)
 
 
 def test_a_sample_of_another_repository_is_refused() -> None:
@@ -131,7 +131,7 @@ FUNCTION = {
 
 
 def test_a_function_view_shows_the_file_without_the_body() -> None:
-    repo = make_view(masked=(), whole=WHOLE + FUNCTION["suffix"], **FUNCTION)
+    repo = checkout_view(masked=(), whole=WHOLE + FUNCTION["suffix"], **FUNCTION)
     assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
     found = repo.similar_windows("total load user", top=99, size=2, stride=1)
     assert all("total = load(user)" not in hit.text for hit in found)
@@ -139,17 +139,17 @@ def test_a_function_view_shows_the_file_without_the_body() -> None:
 
 def test_a_cursor_behind_the_indentation_leaves_none_dangling() -> None:
     there = {"prefix": FUNCTION["prefix"] + "    ", "cursor": Cursor(line=4, column=4)}
-    repo = make_view(masked=(), whole=WHOLE + FUNCTION["suffix"], **{**FUNCTION, **there})
+    repo = checkout_view(masked=(), whole=WHOLE + FUNCTION["suffix"], **{**FUNCTION, **there})
     assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
 
 
 def test_another_version_of_the_file_shows_what_the_sample_stores() -> None:
-    repo = make_view(masked=(), whole=WHOLE + "# another end\n", **FUNCTION)
+    repo = checkout_view(masked=(), whole=WHOLE + "# another end\n", **FUNCTION)
     assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
 
 
 def test_nothing_after_the_cursor_of_a_line_sample_is_shown() -> None:
-    assert make_view(suffix="def refund(user):\n").read(TARGET) == PREFIX
+    assert checkout_view(suffix="def refund(user):\n").read(TARGET) == PREFIX
 
 
 def test_hidden_files_are_absent_from_files_and_windows() -> None:

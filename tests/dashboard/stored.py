@@ -5,21 +5,20 @@ Three strategies, functions with verdicts, what others recorded, and what a mode
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Prompt
+from tests.helpers.cells import open_inline
 from tests.helpers.cli import run_cli
 from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set
 from tests.helpers.sets import make_set
@@ -107,11 +106,6 @@ def _functions(home: Home) -> None:
 
 def make_runs(home: Home, sample_set: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
     """Run strategies over a set with a model of our own; `how` is what `harness.run.runner` takes."""
-
-    @contextlib.contextmanager
-    def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
-        yield InlineCells()
-
     with open_store(home.database) as store:
         run(
             home,
@@ -120,7 +114,7 @@ def make_runs(home: Home, sample_set: SampleSet, model: Scripted, strategies: Se
             strategies=strategies,
             generator=how.pop("generator", "scripted"),
             choices=how.pop("choices", RunOptions()),
-            cells=inline,
+            cells=open_inline,
             resolve=lambda spec: _Coder(lambda _: "", version="1") if spec == "incontext" else model,
             **how,
         )

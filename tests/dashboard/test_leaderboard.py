@@ -87,6 +87,8 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert "Nothing is told apart: no difference is significant." in view.headline(same)
     third = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
     assert "The test does not tell it from b." in view.headline(third)
+    strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
+    assert "No two ranked rows share a completed sample" in view.headline(strangers)
     alone = board([table("a", [0.5] * 16)]).groups[0]
     assert "Nothing else here is ranked" in view.headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]

@@ -11,7 +11,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.diagnostics.gains import diagnose
@@ -27,6 +27,7 @@ from ctxbench.strategies.registration import CONTROLS, is_control
 from tests.harness import test_run_functions, test_runner
 from tests.harness.test_runner import Bench, model
 from tests.helpers.samples import make_reference, make_sample
+from tests.helpers.views import make_view
 
 TAX = """class Rates:
     def __init__(self, land):
@@ -97,7 +98,7 @@ def test_windows_and_signatures_that_the_answer_needs() -> None:
     }
     sample = make_sample(uses=(Use(name="Rates", module="shop.tax", kind="class"),))
     query = sample.query()
-    view = View(name="demo", language=PYTHON, texts=texts, digest=digest_of(texts), query=query, retrieval=None)
+    view = make_view(query, texts)
     prompt = oracle_prompt(query, view, sample, make_reference(target="Rates(user).low()"))
     similar = [block for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
     apis = [block for block in prompt.blocks if block.kind is BlockKind.API]

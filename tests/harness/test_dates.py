@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,9 +18,12 @@ from ctxbench.bench import samples
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.leaderboard.scales import after
+from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.search import runs_over
+from ctxbench.harness.store.sets import stored_sets
 from ctxbench.harness.store.work import works
 from tests.harness.store.making import make_samples, make_spec
 from tests.helpers.cli import run_cli
@@ -65,7 +69,18 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
     assert run_cli(*RUN, "--home", str(home.root)).code == 0
     assert {(row["samples"], row["n"]) for row in records(home)} == {("demo", 4), ("demo[after 2024-06-01]", 1)}
     with open_store(home.database) as store:
-        assert sorted(str(work.choices.after) for work in works(store)) == ["2024-06-01", "None"]
+        runs = {work.choices.after: work for work in works(store)}
+        sets = {stored.samples: stored for stored in stored_sets(store)}
+        part = sets["demo[after 2024-06-01]"]
+        chosen = runs_over(store, part.digest, part.samples)
+    assert runs.keys() == {None, "2024-06-01"} and sets.keys() == {"demo", part.samples}
+    assert (part.name, part.size) == ("demo", 1) and [run.id for run in chosen] == [runs["2024-06-01"].id]
+    # Its command, typed anew, makes the same run.
+    database = f"sqlite:///{home.root / 'again.db'}"
+    command = shlex.split(repeat_command(runs["2024-06-01"].choices, options=["--home", str(home.root)]))
+    assert run_cli(*command[1:], "--db", database).code == 0
+    with open_store(database) as store:
+        assert [work.id for work in works(store)] == [runs["2024-06-01"].id]
 
 
 def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:
@@ -97,6 +112,16 @@ def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None
     ]
     # An earlier day leaves nothing more out.
     assert after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
+
+
+def test_a_limit_is_of_what_is_left(home: Home) -> None:
+    run = (*RUN, "--after", "2024-05-31", "--home", str(home.root), "--limit")
+    assert run_cli(*run, "1").code == 0 and run_cli(*run, "3").code == 0
+    # Three of two are all of them.
+    assert {(row["samples"], row["n"]) for row in records(home)} == {
+        ("demo[after 2024-05-31][:1]", 1),
+        ("demo[after 2024-05-31]", 2),
+    }
 
 
 def test_ids_of_runs_without_a_day_are_those_of_earlier_versions() -> None:

@@ -11,7 +11,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind, Query, Sample
 from ctxbench.harness.extract import extract
 from ctxbench.harness.generators.base import Request, Sampling
-from ctxbench.harness.generators.incontext.generator import InContext
+from ctxbench.harness.generators.incontext import InContext
 from tests.helpers.samples import make_sample
 from tests.strategies.icl.shop import Model, java_query, made, query
 

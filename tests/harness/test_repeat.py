@@ -21,6 +21,7 @@ from tests.helpers.cli import Result, run_cli
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 
+pytestmark = pytest.mark.usefixtures("inline_cells")
 GREEDY = {"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}
 
 

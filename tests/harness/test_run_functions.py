@@ -16,7 +16,6 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
-from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators.base import Capabilities, Generator, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
@@ -28,6 +27,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
+from tests.helpers.cells import open_inline
 from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 
@@ -51,10 +51,6 @@ class Bench:
         self.coder = Coder(lambda _: "", version="c1")
 
     def run(self, model: Generator, choices: RunOptions | None = None, **how: Any) -> RunSummary:
-        @contextlib.contextmanager
-        def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
-            yield InlineCells()
-
         [summary] = run(
             self.home,
             self.store,
@@ -63,7 +59,7 @@ class Bench:
             generator="scripted",
             choices=choices,
             judges=how.pop("judge", self.judge).open,
-            cells=inline,
+            cells=open_inline,
             resolve=lambda spec: self.coder if spec == "incontext" else model,
             **how,
         )
@@ -264,12 +260,19 @@ def test_a_set_that_says_nothing_of_tests_ends_the_run(bench: Bench) -> None:
 
 
 def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench) -> None:
-    judge = FakeJudge(bench.set, delay=0.01)
+    class Slowing(FakeJudge):
+        """Takes a minute for every function but the first."""
+
+        def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+            judgement = super().judge(sample, text, alone=alone)
+            self._delay = 60
+            return judgement
+
+    judge = Slowing(bench.set)
 
     @contextlib.contextmanager
     def progress(_: str, __: int) -> Iterator[Any]:
         def tick(_: int) -> None:
-            judge._delay = 60
             raise KeyboardInterrupt
 
         yield tick

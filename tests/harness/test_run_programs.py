@@ -16,7 +16,7 @@ from sqlalchemy import text as sql
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.cells import Cells, InlineCells, open_cells
+from ctxbench.harness.cells import open_cells
 from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.attempt import RunSummary
@@ -25,6 +25,7 @@ from ctxbench.harness.run.runner import NO_SANDBOX, RunOptions, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Execute, Execution, Prompt
 from tests.helpers import sandboxes
+from tests.helpers.cells import open_inline
 from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sandboxes import BACK_ENDS
 from tests.helpers.sets import make_set
@@ -67,13 +68,8 @@ class Tools:
         yield execute
 
 
-@contextlib.contextmanager
-def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
-    yield InlineCells()
-
-
 def attempt(
-    folder: Path, tools: Tools | None, strategy: str = "runs", *, cells: Any = inline, **how: Any
+    folder: Path, tools: Tools | None, strategy: str = "runs", *, cells: Any = open_inline, **how: Any
 ) -> RunSummary:
     home = Home(folder / "home")
     sample_set = make_set(home, repos=1, per_repo=3)
@@ -100,7 +96,7 @@ def flags(folder: Path) -> set[str]:
         return {str(row[0]) for row in connection.execute(sql("SELECT flags FROM result"))}
 
 
-@pytest.mark.parametrize("cells", [inline, open_cells])
+@pytest.mark.parametrize("cells", [open_inline, open_cells])
 def test_a_strategy_gets_the_outcome_of_its_program(tmp_path: Path, cells: Any) -> None:
     tools = Tools(lambda program, seconds: Execution(finished=True, output=f"{program} in {seconds:g}"))
     assert attempt(tmp_path, tools, cells=cells).scored == 3

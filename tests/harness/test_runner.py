@@ -34,6 +34,7 @@ from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from ctxbench.strategies.api import Execute, Generate, Prompt
+from tests.helpers.cells import open_inline
 from tests.helpers.sets import make_set
 
 
@@ -92,7 +93,7 @@ class Bench:
             describe = staticmethod(inner.describe)
 
         @contextlib.contextmanager
-        def open_inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
+        def open_counting(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
             assert bench.home.root in hidden
             yield Counting()
 
@@ -103,7 +104,7 @@ class Bench:
             strategies=strategies or ("lc.infile",),
             generator=generator,
             choices=choices,
-            cells=open_inline,
+            cells=open_counting,
             resolve=lambda spec: self.coder if spec == "incontext" else model,
         )
 
@@ -445,10 +446,6 @@ def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
 
     generator = model(batch_size=1)
 
-    @contextlib.contextmanager
-    def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
-        yield InlineCells()
-
     with pytest.raises(KeyboardInterrupt):
         run(
             bench.home,
@@ -457,7 +454,7 @@ def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
             strategies=["lc.repocoder"],
             generator="scripted",
             progress=progress,
-            cells=inline,
+            cells=open_inline,
             resolve=lambda spec: bench.coder if spec == "incontext" else generator,
         )
     assert threading.active_count() == threads and generator.closed

@@ -13,6 +13,8 @@ from tests.bench.formats.test_repoeval import FILE, FUNCTION
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.trees import write_tree
 
+pytestmark = pytest.mark.usefixtures("inline_cells")
+
 
 @pytest.fixture
 def imported(tmp_path: Path) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ctxbench.bench.languages.base import Span
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.corpus import Corpus, search
@@ -25,9 +25,8 @@ from ctxbench.bench.retrieval.encoders.vectors import Vectors
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.types import Place
-from ctxbench.harness.generators.incontext import decode
+from ctxbench.harness.generators.incontext import decode, trained_model
 from ctxbench.harness.generators.incontext.body import complete_body
-from ctxbench.harness.generators.incontext.generator import model
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.harness.leaderboard import stats, student
 from tests.helpers.incontext import prompt, similar
@@ -86,7 +85,7 @@ def chances() -> Iterator[tuple[str, Any]]:
         (PYTHON, code[:1200] + "\n\ndef mean_of(one, two):\n    ", "return (one + two) / 2"),
         (JAVA, java, "cart.total(sum, größe);"),
     ):
-        reader = model(language)
+        reader = trained_model(language)
         shown = prompt(infile, similar(("a.py", code[3000:5200])))
         reading = reader.read(shown)
         at = reading.context.point

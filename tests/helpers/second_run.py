@@ -17,7 +17,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import Cells, InlineCells, open_cells
+from ctxbench.harness.cells import open_cells
 from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.papers.presets import presets, with_encoder
@@ -72,11 +72,6 @@ def every_spec() -> list[str]:
 
 def takes(spec: str, kind: Kind) -> bool:
     return spec in CONTROLS or kind in resolve(spec).kinds
-
-
-@contextlib.contextmanager
-def inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
-    yield InlineCells()
 
 
 @contextlib.contextmanager

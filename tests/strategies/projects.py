@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Cursor, Kind, Query
 from ctxbench.strategies.api import Prompt
+from tests.helpers.views import make_view
 
 
 class Scripted:
@@ -50,7 +51,7 @@ def case(
     )
     hidden = "zq_hidden()\n" if after is None else f"    zq_hidden()\n{after}"
     whole = dict(sorted({**files, path: before + hidden}.items()))
-    return query, View(name=name, language=language, texts=whole, digest=digest_of(whole), query=query)
+    return query, make_view(query, whole, name=name, language=language)
 
 
 SHOP = {

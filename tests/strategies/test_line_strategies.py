@@ -6,12 +6,13 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.strategies import BlockKind, Prompt, resolve
 from ctxbench.strategies.layout import RULE, SIMILAR_HEADER, build_infile, infile_prompt
 from ctxbench.strategies.tiny import TARGET, bare_case, query_for, view_for
 from tests.helpers.samples import make_query
+from tests.helpers.views import make_view
 
 TEXT = "import os\n\ndef pay(user):\n    total = "
 
@@ -83,7 +84,7 @@ MAIN = Query(
 
 
 def _view(query: Query = MAIN, files: dict[str, str] = FILES) -> Repository:
-    return View(name="demo", language=PYTHON, texts=files, digest=digest_of(files), query=query)
+    return make_view(query, files)
 
 
 def _starts(prompt: Prompt) -> list[tuple[str, int, int]]:

@@ -11,11 +11,11 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import repobench
 from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.repository import View
 from ctxbench.bench.types import Cursor, Query, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Prompt, resolve
 from ctxbench.strategies.layout import infile_prompt
 from tests.helpers.samples import make_query
+from tests.helpers.views import make_view
 
 PREFIX = "from shop.tax import add\n\n\ndef pay(cart, rate):\n    total = "
 SNIPPETS = (
@@ -57,8 +57,7 @@ def query(*stored: StoredContext, **changes: Any) -> Query:
 
 
 def ask(spec: str, asked: Query) -> Prompt:
-    view = View(name=asked.repo, language=asked.language, texts={}, digest="", query=asked)
-    return resolve(spec)(asked, view, None)  # type: ignore[arg-type]
+    return resolve(spec)(asked, make_view(asked, {}), None)  # type: ignore[arg-type]
 
 
 def code(prompt: Prompt) -> list[str]:

@@ -28,6 +28,7 @@ from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java import JavaSuite
 from ctxbench.bench.testing.java.build import BIG, SURVEY, checked_result, sources
 from ctxbench.bench.testing.judge import Turns
+from ctxbench.bench.testing.lines import whole_lines
 from ctxbench.bench.testing.suites import run_job
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
@@ -43,7 +44,6 @@ _REASON = re.compile(r"^ *(?:=>|Caused by:) ([^\n]+)", re.MULTILINE)
 _GAP = "\n[...]\n"
 """Where the middle of a program's output is left out."""
 _MOST_CAUSE = 200
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
     r"|[Uu]nit\b|SECONDS|Duration|\b(join|wait|schedule\w*)\("
@@ -300,7 +300,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
         encoding: of the file.
         places: number of a probe -> behind which brace it goes.
     """
-    lines = _LINES.findall(source.decode(encoding, "surrogateescape"))
+    lines = whole_lines(source.decode(encoding, "surrogateescape"))
     for number, cursor in sorted(places.items(), key=lambda item: (item[1].line, item[1].column), reverse=True):
         line = lines[cursor.line]
         lines[cursor.line] = f"{line[: cursor.column]}ctxbench.Probe.hit({number});{line[cursor.column :]}"

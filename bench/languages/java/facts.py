@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.base import FileFacts, Span
+from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.languages.outline import Span
 
 TYPE, METHOD, VALUE, LABEL = "type", "method", "value", "label"
 """What a name is read as: a type, a method that is called without a receiver, any other expression, and a bare name in

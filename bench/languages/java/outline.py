@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.syntax import Source
 
 _TOKEN = re.compile(

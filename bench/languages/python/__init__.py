@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.files import Decoded, decode
 from ctxbench.bench.languages import register
-from ctxbench.bench.languages.base import (
-    ApiStyle,
-    DefinitionName,
-    InternalLoad,
-    Language,
-    Lexing,
-    Outline,
-    ProjectNames,
-)
+from ctxbench.bench.languages.base import ApiStyle, DefinitionName, InternalLoad, Language, Lexing, ProjectNames
+from ctxbench.bench.languages.outline import Outline
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner

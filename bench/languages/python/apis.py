@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from ctxbench.bench.languages.base import Function, Type
+from ctxbench.bench.languages.outline import Function, Type
 
 SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
     (

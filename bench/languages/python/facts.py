@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.base import FileFacts, Span
+from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.languages.outline import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

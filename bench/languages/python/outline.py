@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import Function, FunctionParameter, Outline, Span, Type
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import Source
 

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import Span
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 

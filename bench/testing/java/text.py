@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from tree_sitter import Node
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java.methods import HEAD, TAIL, MethodParts, declared, in_class, name_of, within
 from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.testing.lines import indentation, replace_lines, unindented
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CURE = "give the whole method, from its first modifier to its closing brace"
 
 
@@ -37,20 +35,7 @@ def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text:
     Raises:
         InputFault: if the text is not the text of such a method, or the encoding cannot hold it.
     """
-    lines = _LINES.findall(source.decode(encoding, "surrogateescape"))
-    start, end = span
-    if not 0 <= start < end <= len(lines):
-        raise InputFault(f"the file has no lines {start} to {end}", cure="build the sample set again")
-    ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
-    newline = max(("\n", "\r\n", "\r"), key=ends.count)
-    put = newline.join(shifted(method_text(text, leaf(name)), _indentation(lines[start])))
-    try:
-        changed = (put + ends[end - 1]).encode(encoding)
-    except UnicodeEncodeError as error:
-        what = f"{error.object[error.start]!r} cannot be written in the file's encoding {encoding}"
-        raise InputFault(what, cure=_CURE) from None
-    before, after = ("".join(part).encode(encoding, "surrogateescape") for part in (lines[:start], lines[end:]))
-    return b"".join((before, changed, after))
+    return replace_lines(source, encoding, span, lambda to: shifted(method_text(text, leaf(name)), to), _CURE)
 
 
 def method_text(text: str, name: str) -> str:
@@ -98,14 +83,8 @@ def _leading(node: Node) -> int:
 def shifted(text: str, to: str) -> list[str]:
     """Return a text's lines moved so that the first one begins at the indentation `to`."""
     lines = text.split("\n")
-    away = _indentation(lines[0])
-    moved = []
-    for line in lines:
-        common = 0
-        while common < len(away) and line[common : common + 1] == away[common]:
-            common += 1
-        moved.append(to + line[common:].rstrip() if line.strip() else "")
-    return moved
+    away = indentation(lines[0])
+    return [to + unindented(line, away).rstrip() if line.strip() else "" for line in lines]
 
 
 def blank(head: str) -> str:
@@ -130,7 +109,3 @@ def blank(head: str) -> str:
 def zero(kind: str) -> str:
     """Return the value of a type, as Java writes it, that stands for nothing."""
     return _ZEROS.get(kind, "null")
-
-
-def _indentation(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]

@@ -18,8 +18,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256, write_atomic
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing.lines import indentation
 from ctxbench.bench.testing.python.judging import Twins, canaries, failing, judge, nonce, survived
-from ctxbench.bench.testing.python.text import indentation, splice
+from ctxbench.bench.testing.python.text import splice
 from ctxbench.bench.testing.suites import ADDED
 from ctxbench.bench.testing.types import Judgement, span_of
 from ctxbench.bench.types import Reference, Sample

@@ -14,8 +14,8 @@ import warnings
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import UTF8
 from ctxbench.bench.languages.python import asts, declared_encoding
+from ctxbench.bench.testing.lines import indentation, replace_lines, unindented
 
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CURE = "give the whole function, from its `def` line to its end"
 # Newer Pythons give strings with fields as several tokens.
 _OPEN = tuple(getattr(tokenize, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(tokenize, name))
@@ -39,23 +39,10 @@ def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
     Raises:
         InputFault: if the text defines no such function, or the file's encoding cannot hold it.
     """
-    encoding = _encoding(source)
     mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
-    lines = _LINES.findall(source[len(mark) :].decode(encoding, "surrogateescape"))
-    start, end = span
-    if not 0 <= start < end <= len(lines):
-        raise InputFault(f"the file has no lines {start} to {end}", cure="build the sample set again")
-    put = shift(without_decorators(text, name), indentation(lines[start]))
-    newline = _newline(lines)
-    body = newline.join(put) + lines[end - 1][len(lines[end - 1].rstrip("\r\n")) :]
-    try:
-        # Bytes that were no text when read become the same bytes again; the completion may bring none.
-        changed: bytes = body.encode(encoding)
-    except UnicodeEncodeError as error:
-        what = f"{error.object[error.start]!r} cannot be written in the file's encoding {encoding}"
-        raise InputFault(what, cure=_CURE) from None
-    before = "".join(lines[:start]).encode(encoding, "surrogateescape")
-    return mark + before + changed + "".join(lines[end:]).encode(encoding, "surrogateescape")
+    encoding = (declared_encoding(source) or UTF8).removesuffix("-sig")
+    body = source[len(mark) :]
+    return mark + replace_lines(body, encoding, span, lambda to: shift(without_decorators(text, name), to), _CURE)
 
 
 def lift(lines: list[str]) -> str:
@@ -99,21 +86,6 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
     return set()
 
 
-def _encoding(source: bytes) -> str:
-    return (declared_encoding(source) or UTF8).removesuffix("-sig")
-
-
-def _newline(lines: list[str]) -> str:
-    """Return the line end that most lines of the file have."""
-    ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
-    return max(("\n", "\r\n", "\r"), key=ends.count)
-
-
-def indentation(line: str) -> str:
-    """Return the spaces and tabs that a line begins with."""
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
 def shift(lines: list[str], to: str) -> list[str]:
     """Return lines moved so that the first one that is not blank begins at the indentation `to`.
 
@@ -130,19 +102,12 @@ def shift(lines: list[str], to: str) -> list[str]:
         return list(lines)
     fixed = _inside_strings(lines, away)
     stays = [number in fixed or not line.strip() for number, line in enumerate(lines)]
-    return [line if stay else to + _without(line, away) for line, stay in zip(lines, stays, strict=True)]
-
-
-def _without(line: str, away: str) -> str:
-    common = 0
-    while common < len(away) and line[common : common + 1] == away[common]:
-        common += 1
-    return line[common:]
+    return [line if stay else to + unindented(line, away) for line, stay in zip(lines, stays, strict=True)]
 
 
 def _inside_strings(lines: list[str], away: str) -> set[int]:
     """Return the lines that begin inside a string that is no docstring; none for text without tokens."""
-    text = "\n".join(_without(line, away) for line in lines) + "\n"
+    text = "\n".join(unindented(line, away) for line in lines) + "\n"
     numbers: set[int] = set()
     opened: list[int] = []
     statement = True

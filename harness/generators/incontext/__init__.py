@@ -1,17 +1,194 @@
-"""The built-in generator: a deterministic language model that copies from its prompt.
+"""The built-in generator: a deterministic language model that copies from its prompt, in a pool of processes.
 
 It needs no weights to be fetched. Its rows on the leaderboard measure the context that it is
-shown, not a model's skill.
+shown, not a model's skill. numpy is loaded when it answers, not when it is listed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from ctxbench.bench.concurrency import cores, uninterrupted
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Kind
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.registry import generator
+from ctxbench.strategies.api import Prompt
 
 if TYPE_CHECKING:
-    from ctxbench.harness.generators.incontext.generator import InContext
+    from ctxbench.harness.generators.incontext.model import CopyModel
+
+_FOLDER = Path(__file__).parent
+VERSION = "1-5dd647a939dc"
+"""Part of the key of every stored answer and price: changed if one of them would come out otherwise, and only then."""
+J = TypeVar("J")
+R = TypeVar("R")
+
+
+def weights_path(language: Language) -> Path:
+    """Return the weights file of a language."""
+    return _FOLDER / f"weights-{language}.npz"
+
+
+@functools.cache
+def trained_model(language: Language) -> CopyModel:
+    """Return a language's model, loaded once a process."""
+    from ctxbench.harness.generators.incontext.model import CopyModel  # noqa: PLC0415 - numpy
+
+    path = weights_path(language)
+    if not path.is_file():
+        raise InputFault(f"incontext has learnt no {language.label}", cure="choose another generator")
+    return CopyModel.load(path, language)
+
+
+def _begin() -> None:
+    """Prepare a worker: it ignores interrupts, and ends with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class _Price(NamedTuple):
+    """A text to price."""
+
+    prompt: Prompt
+    text: str
+    language: Language
+
+
+def _answer(request: Request) -> Response:
+    from ctxbench.harness.generators.incontext.body import complete_body  # noqa: PLC0415 - numpy
+    from ctxbench.harness.generators.incontext.decode import complete  # noqa: PLC0415 - numpy
+
+    start = time.perf_counter()
+    reader = trained_model(request.language)
+    reading = reader.read(request.prompt)
+    ask = complete_body if request.kind is Kind.FUNCTION else complete
+    completion = ask(reader, reading, max(1, request.sampling.max_tokens))
+    text = completion.text
+    for stop in request.sampling.stop:
+        text = text.split(stop, 1)[0] if stop else text
+    return Response(
+        text=text,
+        finish="stop" if completion.ended else "length",
+        tokens_in=len(reading.context.tokens),
+        tokens_out=completion.tokens,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _price(job: _Price) -> float:
+    return trained_model(job.language).bits(job.prompt, job.text)
+
+
+def _load(language: Language) -> None:
+    trained_model(language)
+
+
+class InContext(Generator):
+    """The in-context copy model as a generator and coder.
+
+    Decoding is greedy in the sense of the beam: temperature, seed and index change nothing.
+    """
+
+    version = VERSION
+    capabilities = Capabilities(batch_size=64, prices=True)
+
+    def __init__(self, *, workers: int = 0) -> None:
+        """Prepare; processes start with the first call.
+
+        Args:
+            workers: processes to use; 0 for one a core, 1 for none besides this one.
+
+        Raises:
+            InputFault: if `workers` is negative.
+        """
+        if workers < 0:
+            raise InputFault(f"workers is {workers}", where="incontext", cure="give 0 (one a core) or more")
+        self._workers = workers or cores()
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        """Complete the line, or for functions the body, at each prompt's cursor, in order.
+
+        Raises:
+            MachineFault: if a worker process was lost.
+        """
+        return self._map(_answer, requests, 2)
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt.
+
+        Raises:
+            MachineFault: if a worker process was lost.
+        """
+        jobs = [_Price(prompt, text, language) for prompt, text in zip(prompts, texts, strict=True)]
+        return self._map(_price, jobs, 4)
+
+    def knows(self, language: Language) -> bool:
+        """Say whether there are weights for a language."""
+        return weights_path(language).is_file()
+
+    def wake(self, language: Language) -> None:
+        """Start the workers and load a language's weights in each.
+
+        Raises:
+            MachineFault: if a worker process was lost.
+        """
+        # Several jobs a worker: one that is busy loading leaves the next ones to idle workers.
+        self._map(_load, [language] * (4 * self._workers), 1)
+
+    def close(self) -> None:
+        """End the worker processes."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _map(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> list[R]:
+        """Let the workers do the jobs; missing workers are started."""
+        if self._workers == 1:
+            return [work(job) for job in jobs]
+        try:
+            with uninterrupted():
+                results = self._started().map(work, jobs, chunksize=chunk)
+            return list(results)
+        except (BrokenProcessPool, MemoryError) as error:
+            raise self._lost() from error
+
+    def _started(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                # Never a plain fork: the runner has threads, whose locks a forked child would inherit.
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_begin)
+            return self._pool
+
+    def _lost(self) -> MachineFault:
+        self.close()
+        return MachineFault(
+            "a worker process was lost (killed, or out of memory)",
+            where="incontext",
+            cure="run the same command again, with fewer workers if memory is short: incontext(workers=1)",
+        )
 
 
 @generator("incontext", machine=("workers",))
@@ -21,7 +198,4 @@ def incontext(*, workers: int = 0) -> InContext:
     Args:
         workers: processes to use, 0 for one a core.
     """
-    # numpy is loaded when the generator is made, not when it is listed.
-    from ctxbench.harness.generators.incontext.generator import InContext  # noqa: PLC0415
-
     return InContext(workers=workers)

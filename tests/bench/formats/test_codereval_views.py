@@ -9,10 +9,11 @@ import pytest
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.formats.types import Options
 from ctxbench.bench.home import Home
-from ctxbench.bench.repository import Repository, View
+from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
 from tests.bench.formats.test_codereval import CODE, PYTHON, lines, prompts, result
 from tests.helpers.trees import write_tree
+from tests.helpers.views import make_view
 
 OTHER = 'def grown(circle):\n    """Return a larger circle."""\n    return circle.area(3)\n'
 TREE = {"shapes/round.py": PYTHON, "shapes/more.py": OTHER}
@@ -30,7 +31,7 @@ def seen(made: SampleSet) -> tuple[Repository, str]:
     """Return the view of the set's one sample, and all text that it gives."""
     (sample,) = made.samples
     query = sample.query()
-    view = View(name=query.repo, language=query.language, texts=TREE, digest="d", query=query, hidden=sample.hidden)
+    view = make_view(query, TREE, hidden=sample.hidden)
     asked = f"{CODE}\nscale times what math pi radius"
     found = [hit.text for hit in view.search(asked, ranker="bm25", top=50)]
     found += [repr(hit) for hit in view.similar_windows(asked, top=50)]
@@ -60,7 +61,7 @@ def test_a_prompt_alone_is_all_there_is_to_see(tmp_path: Path) -> None:
     files = [lines(tmp_path, "out.jsonl", result()), *prompts(tmp_path)]
     made = import_set("codereval", files, Home(tmp_path / "home"), "set")
     query = made.samples[0].query()
-    view = View(name=query.repo, language=query.language, texts={}, digest="", query=query)
+    view = make_view(query, {})
     assert [view.read(path) for path in view.files()] == [query.prefix]
     assert "GENERATED" not in repr(query)
     assert "how large" not in repr(query)

@@ -78,6 +78,13 @@ def test_a_test_that_the_published_code_does_not_pass_alone_judges_nothing(tmp_p
     assert judges(made) == {"test_price"}
 
 
+def test_many_tests_that_the_published_code_does_not_pass_keep_none_from_judging(tmp_path: Path) -> None:
+    """Such tests seem to notice every fault, and so would be chosen before all others."""
+    leaning = {f"test_price__{number:03}": "assert price(1) == 2 and MISSING" for number in range(100)}
+    made = make(tmp_path, {**leaning, "test_price__z": "assert price(1) == 2"})
+    assert judges(made) == {"test_price__z"}
+
+
 def test_what_no_test_notices_is_dropped_with_the_true_reason(tmp_path: Path) -> None:
     shop = SHOP + '\n\ndef other():\n    """Return one."""\n    return 1\n'
     tests = {**IDLE, "test_other": "assert other() == 1"}

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages.base import Function, FunctionParameter, Outline
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline
 
 
 def read(text: str) -> Outline:

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages.base import Function, FunctionParameter, Outline
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline
 from ctxbench.bench.languages.python import PYTHON
 
 

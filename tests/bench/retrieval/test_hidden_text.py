@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from ctxbench.bench import languages
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.repository import View
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
+from tests.helpers.views import make_view
 
 UNITS = ("function", "chunk(lines=2)", "mini-block(lines=3)", "words(count=4)", "usage", "summary")
 RANKERS = ("bm25", "jaccard", "hashed(width=16)")
@@ -116,16 +117,7 @@ def _cases(draw: st.DrawFn) -> tuple[Any, list[dict[str, str]], tuple[tuple[int,
 
 
 def _view(sample: Any, texts: dict[str, str], masked: Any, retrieval: Retrieval) -> View:
-    return View(
-        name=sample.repo,
-        language=sample.language,
-        texts=texts,
-        digest=digest_of(texts),
-        query=sample.query(),
-        masked=masked,
-        hidden=sample.hidden,
-        retrieval=retrieval,
-    )
+    return make_view(sample.query(), texts, masked=masked, hidden=sample.hidden, retrieval=retrieval)
 
 
 def _found(view: View, text: str) -> list[Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repository import View, digest_of
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import Cursor, Kind, Query
 from ctxbench.harness.cli.progress import progress
+from tests.helpers.views import make_view
 
 
 def search(count: int) -> None:
@@ -24,14 +24,7 @@ def search(count: int) -> None:
         cursor=Cursor(line=0, column=0),
         prefix="",
     )
-    view = View(
-        name="r",
-        language=PYTHON,
-        texts=texts,
-        digest=digest_of(texts),
-        query=query,
-        retrieval=Retrieval(None),
-    )
+    view = make_view(query, texts, retrieval=Retrieval(None))
     assert view.search("function_7", ranker="hashed", top=1)
 
 

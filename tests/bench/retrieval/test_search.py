@@ -9,12 +9,12 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.repository import View
 from ctxbench.bench.retrieval.retrieval import NoRanker, Retrieval
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
+from tests.helpers.views import make_view
 
 TARGET = "shop/checkout.py"
 BEFORE = '''\
@@ -48,20 +48,12 @@ TEXTS = {
 RANKERS = ("bm25", "jaccard", "hashed")
 
 
-def make_view(texts: dict[str, str] | None = None, retrieval: Retrieval | None = None, **changes: Any) -> View:
-    texts = TEXTS if texts is None else texts
+def pay_view(texts: dict[str, str] | None = None, retrieval: Retrieval | None = None, **changes: Any) -> View:
+    """Return the view at the start of a function, of the shop if no files are given."""
     fields = {"prefix": BEFORE, "cursor": Cursor(line=11, column=0), **changes}
-    hidden, language = fields.pop("hidden", ()), fields.get("language", PYTHON)
+    hidden = fields.pop("hidden", ())
     query = make_sample(**fields).query()
-    return View(
-        name="demo",
-        language=language,
-        texts=texts,
-        digest=digest_of(texts),
-        query=query,
-        hidden=hidden,
-        retrieval=retrieval,
-    )
+    return make_view(query, TEXTS if texts is None else texts, hidden=hidden, retrieval=retrieval)
 
 
 def _names(hits: tuple[Hit, ...]) -> set[str]:
@@ -74,7 +66,7 @@ LINE_FUNCTIONS = {"Cart.add", "load", "quote", "test_pay"}
 @pytest.mark.parametrize("ranker", RANKERS)
 @pytest.mark.parametrize("unit", ["function", "usage", "summary"])
 def test_functions_that_the_cursor_has_passed_are_candidates(unit: str, ranker: str) -> None:
-    hits = make_view().search("pay total refund money", unit=unit, ranker=ranker, top=99)
+    hits = pay_view().search("pay total refund money", unit=unit, ranker=ranker, top=99)
     assert _names(hits) == LINE_FUNCTIONS
     assert all(hit.place.end <= 6 for hit in hits if hit.place.path == TARGET)
 
@@ -82,9 +74,9 @@ def test_functions_that_the_cursor_has_passed_are_candidates(unit: str, ranker: 
 def test_a_function_before_the_cursor_is_none_while_it_may_go_on() -> None:
     """The cursor stands behind ``quote``; whether its next line is still ``quote``'s only the answer tells."""
     cursor, prefix = Cursor(line=6, column=0), "\n".join(BEFORE.split("\n")[:6]) + "\n"
-    assert "quote" not in _names(make_view(cursor=cursor, prefix=prefix).search("x", ranker="hashed", top=99))
+    assert "quote" not in _names(pay_view(cursor=cursor, prefix=prefix).search("x", ranker="hashed", top=99))
     cursor, prefix = Cursor(line=8, column=4), "\n".join(BEFORE.split("\n")[:8]) + "\ndef "
-    assert "quote" in _names(make_view(cursor=cursor, prefix=prefix).search("x", ranker="hashed", top=99))
+    assert "quote" in _names(pay_view(cursor=cursor, prefix=prefix).search("x", ranker="hashed", top=99))
 
 
 FUNCTION = {
@@ -98,7 +90,7 @@ FUNCTION = {
 @pytest.mark.parametrize("ranker", RANKERS)
 @pytest.mark.parametrize("unit", ["function", "usage", "summary"])
 def test_of_a_function_sample_all_functions_but_the_target_are_candidates(unit: str, ranker: str) -> None:
-    view = make_view(**FUNCTION)
+    view = pay_view(**FUNCTION)
     hits = view.search("pay total refund money", unit=unit, ranker=ranker, top=99)
     assert _names(hits) == LINE_FUNCTIONS | {"refund"}
     lines = view.read(TARGET).split("\n")
@@ -109,7 +101,7 @@ def test_of_a_function_sample_all_functions_but_the_target_are_candidates(unit: 
 def test_a_target_without_docstring_does_not_swallow_the_next_function() -> None:
     prefix = "def pay(user):\n"
     suffix = "def refund(user):\n    return 2\n"
-    view = make_view(
+    view = pay_view(
         {TARGET: prefix + "    return 1\n" + suffix},
         kind=Kind.FUNCTION,
         prefix=prefix,
@@ -124,7 +116,7 @@ def test_the_method_and_what_is_around_it_are_absent_in_java() -> None:
     prefix = "class Cart {\n    int size() { return 1; }\n\n    /** Adds. */\n    void add(int item) {"
     suffix = "}\n\n    void clear() {\n        size();\n    }\n}\n"
     texts = {"Cart.java": prefix + "\n        items.add(item);\n    " + suffix, "A.java": "class A { void a() {} }\n"}
-    view = make_view(
+    view = pay_view(
         texts,
         language=JAVA,
         path="Cart.java",
@@ -139,61 +131,61 @@ def test_the_method_and_what_is_around_it_are_absent_in_java() -> None:
 @pytest.mark.parametrize("unit", ["chunk(lines=2)", "mini-block(lines=3)", "words(count=4)"])
 @pytest.mark.parametrize("ranker", RANKERS)
 def test_stretches_of_the_target_file_end_before_the_shown_context(unit: str, ranker: str) -> None:
-    assert all(hit.place.path != TARGET for hit in make_view().search(BEFORE, unit=unit, ranker=ranker, top=99))
-    hits = make_view(context_start=7).search(BEFORE, unit=unit, ranker=ranker, top=99)
+    assert all(hit.place.path != TARGET for hit in pay_view().search(BEFORE, unit=unit, ranker=ranker, top=99))
+    hits = pay_view(context_start=7).search(BEFORE, unit=unit, ranker=ranker, top=99)
     here = [hit for hit in hits if hit.place.path == TARGET]
     assert here and all(hit.place.end <= 7 for hit in here)
     assert {hit.place.path for hit in hits} == set(TEXTS)
 
 
 def test_hidden_files_have_no_units_and_count_for_nothing() -> None:
-    with_tests = make_view(hidden=("tests/",))
+    with_tests = pay_view(hidden=("tests/",))
     texts = {path: text for path, text in TEXTS.items() if not path.startswith("tests/")}
     for ranker in RANKERS:
         hits = with_tests.search("assert pay(user) == quote(user)", ranker=ranker, top=99)
-        assert hits == make_view(texts).search("assert pay(user) == quote(user)", ranker=ranker, top=99)
+        assert hits == pay_view(texts).search("assert pay(user) == quote(user)", ranker=ranker, top=99)
         assert all(hit.place.path != "tests/test_pay.py" for hit in hits)
-    assert "test_pay" in _names(make_view().search("assert", ranker="bm25"))
+    assert "test_pay" in _names(pay_view().search("assert", ranker="bm25"))
 
 
 def test_of_another_version_of_the_file_only_the_stored_prefix_is_cut() -> None:
-    view = make_view({**TEXTS, TARGET: "# newer\n" + BEFORE + AFTER}, context_start=7)
+    view = pay_view({**TEXTS, TARGET: "# newer\n" + BEFORE + AFTER}, context_start=7)
     assert {hit.name for hit in view.search("x", ranker="hashed", top=99) if hit.place.path == TARGET} == {"quote"}
     assert all(hit.place.path != TARGET for hit in view.search("x", unit="chunk(lines=1)", ranker="hashed", top=99))
 
 
 def test_a_target_outside_the_snapshot_stands_where_its_path_does() -> None:
     texts = {"a.py": "def f(): return 1\n", "z.py": "def f(): return 1\n"}
-    view = make_view(texts, path="m.py", prefix="def f(): return 1\n\nx = ", cursor=Cursor(line=2, column=4))
+    view = pay_view(texts, path="m.py", prefix="def f(): return 1\n\nx = ", cursor=Cursor(line=2, column=4))
     for ranker in RANKERS:
         assert [hit.place.path for hit in view.search("f", ranker=ranker)] == ["a.py", "m.py", "z.py"]
 
 
 def test_the_key_that_was_most_like_the_query_is_named() -> None:
-    [hit] = make_view().search("store.load(user)", unit="usage", ranker="jaccard", top=1)
+    [hit] = pay_view().search("store.load(user)", unit="usage", ranker="jaccard", top=1)
     assert (hit.name, hit.matched, hit.score) == ("load", "store.load(user)", 1.0)
     assert hit.text == "def load(user)"
-    [hit] = make_view().search("return the cart", unit="summary", ranker="jaccard", top=1)
+    [hit] = pay_view().search("return the cart", unit="summary", ranker="jaccard", top=1)
     assert (hit.name, hit.matched) == ("load", "return the cart")
-    [hit] = make_view().search("def load(user): return the cart", ranker="jaccard", top=1)
+    [hit] = pay_view().search("def load(user): return the cart", ranker="jaccard", top=1)
     assert hit.matched == "" and hit.text == TEXTS["shop/store.py"].rstrip()
 
 
 def test_a_list_is_filled_up_and_a_blank_text_finds_nothing() -> None:
-    hits = make_view().search("cart", ranker="bm25", top=99)
+    hits = pay_view().search("cart", ranker="bm25", top=99)
     assert len(hits) == 4 and hits[-1].score == 0
     for ranker in RANKERS:
-        assert make_view().search(" \n", ranker=ranker) == ()
-        assert make_view({}, path="a.py", prefix="", cursor=Cursor(line=0, column=0)).search("x", ranker=ranker) == ()
-    assert make_view().search("+++", ranker="bm25") == ()
-    assert len(make_view().search("cart", ranker="bm25", top=2)) == 2
+        assert pay_view().search(" \n", ranker=ranker) == ()
+        assert pay_view({}, path="a.py", prefix="", cursor=Cursor(line=0, column=0)).search("x", ranker=ranker) == ()
+    assert pay_view().search("+++", ranker="bm25") == ()
+    assert len(pay_view().search("cart", ranker="bm25", top=2)) == 2
 
 
 @pytest.mark.parametrize("text", ["\ud800 cart", "\0", "a" * 100_000])
 @pytest.mark.parametrize("ranker", RANKERS)
 def test_any_text_can_be_looked_for(text: str, ranker: str) -> None:
-    assert len(make_view().search(text, ranker=ranker)) in (0, 4)
-    assert len(make_view().similarity(text, ["cart", text], ranker=ranker)) == 2
+    assert len(pay_view().search(text, ranker=ranker)) in (0, 4)
+    assert len(pay_view().similarity(text, ["cart", text], ranker=ranker)) == 2
 
 
 def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
@@ -205,7 +197,7 @@ def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
 
     retrieval = Retrieval(summarise=summarise)
     for _ in range(2):
-        hits = make_view(retrieval=retrieval).search("does quote", unit="summary", ranker="jaccard", top=99)
+        hits = pay_view(retrieval=retrieval).search("does quote", unit="summary", ranker="jaccard", top=99)
     assert hits[0].matched == "does quote"
     assert {hit.name: hit.matched for hit in hits}["load"]  # without a summary still found, by something of its own
     assert len(asked) == 6 + 1  # the functions of the snapshot, and the one that the view may find in the target file
@@ -225,13 +217,13 @@ def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
 )
 def test_what_cannot_be_searched_is_one_line(arguments: dict[str, Any], kind: type[InputFault], words: str) -> None:
     with pytest.raises(kind) as caught:
-        make_view().search("x", **{"ranker": "bm25", **arguments})
+        pay_view().search("x", **{"ranker": "bm25", **arguments})
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_similarity_of_an_unknown_ranker_is_one_line() -> None:
     with pytest.raises(NoRanker, match="did you mean"):
-        make_view().similarity("x", ["y"], ranker="hashd")
+        pay_view().similarity("x", ["y"], ranker="hashd")
 
 
 def test_units_of_a_snapshot_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +239,7 @@ def test_units_of_a_snapshot_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module.Cutter, "__call__", counted)
     retrieval = Retrieval()
     for number in range(3):
-        make_view(retrieval=retrieval, id=f"sample {number}").search("x", ranker="bm25")
+        pay_view(retrieval=retrieval, id=f"sample {number}").search("x", ranker="bm25")
     assert sorted(cut) == sorted([*TEXTS, TARGET])  # the snapshot, and the target file as these views show it
 
 
@@ -255,5 +247,5 @@ def test_a_closed_retrieval_encodes_no_further() -> None:
     retrieval = Retrieval()
     retrieval.close()
     with pytest.raises(MachineFault, match="texts encoded"):
-        make_view(retrieval=retrieval).search("cart", ranker="hashed")
-    assert make_view(retrieval=retrieval).search("cart", ranker="bm25")
+        pay_view(retrieval=retrieval).search("cart", ranker="hashed")
+    assert pay_view(retrieval=retrieval).search("cart", ranker="bm25")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from ctxbench.bench import standard
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
@@ -18,6 +21,7 @@ from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.history import Since, open_history, read_since, with_history
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
+from ctxbench.harness import cutoffs
 from tests.helpers.cli import run_cli
 from tests.helpers.trees import write_tree
 from tests.independent.line_ages import not_newer
@@ -137,9 +141,9 @@ def test_what_was_moved_indented_or_rebased_is_as_old_as_its_text(
 
 
 def test_a_local_clone_gives_what_it_has_committed(origin: Origin, built: Callable[..., SampleSet]) -> None:
-    more = pay(USES[2:4]).replace("def pay", "def more")
+    more = pay(USES[3:4]).replace("def pay", "def more")
     origin.commit("2025-01-01", {"shop/more.py": more, "shop/pay.py": pay(USES[:3])})
-    write_tree(origin.root, {"shop/pay.py": pay([*USES[:3], USES[4]])})
+    write_tree(origin.root, {"shop/pay.py": pay([*USES[:2], USES[4]])})
     sample_set = built(DAY, local=".")
     # Not even committed lines of a changed file: their numbers are the history's no longer.
     assert set(lines_of(sample_set)) == {USES[3].strip()}
@@ -188,6 +192,37 @@ def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_
     for text in ("yesterday", "main", "abc", "2024-13-01"):
         with pytest.raises(ValueError, match="neither a day such as 2024-06-01 nor a commit"):
             read_since(text)
+
+
+def test_the_commands_of_the_page(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin.commit("2024-12-01", {"shop/pay.py": pay(USES[:4])})
+    origin.commit("2025-03-01", {"shop/pay.py": pay(USES[:5])})
+    origin.manifest()
+    page = (Path(__file__).parents[3] / "docs" / "contamination.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".ctxbench").mkdir()
+    (tmp_path / ".ctxbench" / "cutoffs.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    outputs = []
+    for line in page.partition("```sh\n")[2].partition("```")[0].splitlines():
+        program, *words = shlex.split(line)
+        result = run_cli(*words)
+        assert program == "ctxbench" and result.code == 0, result.err
+        outputs.append(result.out)
+    assert len(outputs) == 6 and "new: 3 samples" in outputs[0] and "2024-12-01 to 2025-03-01" in outputs[1]
+    assert all(board.startswith("new[after 2025-01-01] (") for board in (outputs[3], outputs[5]))
+    assert cutoffs.of_home(Home(tmp_path / ".ctxbench")).day("hf(model=/my-model)") == DAY
+
+
+def test_a_part_of_a_standard_set_is_not_held_against_the_published_one(
+    origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin.commit("2025-01-01", {"shop/pay.py": pay(USES[:4])})
+    origin.manifest()
+    small = replace(standard.load("ctxbench-1"), domains={str(tmp_path / "shop.toml"): "shops"})
+    monkeypatch.setattr(standard, "load", lambda _: small)
+    command = ("samples", "build", "new", "--set", "ctxbench-1", "--since", "2024-06-01")
+    result = run_cli(*command, "--home", str(tmp_path / "home"))
+    assert result.code == 0 and "published" not in result.err
 
 
 def test_the_command(origin: Origin, tmp_path: Path) -> None:

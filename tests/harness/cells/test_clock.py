@@ -84,10 +84,13 @@ def _proc() -> None:
 
 @pytest.mark.usefixtures("_proc")
 @pytest.mark.parametrize("name", ["works", "has-workers"])
-def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(file: Path, name: str) -> None:
-    with open_cells([], 1, limits=StrategyBounds(work=1.0)) as cells, pytest.raises(StrategyFault) as caught:
+def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
+    file: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talk, "EVERY", 0.05)
+    with open_cells([], 1, limits=StrategyBounds(work=0.2)) as cells, pytest.raises(StrategyFault) as caught:
         cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
-    assert "its own processor time: more than 1 seconds" in str(caught.value)
+    assert "its own processor time: more than 0.2 seconds" in str(caught.value)
     assert caught.value.cure == "make it faster, or allow it more with --strategy-seconds"
 
 
@@ -115,16 +118,17 @@ def test_what_does_with_less_goes_on(file: Path) -> None:
 def test_a_sample_that_takes_long_is_talked_about(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(talk, "_FIRST_REMARK", 0.25)
+    monkeypatch.setattr(talk, "EVERY", 0.05)
+    monkeypatch.setattr(talk, "_FIRST_REMARK", 0.05)
     monkeypatch.setattr(pool, "_REMARKS_EVERY", 0.0)
     with (
         caplog.at_level(logging.INFO, "ctxbench.harness.cells"),
-        open_cells([], 1, limits=StrategyBounds(work=1.5)) as cells,
+        open_cells([], 1, limits=StrategyBounds(work=0.3)) as cells,
         pytest.raises(StrategyFault),
     ):
         cells.run(f"{file}@works", QUERY, view_for(QUERY), Model())
     assert caplog.messages and all("heavy.py@works on tiny/" in message for message in caplog.messages)
-    assert " of 1.5 seconds of work, waited " in caplog.messages[0]
+    assert " of 0.3 seconds of work, waited " in caplog.messages[0]
 
 
 def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptureFixture) -> None:

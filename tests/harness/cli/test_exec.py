@@ -20,6 +20,7 @@ from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 
+pytestmark = pytest.mark.usefixtures("inline_cells")
 FIELDS = ["sample", "index", "verdict", "reason", "tests_run", "seconds", "peak_bytes", "flags"]
 
 

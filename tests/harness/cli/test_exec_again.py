@@ -15,6 +15,7 @@ from ctxbench.harness.store import open_store
 from tests.harness.cli.test_exec import Fake, completions, execute, fake, home, records, run, write
 from tests.helpers.cli import assert_fault, run_cli
 
+pytestmark = pytest.mark.usefixtures("inline_cells")
 __all__ = ["fake", "home"]
 
 P, F, B = Verdict.PASSED, Verdict.FAILED, Verdict.BROKEN

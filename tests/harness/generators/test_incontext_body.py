@@ -12,7 +12,7 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
-from ctxbench.harness.generators.incontext.generator import InContext
+from ctxbench.harness.generators.incontext import InContext
 from ctxbench.harness.generators.incontext.source import infile_text
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.layout import closing

@@ -11,7 +11,7 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Sampling
-from ctxbench.harness.generators.incontext.generator import VERSION, InContext, weights_path
+from ctxbench.harness.generators.incontext import VERSION, InContext, weights_path
 from ctxbench.strategies.api import Prompt
 from tests.helpers.incontext import api, prompt, similar
 

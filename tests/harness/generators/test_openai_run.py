@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,6 @@ from sqlalchemy import text
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators import openai, registry
 from ctxbench.harness.generators.base import Capabilities, Generator
 from ctxbench.harness.generators.scripted import Scripted
@@ -26,6 +24,7 @@ from ctxbench.harness.run.runner import RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
+from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving
 from tests.helpers.sets import make_set
@@ -57,10 +56,6 @@ class Bench:
         self.store = open_store(self.home.database)
 
     def run(self, how: str = "", choices: RunOptions | None = None) -> RunSummary:
-        @contextlib.contextmanager
-        def inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
-            yield InlineCells()
-
         def resolve(spec: str) -> Generator:
             return Coder(lambda _: "", version="c") if spec == "incontext" else registry.resolve(spec)
 
@@ -71,7 +66,7 @@ class Bench:
             strategies=["lc.infile"],
             generator=f"openai:tiny@{self.server.url}({how or 'backoff=0.05, concurrency=4'})",
             choices=choices,
-            cells=inline,
+            cells=open_inline,
             resolve=resolve,
         )
         return summary

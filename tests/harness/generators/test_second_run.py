@@ -11,21 +11,22 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
-from tests.helpers.second_run import FUNCTIONS, LINES, every_spec, everything, inline
+from tests.helpers.cells import open_inline
+from tests.helpers.second_run import FUNCTIONS, LINES, every_spec, everything
 
 
 @pytest.mark.slow
 def test_a_second_run_of_any_strategy_asks_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    first = everything(home, (LINES[0], FUNCTIONS[0]), cells=inline)
+    first = everything(home, (LINES[0], FUNCTIONS[0]), cells=open_inline)
     assert {fault for _, _, fault in first.values()} == {""}
     assert {new for _, new, _ in first.values()} == {3}
     asked = {spec for spec, (count, _, _) in first.items() if count}
     # Equal prompts of different strategies are one request; most have prompts of their own.
     assert len(asked) > 30 and sum(count for count, _, _ in first.values()) > 100
-    same = everything(home, (LINES[0], FUNCTIONS[0]), cells=inline)
+    same = everything(home, (LINES[0], FUNCTIONS[0]), cells=open_inline)
     assert set(same.values()) == {(0, 0, "")}
-    shorter = everything(home, (LINES[0], FUNCTIONS[0]), cells=inline, limit=2)
+    shorter = everything(home, (LINES[0], FUNCTIONS[0]), cells=open_inline, limit=2)
     assert {spec: row for spec, row in shorter.items() if row != (0, 2, "")} == {}
     # Other hashes of texts, other cells, another name of the set: another run of everything.
     command = [sys.executable, "-m", "tests.helpers.second_run", str(home.root)]

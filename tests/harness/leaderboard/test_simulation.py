@@ -47,7 +47,7 @@ def test_sizes_are_those_of_the_benchmark() -> None:
 
 @pytest.mark.parametrize("interaction", [0.6, 0.0])
 def test_false_positives_stay_at_the_nominal_level(interaction: float) -> None:
-    assert _signflip(*_simulate(interaction=interaction)) <= 0.065
+    assert _signflip(*_simulate(interaction=interaction)) <= 0.055
 
 
 def test_a_test_over_samples_does_not_hold_it() -> None:

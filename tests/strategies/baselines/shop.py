@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.repository import View
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Execution, Prompt
 from ctxbench.strategies.registry import resolve
+from tests.helpers.views import make_view
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, query
 
 
@@ -23,8 +24,7 @@ class Sandbox:
 
 def view(about: Query, files: dict[str, str] | None = None) -> View:
     default = PYTHON if about.language == PYTHON_LANGUAGE else JAVA
-    texts = default if files is None else files
-    return View(name="shop", language=about.language, texts=texts, digest=digest_of(texts), query=about)
+    return make_view(about, default if files is None else files, name="shop")
 
 
 def made(

@@ -1,0 +1,90 @@
+"""`Outline`: the functions and classes of one file, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Span = tuple[int, int]
+"""Start and exclusive end: of lines in a file, or of columns (characters) in a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionParameter:
+    """One parameter of a function."""
+
+    name: str
+    """Bare: without stars, type and default value."""
+    text: str
+    """As written."""
+    default_name: str = ""
+    """The default value where it is a bare name (``rate=DEFAULT``), else empty."""
+    starred: bool = False
+    """``*args``, ``**kwargs``, or Java's ``String... tags``."""
+    annotated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Type:
+    """A class; in Java also an interface, enum, record or annotation."""
+
+    name: str
+    header: str
+    """As written, from decorators' end or modifiers to the colon or brace, which is left out; annotations stay."""
+    kind: str
+    """``class``, ``interface``, ``enum``, ``record`` or ``annotation``."""
+    lines: Span
+    """From the first decorator, annotation or attached comment to the last line."""
+    head: int = 0
+    """The line that the header begins on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function, method or constructor."""
+
+    name: str
+    types: tuple[Type, ...]
+    """The classes around it, outermost first; empty at module level."""
+    inside: str
+    """The name of the function that it stands in; empty for what is no inner function."""
+    lines: Span
+    """From the first decorator, annotation, attached comment or Javadoc to the last line."""
+    head: int
+    """The line of ``def``, or of a Java method's first modifier or annotation."""
+    body: Span
+    """Lines of the body, docstring included; the closing brace's line is the last. Empty for one without."""
+    decorators: tuple[str, ...]
+    """Python: as written, ``@`` included. Java: annotations."""
+    modifiers: tuple[str, ...]
+    """Java: ``public``, ``static``, …; Python: ``async`` where it is."""
+    parameters: tuple[FunctionParameter, ...]
+    """In order, ``self`` and ``cls`` included, bare ``*`` and ``/`` left out."""
+    parameters_text: str
+    """As written between the brackets."""
+    returns: str
+    """The return type as written; empty if none, or for a Java constructor."""
+    throws: str
+    """Java: the ``throws`` clause as written; else empty."""
+    docstring: str
+    """Python: the docstring's value, cleaned. Java: the Javadoc without its comment marks. Empty if none."""
+    constructor: bool
+    """``__init__`` of a class, or a Java constructor."""
+    has_body: bool
+    header: str = ""
+    """As written, from ``def`` (or ``async``) to the return type, or from a Java method's annotations to ``throws``."""
+
+    @property
+    def qualified(self) -> str:
+        """The name with the classes around it: ``Cart.add``."""
+        return ".".join([*(outer.name for outer in self.types), self.name])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """The functions and classes of one file, in the order of lines."""
+
+    functions: tuple[Function, ...]
+    """Inner functions too (see `Function.inside`); no lambdas, no methods of anonymous classes."""
+    types: tuple[Type, ...]
+    broken: bool
+    """Whether the parser met a syntax error."""

@@ -1,0 +1,23 @@
+"""Cells without processes, for tests of what goes on around strategies: real ones take a fifth of a second to start."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ctxbench.harness.cells import Cells, InlineCells, StrategyBounds
+
+
+@contextlib.contextmanager
+def open_inline(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None) -> Iterator[Cells]:
+    """Yield cells that run strategies in this process."""
+    yield InlineCells()
+
+
+@pytest.fixture
+def inline_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands run strategies in this process."""
+    monkeypatch.setattr("ctxbench.harness.run.runner.open_cells", open_inline)
