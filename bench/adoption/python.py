@@ -57,6 +57,7 @@ _MARKS = {
 _DISTRIBUTIONS = {
     "attr": "attrs",
     "bs4": "beautifulsoup4",
+    "bson": "pymongo",
     "cv2": "opencv-python",
     "dateutil": "python-dateutil",
     "dns": "dnspython",

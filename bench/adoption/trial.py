@@ -23,6 +23,7 @@ from ctxbench.bench.testing.java.build import Uncompiled, missing_jars
 from ctxbench.bench.testing.java.errors import companion
 from ctxbench.sandbox.types import Sandbox
 
+_NOTHING_COLLECTED = "pytest ended with status 5"
 ROUNDS = 8
 """How many suites are tried."""
 
@@ -89,8 +90,9 @@ def tried(
                 following, fault, waiting = attempts.better(suite, search), None, []
         except (InputFault, MachineFault) as error:
             past.add(suite)
-            # What is left without the files that cannot be imported may be nothing: these are the cause then.
-            fault = fault if isinstance(fault, Uncollected) and not isinstance(error, Uncollected) else error
+            # Where nothing is left without the files that cannot be imported, these are the cause.
+            is_rest_empty = isinstance(fault, Uncollected) and _NOTHING_COLLECTED in error.what
+            fault = fault if is_rest_empty else error
             following = attempts.after(suite, error)
             if following in past and not waiting and isinstance(error, MachineFault) and best.search is None:
                 raise

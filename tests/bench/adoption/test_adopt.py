@@ -220,16 +220,22 @@ def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(tmp_path: P
     assert "does not answer" in adoption.doubts[1]
 
 
-def test_where_no_file_can_be_imported_that_is_the_cause(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("second", "cause"), [(None, "cannot be collected"), (Ended.TIMED_OUT, "take longer than")])
+def test_where_nothing_is_left_without_files_that_cannot_be_imported_these_are_the_cause(
+    tmp_path: Path, second: Ended | None, cause: str
+) -> None:
     def answer(job: Job) -> Outcome | None:
         arguments = covering(job)
         if arguments is None:
             return None
-        nothing = outcome(None, "no tests ran")
-        return nothing if arguments["deselect"] else broken(("tests/test_shop.py", "E   ImportError: no such name"))
+        if not arguments["deselect"]:
+            return broken(("tests/test_shop.py", "E   ImportError: no such name"))
+        nothing = broken()
+        assert isinstance(nothing.result, dict)
+        return replace(nothing, result=nothing.result | {"exit": 5}, ended=second or Ended.EXITED)
 
     adoption = Trying(tmp_path).adopt(in_process(more=answer))
-    assert adoption.trial is not None and "tests/test_shop.py cannot be collected" in str(adoption.trial.fault)
+    assert adoption.trial is not None and cause in str(adoption.trial.fault)
     assert "left out: ImportError: no such name" in adoption.doubts[1]
 
 
