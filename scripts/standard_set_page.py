@@ -29,8 +29,8 @@ def table(repositories: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the Markdown table of the set's repositories, in its order."""
     return "\n".join(
         [
-            "| | repository | version | domain | language | licence | files | lines | usable lines |",
-            "|---:|---|---|---|---|---|---:|---:|---:|",
+            "| | repository | version | released | domain | language | licence | files | lines | usable lines |",
+            "|---:|---|---|---|---|---|---|---:|---:|---:|",
             *_rows(repositories),
             "",
         ]
@@ -39,9 +39,17 @@ def table(repositories: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _rows(repositories: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     lite = standard.load(f"{NAME}-lite").domains
-    for number, (name, domain) in enumerate(standard.load(NAME).domains.items(), 1):
+    members = standard.load(NAME)
+    released = {repository.name: str(repository.released) for repository in members.manifests}
+    for number, (name, domain) in enumerate(members.domains.items(), 1):
         entry = repositories[name]
-        facts = (entry["version"], domain.replace("-", " "), entry["language"].capitalize(), entry["license"])
+        facts = (
+            entry["version"],
+            released[name],
+            domain.replace("-", " "),
+            entry["language"].capitalize(),
+            entry["license"],
+        )
         counts = " | ".join(f"{entry[key]:,}" for key in ("files", "lines", "usable"))
         shown = f"**{name}**" if name in lite else name
         yield f"| {number} | {shown} | {' | '.join(facts)} | {counts} |"
