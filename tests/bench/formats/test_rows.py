@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     ("name", "line", "count", "words"),
     [
         ("t.jsonl.gz", b" " * (1 << 20), 65, (":1", "the line is larger than 64 MiB", "one record a line")),
-        ("t.jsonl.gz", b" " * 1023 + b"\n", 130_000, ("unpacks to more than 200 times its size", "unpack it")),
+        ("t.jsonl.gz", b" " * 1023 + b"\n", 150_000, ("unpacks to more than 200 times its size", "unpack it")),
         ("t.json.gz", b" " * 1023 + b"\n", 70_000, ("is larger than 64 MiB", ".jsonl")),
         ("t.json", b" " * 1023 + b"\n", 70_000, ("is larger than 64 MiB", ".jsonl")),
     ],
