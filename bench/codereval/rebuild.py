@@ -70,13 +70,11 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         report: called with what happens, a line at a time; called from many threads.
         force: replace another set of that name.
         manifests: the user's repositories, which go before the shipped ones.
-        about: what else the set's manifest says; its ``unusable`` is added to ours, and its ``remarks``, which
-            are of the tasks as they were read, are made anew of those that are kept.
+        about: what else the set's manifest says; its ``unusable`` is added to ours, its ``remarks`` are made anew.
 
     Raises:
         InputFault: if no task can be rebuilt, or another set has the name.
-        MachineFault: if the sandbox failed under a task, or no repository could be tested; the same build can be
-            run again.
+        MachineFault: if the sandbox failed under a task, or no repository could be tested; build again.
     """
     sets.folder(home, name)
     outcomes: dict[str, TaskOutcome] = {}
@@ -98,9 +96,8 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         report(f"{repo}: {entry['kept']} of {len(repo_tasks)} tasks are kept")
         entries |= {repo: entry} if entry["kept"] else {}
     ordered = [outcomes[task.sample.id] for task in tasks]
-    for outcome in ordered:
-        if outcome.task is None:
-            report(outcome.fate.line())
+    for line in [outcome.fate.line() for outcome in ordered if outcome.task is None]:
+        report(line)
     if faults and not entries:
         raise faults[0]
     return _saved(home, name, ordered, entries, about or {}, force=force)

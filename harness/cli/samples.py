@@ -147,28 +147,15 @@ def build(
     each is run in the sandbox, where its reference must pass and an empty body fail. The same seed
     gives the same bytes.
     """
-    if kind == "function" and since is not None:
-        raise click.UsageError("--since is for --kind line: functions come from releases whose tests judge them")
-    if kind == "line" and again:
-        raise click.UsageError("--again is for --kind function: lines are not run")
-    if kind == "line" and sandbox is not None:
-        raise click.UsageError("--sandbox is for --kind function: lines are not run")
+    _refuse_options(kind, since=since, again=again, sandbox=sandbox)
     from ctxbench.bench import samples as sets
     from ctxbench.bench.projbench.build import build as build_set
-    from ctxbench.bench.repositories import manifest
 
     standard_set = _standard_set(context, set_name, repos, kind)
     sets.folder(home, name)
-    if standard_set is None:
-        manifests = [manifest.load(repo) for repo in repos]
-    else:
-        manifests, per_repo, seed = list(standard_set.manifests), standard_set.per_repo, standard_set.seed
-    if language is not None:
-        manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
-        if not manifests:
-            raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
-    if after is not None:
-        manifests = _released_after(manifests, after)
+    if standard_set is not None:
+        per_repo, seed = standard_set.per_repo, standard_set.seed
+    manifests = _manifests(standard_set, repos, language, after)
     if kind == "function":
         _build_functions(
             manifests,
@@ -188,6 +175,34 @@ def build(
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
     if standard_set is not None and (language, after, since) == (None, None, None):
         _compare_digest(standard_set, kind, sample_set.digest)
+
+
+def _refuse_options(kind: str, *, since: Since | None, again: bool, sandbox: str | None) -> None:
+    """Refuse options that are for the other kind of sample."""
+    if kind == "function" and since is not None:
+        raise click.UsageError("--since is for --kind line: functions come from releases whose tests judge them")
+    if kind == "line" and again:
+        raise click.UsageError("--again is for --kind function: lines are not run")
+    if kind == "line" and sandbox is not None:
+        raise click.UsageError("--sandbox is for --kind function: lines are not run")
+
+
+def _manifests(
+    standard_set: StandardSet | None, repos: tuple[str, ...], language: str | None, after: date | None
+) -> list[RepoManifest]:
+    """Return the repositories of a standard set, or those that are named, as far as they are asked for.
+
+    Raises:
+        InputFault: if a name is wrong, or none is left.
+    """
+    from ctxbench.bench.repositories import manifest
+
+    manifests = [manifest.load(repo) for repo in repos] if standard_set is None else list(standard_set.manifests)
+    if language is not None:
+        manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
+        if not manifests:
+            raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
+    return manifests if after is None else _released_after(manifests, after)
 
 
 def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...], kind: str) -> StandardSet | None:

@@ -108,12 +108,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     """
     choices = choices or RunOptions()
     days = dates_of(sample_set)
-    chosen = _chosen(sample_set, choices, days)
-    if choices.limit is not None and choices.limit >= len(chosen):
-        choices = replace(choices, limit=None)  # a limit that leaves nothing out is none
-    planned = planned_samples(chosen, choices.limit)
-    for sample in planned if choices.fim else ():
-        fim.after(sample)
+    choices, planned = _planned(sample_set, choices, days)
     options = replace(_options(home, store, sample_set, planned, choices, judges), **machines)
     with open_machinery(store, generator, options) as machinery:
         cards = [card_of(spec, machinery.cells) for spec in strategies]
@@ -136,6 +131,23 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             summaries.append(attempt.go(progress))
             report(summaries[-1])
     return summaries
+
+
+def _planned(
+    sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]
+) -> tuple[RunOptions, Sequence[Sample]]:
+    """Return the choices, without a limit that leaves nothing out, and the samples of the run.
+
+    Raises:
+        InputFault: if the choices do not fit the set.
+    """
+    chosen = _chosen(sample_set, choices, days)
+    if choices.limit is not None and choices.limit >= len(chosen):
+        choices = replace(choices, limit=None)
+    planned = planned_samples(chosen, choices.limit)
+    for sample in planned if choices.fim else ():
+        fim.after(sample)
+    return choices, planned
 
 
 def _chosen(sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]) -> tuple[Sample, ...]:
