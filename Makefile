@@ -17,7 +17,7 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 # servers and limits of time: three workers keep two processors busy.
 test: setup-dev engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
 	$(MAKE) -j2 --output-sync=line lint unit
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "slow or network"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or network"
 
 # Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes

@@ -20,3 +20,15 @@ def upgrade() -> None:
     )
     # Added to rows that are there: those runs took their samples whatever their days.
     op.add_column("run", sa.Column("samples_after", sa.String(10)))
+    dialect = op.get_bind().dialect.name
+    if dialect == "sqlite":
+        for change in ("UPDATE", "DELETE"):
+            op.execute(
+                f"CREATE TRIGGER dated_no_{change.lower()} BEFORE {change} ON dated "
+                f"BEGIN SELECT RAISE(ABORT, 'rows are appended, never changed'); END"
+            )
+    if dialect == "postgresql":
+        op.execute(
+            "CREATE TRIGGER dated_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON dated "
+            "FOR EACH STATEMENT EXECUTE FUNCTION ctxbench_no_change()"
+        )
