@@ -12,7 +12,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.store import open_store
@@ -35,6 +35,13 @@ def test_migrations_one_by_one(tmp_path: Path) -> None:
             assert revision_of(connection) == script.revision
     assert scripts.get_current_head() == HEAD == max(script.revision for script in scripts.walk_revisions())
     assert set(METADATA.tables) <= set(inspect(engine).get_table_names())
+
+
+def test_every_table_refuses_changes(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'a.db'}")
+    with store.reading() as connection:
+        refusals = set(connection.scalars(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")))
+    assert refusals >= {f"{table}_no_{change}" for table in METADATA.tables for change in ("update", "delete")}
 
 
 def test_opening_again_changes_nothing(tmp_path: Path) -> None:

@@ -67,12 +67,6 @@ def test_rows_are_never_changed(store: Store, change: str) -> None:
         connection.execute(text(change))
 
 
-def test_every_table_refuses_changes(store: Store) -> None:
-    with store.reading() as connection:
-        refusals = set(connection.scalars(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")))
-    assert refusals >= {f"{table}_no_{change}" for table in schema.METADATA.tables for change in ("update", "delete")}
-
-
 def test_generations_are_looked_up_by_id(store: Store) -> None:
     store.add_generations([make_generation(), make_generation(id="h", idx=1, text="\ud800\0 2")])
     store.add_generations([make_generation(text="other")])
