@@ -76,7 +76,7 @@ class ForkedCells:
         """What its cells see beside the usual files: the folders of a strategy file, or nothing -> the server."""
         self._starting = threading.Lock()
         self._telling = threading.Lock()
-        self._remarked, self._ended_for_memory = -math.inf, ended_for_memory()
+        self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
         """Return what was reached: ``isolation`` is ``process`` and what it was strengthened by.
@@ -227,6 +227,8 @@ class ForkedCells:
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
+        # Counted for the machine as a whole: what the kernel ended before this cell began was no part of it.
+        ended_before = ended_for_memory()
         with self._remarks.of_cell() as output:
             try:
                 with theirs, or_gone():
@@ -244,7 +246,7 @@ class ForkedCells:
                         where=sample,
                         cure="see the message above, then run the same command again",
                     ) from None
-                if self._memory_ran_out():
+                if ended_for_memory() > ended_before:
                     raise MachineFault(
                         "the machine's memory ran out while a strategy worked",
                         where=f"{spec} on {sample}",
@@ -263,12 +265,6 @@ class ForkedCells:
             if time.monotonic() - self._remarked >= _REMARKS_EVERY:
                 self._remarked = time.monotonic()
                 _LOG.info("%s takes long: %s", whose, words)
-
-    def _memory_ran_out(self) -> bool:
-        """Return whether the kernel has ended a process for want of memory since the last call."""
-        with self._telling:
-            before, self._ended_for_memory = self._ended_for_memory, ended_for_memory()
-            return self._ended_for_memory > before
 
     def close(self) -> None:
         """End every server and every cell, and remove their temporary folders."""
