@@ -212,8 +212,8 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
 def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Before and after each of two; between them the kernel ends a process that is none of theirs.
-    ended = iter([3, 4, 5, 5])
+    # As the file is read, then before and after each of two; between them the kernel ends somebody else's process.
+    ended = iter([3, 3, 4, 5, 5])
     monkeypatch.setattr(pool, "ended_for_memory", lambda: next(ended))
     with open_cells([], 1) as cells:
         with pytest.raises(MachineFault, match="memory ran out .* fewer --workers"):
