@@ -84,23 +84,23 @@ class SimulatedBoard:
 class Rates:
     """What a correction does over many boards."""
 
-    false: float
+    family_wise_error: float
     """Share of boards on which at least one pair that does not differ is called significant."""
-    found: float
+    power: float
     """Mean share of the pairs that differ which are called significant."""
 
 
 def rates(board: SimulatedBoard, runs: int = RUNS, *, by_holm: bool = False) -> Rates:
     """Simulate boards of a kind."""
     random, nulls = np.random.default_rng(3), board.true_nulls
-    false, found = 0, 0.0
+    boards_in_error, power_sum = 0, 0.0
     for _ in range(runs):
         sums = board.sums(random)
         p = holm(stats.p_values(sums, seed="simulation")) if by_holm else step_down(sums, seed="simulation").p
         significant = p <= stats.ALPHA
-        false += bool(significant[nulls].any())
-        found += 0.0 if nulls.all() else significant[~nulls].mean()
-    return Rates(false / runs, found / runs)
+        boards_in_error += bool(significant[nulls].any())
+        power_sum += 0.0 if nulls.all() else significant[~nulls].mean()
+    return Rates(boards_in_error / runs, power_sum / runs)
 
 
 def holm(p: Array) -> Array:
@@ -117,8 +117,8 @@ def line(effects: Sequence[float], repositories: int) -> str:
     by_holm, by_step_down = rates(board, by_holm=True), rates(board)
     means = ", ".join(f"{count} x {mean:g}" for mean, count in _counted(effects))
     differ = int(np.count_nonzero(~board.true_nulls))
-    cells = [f"{100 * share:.0f} %" for share in (by_holm.found, by_step_down.found)]
-    cells += [f"{100 * share:.1f} %" for share in (by_holm.false, by_step_down.false)]
+    cells = [f"{100 * share:.0f} %" for share in (by_holm.power, by_step_down.power)]
+    cells += [f"{100 * share:.1f} %" for share in (by_holm.family_wise_error, by_step_down.family_wise_error)]
     return f"| {repositories} | {means} | {differ} of {len(board.pairs)} | {' | '.join(cells)} |\n"
 
 

@@ -96,7 +96,7 @@ def adopt(
     path = folder / f"{name}.toml"
     if path.exists() and not force:
         raise InputFault("is there already", where=str(path), cure="give --force to replace it, or --name NAME")
-    draft, guessed, project = _seen(ref, path, home, report)
+    draft, guessed, project = _drafted(ref, path, home, report)
     lines, line_doubts = _usable_lines(draft, project.checkout.root, workers)
     report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
     trial = None
@@ -119,7 +119,7 @@ def adopt(
     return adoption
 
 
-def _seen(ref: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
+def _drafted(ref: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
     """Fetch a repository; return what its manifest says before tests are tried, the guess of its files, and these."""
     origin = origins.resolve(ref, home, report)
     version = origin.version

@@ -211,8 +211,8 @@ def _metadata(text: str) -> DeclaredRequirements:
         extra = _EXTRA.search(requirement)
         if extra:
             bare, _, marker = requirement.partition(";")
-            rest = re.sub(rf"\s*(and\s+)?\(?{_EXTRA.pattern}\)?(\s+and\s*)?", "", marker).strip(" ()")
-            groups.setdefault(extra.group(1), []).append(f"{bare.strip()}; {rest}" if rest else bare.strip())
+            condition = re.sub(rf"\s*(and\s+)?\(?{_EXTRA.pattern}\)?(\s+and\s*)?", "", marker).strip(" ()")
+            groups.setdefault(extra.group(1), []).append(f"{bare.strip()}; {condition}" if condition else bare.strip())
         else:
             own.append(requirement)
     return DeclaredRequirements(

@@ -216,7 +216,7 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
     for parameter in ("per_repo", "seed"):
         if context.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
             option = parameter.replace("_", "-")
-            raise click.UsageError(f"--{option} is for --repo: a standard set says it itself")
+            raise click.UsageError(f"--{option} is for --repo: a standard set has its own")
     standard_set = standard.load(name)
     if kind not in standard_set.digests:
         raise InputFault(

@@ -314,9 +314,9 @@ class MetricColumn:
         """The values by repository."""
         return stats.clustered(self.values, self.samples.codes[self.places])
 
-    def clustered_at(self, kept: Sequence[int]) -> Clustered:
+    def clustered_at(self, indices: Sequence[int]) -> Clustered:
         """Return some of the values, given by their positions, by repository."""
-        return stats.clustered(self.values[kept], self.samples.codes[self.places[kept]])
+        return stats.clustered(self.values[indices], self.samples.codes[self.places[indices]])
 
     @cached_property
     def spread(self) -> Array:

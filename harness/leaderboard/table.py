@@ -279,9 +279,9 @@ class GroupMaker:
         days = [table.dated[row] for row in column.rows.tolist()] if table.dated else []
         estimates = []
         for name, is_after in (("before_cutoff", False), ("after_cutoff", True)):
-            kept = [place for place, day in enumerate(days) if day and (day > str(self.ages.cutoff)) is is_after]
+            indices = [place for place, day in enumerate(days) if day and (day > str(self.ages.cutoff)) is is_after]
             estimates += stats.estimates(
-                [column.clustered_at(kept)],
+                [column.clustered_at(indices)],
                 seed=f"{self.seed}/{self.metric}/{name}",
                 bounds=self.scales[self.metric].bounds,
                 resampled=False,

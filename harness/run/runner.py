@@ -141,16 +141,16 @@ def _planned(
     Raises:
         InputFault: if the choices do not fit the set.
     """
-    chosen = _chosen(sample_set, choices, days)
-    if choices.limit is not None and choices.limit >= len(chosen):
+    eligible = _eligible(sample_set, choices, days)
+    if choices.limit is not None and choices.limit >= len(eligible):
         choices = replace(choices, limit=None)
-    planned = planned_samples(chosen, choices.limit)
+    planned = planned_samples(eligible, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
     return choices, planned
 
 
-def _chosen(sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]) -> tuple[Sample, ...]:
+def _eligible(sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]) -> tuple[Sample, ...]:
     """Return the samples that a run may take, given the days that are known.
 
     Raises:

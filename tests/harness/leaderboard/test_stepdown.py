@@ -128,13 +128,13 @@ UNEVEN = (64, 41, 27, 18, 13, 9, 7, 5, 3, 2, 1, 1)
     ],
 )
 def test_the_family_wise_error_is_kept(board: SimulatedBoard) -> None:
-    assert rates(board, RUNS).false <= 0.055
+    assert rates(board, RUNS).family_wise_error <= 0.055
 
 
 @pytest.mark.parametrize(("repositories", "least", "holm_most"), [(6, 0.2, 0.0), (8, 0.6, 0.0), (10, 0.85, 0.85)])
 def test_true_leads_are_found_where_holm_finds_none(repositories: int, least: float, holm_most: float) -> None:
     board = SimulatedBoard(effects=[0, 0, 0, 2.5, 2.5], repositories=repositories)
-    assert rates(board, 400).found >= least and rates(board, 400, by_holm=True).found <= holm_most
+    assert rates(board, 400).power >= least and rates(board, 400, by_holm=True).power <= holm_most
 
 
 def test_holm_by_hand() -> None:
