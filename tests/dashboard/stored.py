@@ -15,6 +15,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Prompt
@@ -49,6 +50,14 @@ class _Planted(Scripted):
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         replies = [self._answer(request) for request in requests]
         return [Response(text=text, finish="stop", tokens_in=1, tokens_out=len(text), seconds=0.0) for text in replies]
+
+
+def amounts(recorded: float) -> set[float]:
+    """Return the cells a table may show of a mean count or time that the JSON has with six decimals.
+
+    The table rounds what was measured and not what the JSON says: 0.0458496 is 0.0458, of the JSON's 0.04585 0.0459.
+    """
+    return {float(numbers.amount(recorded + rounded_off)) for rounded_off in (-5e-7, 0.0, 5e-7)}
 
 
 def make_database(root: Path) -> Home:
