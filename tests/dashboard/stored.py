@@ -52,12 +52,13 @@ class _Planted(Scripted):
         return [Response(text=text, finish="stop", tokens_in=1, tokens_out=len(text), seconds=0.0) for text in replies]
 
 
-def amounts(recorded: float) -> set[float]:
-    """Return the cells a table may show of a mean count or time that the JSON has with six decimals.
+def shows_amount(cell: float, recorded: float) -> bool:
+    """Return whether a table's cell is a mean count or time that the JSON has with six decimals.
 
     The table rounds what was measured and not what the JSON says: 0.0458496 is 0.0458, of the JSON's 0.04585 0.0459.
     """
-    return {float(numbers.amount(recorded + rounded_off)) for rounded_off in (-5e-7, 0.0, 5e-7)}
+    low, high = (float(numbers.amount(recorded + rounded_off)) for rounded_off in (-5e-7, 5e-7))
+    return low <= cell <= high
 
 
 def make_database(root: Path) -> Home:

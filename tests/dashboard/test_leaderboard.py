@@ -15,7 +15,7 @@ from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled, show
-from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES, amounts
+from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES, shows_amount
 from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
 
@@ -245,7 +245,7 @@ def check(lines: list[dict[str, Any]], records: list[dict[str, Any]], metric: st
             missing = cell is None or cell != cell
             # Where all repositories agree, an interval of nothing is 0 in the JSON, and its digits a matter of noise.
             same = cell == value or (name in alike and cell == pytest.approx(value, abs=0.051))
-            same = same or (name in _AMOUNTS and value is not None and cell in amounts(value))
+            same = same or (name in _AMOUNTS and value is not None and shows_amount(cell, value))
             # The JSON has six decimals of a p.
             same = same or (name == "p" and cell == pytest.approx(value, abs=1e-6))
             assert missing if value is None else same, (row["strategy"], name, cell, value)
