@@ -87,14 +87,14 @@ class Frame(dict[str, tuple[Any, ...]]):
         return _library("pyarrow").table({name: list(values) for name, values in self.items()})
 
     def __repr__(self) -> str:
-        """Say how large it is and what its columns are."""
-        return f"Frame of {self.height} rows: {', '.join(self)}"
+        """Return the board's text, or how large it is and what its columns are."""
+        return self._markdown or f"Frame of {self.height} rows: {', '.join(self)}"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """Return what a notebook shows."""
         if self._markdown:
-            return {"text/markdown": self._markdown, "text/plain": self._markdown}
-        return {"text/html": self._html(), "text/plain": repr(self)}
+            return {"text/markdown": self._markdown}
+        return {"text/html": self._html()}
 
     def _html(self) -> str:
         head = _line("th", self)
