@@ -1,6 +1,6 @@
 """ctxbench for Python: ``ctxbench.run(…)``, ``ctxbench.board(…)``, and the names that a strategy's author needs.
 
-The functions are for notebooks and scripts; each does what the command of its name does, and returns a `Frame`, which
+The functions are for notebooks and scripts; each does what the command of its name does, and returns a `ResultFrame`, which
 ``pandas.DataFrame`` and ``polars.DataFrame`` take as it is. The five folders beside this file are links to the folders
 of the same names at the top of the repository. Nothing is imported before it is needed: strategies import this too.
 """
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from datetime import date
 
     from ctxbench.bench.home import Home
-    from ctxbench.harness.frames import Frame
+    from ctxbench.harness.frames import ResultFrame
     from ctxbench.strategies import *  # noqa: F403 - what it exports is what authors need
 
 _FUNCTIONS = ("board", "run", "samples", "scores")
 _ROOMS = frozenset(("bench", "harness", "sandbox", "strategies", "dashboard"))
 
 
-def samples(name: str | None = None, *, home: str | Path | None = None) -> Frame:
+def samples(name: str | None = None, *, home: str | Path | None = None) -> ResultFrame:
     """Return the sample sets of a home folder, or the samples of one of them with their answers: a row each.
 
     Args:
@@ -59,7 +59,7 @@ def run(
     sandbox: str | None = None,
     workers: int | None = None,
     strategy_seconds: float = 60.0,
-) -> Frame:
+) -> ResultFrame:
     """Run strategies over a sample set and store every result; what is stored already is not run again.
 
     Args:
@@ -134,7 +134,7 @@ def scores(
     marked: Literal["exclude", "include"] = "exclude",
     after: date | str | None = None,
     prices: str | Path | None = None,
-) -> Frame:
+) -> ResultFrame:
     """Return every sample of the stored runs with its status, scores and costs: a row each.
 
     Args:
@@ -181,7 +181,7 @@ def board(
     by_level: bool | None = None,
     published: Literal["auto", "all", "none"] = "none",
     seed: int = 0,
-) -> Frame:
+) -> ResultFrame:
     """Return the leaderboard of the stored runs: a row a method, as ``ctxbench leaderboard --format csv`` has it.
 
     A notebook shows it as the board's own tables, with their notes.
@@ -204,7 +204,7 @@ def board(
     Raises:
         CtxbenchError: if nothing fits.
     """
-    from ctxbench.harness.frames import Frame
+    from ctxbench.harness.frames import ResultFrame
     from ctxbench.harness.leaderboard.records import flat_records
     from ctxbench.harness.leaderboard.render import markdown
     from ctxbench.harness.query import BoardQuery
@@ -224,7 +224,7 @@ def board(
         published=published,
         seed=seed,
     ).board()
-    return Frame.of_records(flat_records(ranked), markdown=markdown(ranked))
+    return ResultFrame.of_records(flat_records(ranked), markdown=markdown(ranked))
 
 
 def _home(home: str | Path | None) -> Home:

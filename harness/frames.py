@@ -1,4 +1,4 @@
-"""`Frame`: a table as columns of plain values, for notebooks and files, without a library of data frames."""
+"""`ResultFrame`: a table as columns of plain values, for notebooks and files, without a library of data frames."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS_SHOWN = 20
 """Of a frame that a notebook displays."""
 
 
-class Frame(dict[str, tuple[Any, ...]]):
+class ResultFrame(dict[str, tuple[Any, ...]]):
     """Columns by name, a value a row; None where there is none.
 
     A dictionary, so that ``pandas.DataFrame(frame)`` and ``polars.DataFrame(frame)`` take it as it is; libraries that
@@ -42,7 +42,7 @@ class Frame(dict[str, tuple[Any, ...]]):
         self._markdown = markdown
 
     @classmethod
-    def of_records(cls, records: Iterable[Mapping[str, Any]], *, markdown: str = "") -> Frame:
+    def of_records(cls, records: Iterable[Mapping[str, Any]], *, markdown: str = "") -> ResultFrame:
         """Return records as columns, in the order in which keys first come; what a record lacks is None."""
         rows = list(records)
         names = dict.fromkeys(name for row in rows for name in row)
@@ -121,9 +121,9 @@ def _library(name: str) -> Any:
         ) from error
 
 
-def of_runs(tables: Iterable[RunTable]) -> Frame:
+def of_runs(tables: Iterable[RunTable]) -> ResultFrame:
     """Return stored runs sample by sample: what each is, its status, its metrics in the profile's scale, its costs."""
-    return Frame.of_records(record for table in tables for record in _results(table))
+    return ResultFrame.of_records(record for table in tables for record in _results(table))
 
 
 def _results(table: RunTable) -> Iterator[dict[str, Any]]:
@@ -154,9 +154,9 @@ def _results(table: RunTable) -> Iterator[dict[str, Any]]:
     return ({**about, **{name: column[row] for name, column in columns.items()}} for row in rows)
 
 
-def of_summaries(summaries: Iterable[RunSummary]) -> Frame:
+def of_summaries(summaries: Iterable[RunSummary]) -> ResultFrame:
     """Return what became of runs, a row a strategy."""
-    return Frame.of_records(
+    return ResultFrame.of_records(
         {
             "run": summary.run,
             "strategy": summary.strategy,
@@ -170,9 +170,9 @@ def of_summaries(summaries: Iterable[RunSummary]) -> Frame:
     )
 
 
-def of_sets(sample_sets: Iterable[SampleSet]) -> Frame:
+def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
     """Return sample sets, a row each."""
-    return Frame.of_records(
+    return ResultFrame.of_records(
         {
             "name": sample_set.name,
             "samples": len(sample_set.samples),
@@ -183,9 +183,9 @@ def of_sets(sample_sets: Iterable[SampleSet]) -> Frame:
     )
 
 
-def of_samples(sample_set: SampleSet) -> Frame:
+def of_samples(sample_set: SampleSet) -> ResultFrame:
     """Return the samples of a set with their answers: where each stands, what it asks for, what it uses."""
-    return Frame.of_records(
+    return ResultFrame.of_records(
         {
             "sample": sample.id,
             "benchmark": sample.benchmark,

@@ -1,4 +1,4 @@
-"""`Frame`: what notebooks and files are given."""
+"""`ResultFrame`: what notebooks and files are given."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.frames import Frame
+from ctxbench.harness.frames import ResultFrame
 
 RECORDS: list[dict[str, Any]] = [
     {"sample": "a", "es": 0.5, "calls": 1},
     {"sample": 'b, "c"', "es": None, "calls": 2, "mark": "broken"},
 ]
-FRAME = Frame.of_records(RECORDS)
+FRAME = ResultFrame.of_records(RECORDS)
 
 
 def test_records_become_columns_and_lack_nothing() -> None:
@@ -29,14 +29,14 @@ def test_records_become_columns_and_lack_nothing() -> None:
         "calls": (1, 2),
         "mark": (None, "broken"),
     }
-    assert FRAME.height == 2 and Frame({}).height == 0
+    assert FRAME.height == 2 and ResultFrame({}).height == 0
     assert list(FRAME.records()) == [{**RECORDS[0], "mark": None}, RECORDS[1]]
     assert repr(FRAME) == "Frame of 2 rows: sample, es, calls, mark"
 
 
 def test_columns_of_two_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="one length"):
-        Frame({"a": [1], "b": [1, 2]})
+        ResultFrame({"a": [1], "b": [1, 2]})
 
 
 def test_pandas_and_arrow_take_it() -> None:
@@ -60,7 +60,7 @@ def test_without_pyarrow_parquet_is_a_fault_with_a_cure(tmp_path: Path, monkeypa
 
 
 def test_a_notebook_shows_the_first_rows_and_no_markup_of_others() -> None:
-    frame = Frame({"strategy": [f"<b>{place}</b>" for place in range(21)], "es": [1 / 3] * 21})
+    frame = ResultFrame({"strategy": [f"<b>{place}</b>" for place in range(21)], "es": [1 / 3] * 21})
     shown = frame._repr_mimebundle_()
     assert shown["text/html"].count("<tr>") == 21 and "<b>" not in shown["text/html"]
     assert "&lt;b&gt;19" in shown["text/html"] and "&lt;b&gt;20" not in shown["text/html"]
@@ -68,5 +68,5 @@ def test_a_notebook_shows_the_first_rows_and_no_markup_of_others() -> None:
 
 
 def test_a_board_is_shown_as_its_own_text() -> None:
-    frame = Frame({"a": [1]}, markdown="## Board")
+    frame = ResultFrame({"a": [1]}, markdown="## Board")
     assert frame._repr_mimebundle_() == {"text/markdown": "## Board"} and repr(frame) == "## Board"
