@@ -1,7 +1,7 @@
 """ctxbench for Python: ``ctxbench.run(…)``, ``ctxbench.board(…)``, and the names that a strategy's author needs.
 
-The functions are for notebooks and scripts; each does what the command of its name does, and returns a `ResultFrame`, which
-``pandas.DataFrame`` and ``polars.DataFrame`` take as it is. The five folders beside this file are links to the folders
+The functions are for notebooks and scripts; each does what the command of its name does and returns a `ResultFrame`,
+which ``pandas.DataFrame`` and ``polars.DataFrame`` take as it is. The five folders beside this file are links to those
 of the same names at the top of the repository. Nothing is imported before it is needed: strategies import this too.
 """
 
