@@ -21,7 +21,7 @@ PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC
 
 def test_many_repositories_with_few_samples_each() -> None:
     languages = Counter(str(repository.language) for repository in WHOLE.manifests)
-    assert languages["python"] >= 40 and languages["java"] >= 16 and WHOLE.per_repo <= 25
+    assert languages["python"] >= 40 and languages["java"] >= 16 and max(WHOLE.per_repo.values()) <= 25
     assert max(Counter(WHOLE.domains.values()).values()) <= 5
     assert all(repository.license in PERMISSIVE for repository in WHOLE.manifests)
     assert not any(repository.codereval for repository in WHOLE.manifests)
@@ -33,6 +33,15 @@ def test_every_source_is_pinned_and_java_has_two() -> None:
         assert kinds == ([PypiSource] if repository.language == "python" else [DebianSource, GitSource]), (
             repository.name
         )
+
+
+def test_functions_come_from_the_repositories_of_the_set_that_bring_tests() -> None:
+    assert WHOLE.manifests_of("line") == WHOLE.manifests
+    assert WHOLE.tested <= WHOLE.domains.keys() and LITE.tested == WHOLE.tested & LITE.domains.keys()
+    assert [repository.name for repository in WHOLE.manifests_of("function")] == [
+        name for name in WHOLE.domains if name in WHOLE.tested
+    ]
+    assert all(repository.tests is not None for repository in WHOLE.manifests_of("function"))
 
 
 def test_lite_is_the_beginning_of_each_language() -> None:
@@ -82,7 +91,7 @@ def test_the_lite_set_is_the_published_one(tmp_path: Path) -> None:
     assert result.code == 0 and f"450 samples, digest {LITE.digests['line']}" in result.out, result.err
     assert "equal to the published samples of ctxbench-1-lite" in result.err
     (alone,) = [repository for repository in LITE.manifests if repository.name == "tenacity"]
-    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo, seed=LITE.seed)
+    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo["line"], seed=LITE.seed)
     lines = (home / "samples" / "lite" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     alone_lines = (home / "samples" / "alone" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(built.samples) == 25 and set(alone_lines) < set(lines)
