@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +15,11 @@ from ctxbench.bench import standard
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
+from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
+from ctxbench.bench.samples import SampleSet
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.sets import make_set
 
 WHOLE, LITE = standard.load("ctxbench-1"), standard.load("ctxbench-1-lite")
 PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC"}
@@ -41,7 +47,32 @@ def test_functions_come_from_the_repositories_of_the_set_that_bring_tests() -> N
     assert [repository.name for repository in WHOLE.manifests_of("function")] == [
         name for name in WHOLE.domains if name in WHOLE.tested
     ]
-    assert all(repository.tests is not None for repository in WHOLE.manifests_of("function"))
+    for repository in WHOLE.manifests_of("function"):
+        assert repository.tests is not None, repository.name
+        # Every machine installs the same: Java's jars have versions in their names.
+        pins = repository.tests.requirements
+        assert repository.language == "java" or (pins and all("==" in pin for pin in pins)), repository.name
+
+
+def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls: list[tuple[list[str], dict[str, Any]]] = []
+
+    def build_functions(manifests: Sequence[RepoManifest], home: Home, name: str, **options: Any) -> SampleSet:
+        calls.append(([manifest.name for manifest in manifests], options))
+        return make_set(home, name=name)
+
+    monkeypatch.setattr("ctxbench.bench.functions.build.build", build_functions)
+    monkeypatch.setattr("ctxbench.harness.cli.samples.opened_sandbox", lambda *_: None)
+    rule = {"per_repo": {"function": 3}, "seed": 7, "tested": frozenset({"tinydb", "mistune"})}
+    for digest, code in (("0" * 64, 1), (make_set(Home(tmp_path), name="equal").digest, 0)):
+        members = replace(WHOLE, **rule, digests={"function": digest})
+        monkeypatch.setattr(standard, "load", lambda _, members=members: members)
+        result = run_cli(
+            "samples", "build", "mine", "--set", "ctxbench-1", "--kind", "function", "--home", str(tmp_path)
+        )
+        assert result.code == code and ("equal to the published" in result.err) == (not code), result.err
+    names, options = calls[-1]
+    assert names == ["mistune", "tinydb"] and (options["per_repo"], options["seed"]) == (3, 7)
 
 
 def test_lite_is_the_beginning_of_each_language() -> None:
