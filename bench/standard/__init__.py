@@ -46,6 +46,11 @@ def names() -> tuple[str, ...]:
     return tuple(name + form for name in sorted(path.stem for path in _FOLDER.glob("*.toml")) for form in ("", _LITE))
 
 
+def whole_name(name: str) -> str:
+    """Return the name of the set that a name, of a lite form perhaps, belongs to."""
+    return name.removesuffix(_LITE)
+
+
 def load(name: str) -> StandardSet:
     """Return a standard set by its name.
 
@@ -54,7 +59,7 @@ def load(name: str) -> StandardSet:
     """
     if name not in names():
         raise UnknownName("standard set", name, names())
-    data = tomllib.loads(read_text(_FOLDER / f"{name.removesuffix(_LITE)}.toml"))
+    data = tomllib.loads(read_text(_FOLDER / f"{whole_name(name)}.toml"))
     whole = StandardSet(
         name=data["name"],
         per_repo=data["per_repo"],
