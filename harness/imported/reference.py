@@ -47,12 +47,11 @@ from ctxbench.strategies.api import Prompt
 GENERATOR = "incontext"
 _PROMPT = Prompt(blocks=())
 _PROBES = (
-    ("python", "def total(prices):\n    ", "return sum(prices) * tax", "return sum(price for price in prices)"),
-    ("python", "shop = ", "Shop('corner', owner=None)  # new\nprint(shop)", "Shop('corner', owner=root)"),
-    ("java", "int f(List<String> names) {\n        ", "return names.size() - 1;", "return this.names.size();"),
+    ("shop = ", "Shop(corner, owner=1) ; other\nprint(shop)", "Shop(corner, owner=root)"),
+    ("    ", "return total(names) - 1", "return self.total(names);"),
 )
-"""Language, prompt, prediction and ground truth: a metric that scores one of them otherwise than when the file was
-written is another metric."""
+"""Prompt, prediction and ground truth, in every language: a metric that scores one of them otherwise than when the file
+was written is another metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +89,8 @@ class ReferenceResults:
     days: Mapping[str, date]
     kinds: Mapping[str, Sequence[str]]
     """Sample -> the kinds of names that its target uses, as of `bench.types.Use`."""
-    probed: Sequence[Mapping[str, Mapping[str, float | None]]]
-    """Of each probe: profile -> metric -> value, when the file was written."""
+    probed: Mapping[str, Mapping[str, Any]]
+    """Profile -> language -> of each probe metric -> value, when the file was written."""
     runs: tuple[ReferenceRun, ...]
 
 
@@ -211,25 +210,23 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
 
 
 def _changed_profiles(results: ReferenceResults) -> list[str]:
-    profiles = sorted({profile for run in results.runs for profile in run.scores} - {CONTEXT})
-    probed = _probe(profiles)
+    languages = sorted({sample.language for sample in results.samples})
     return [
         profile
-        for profile in profiles
-        if any(now[profile] != then.get(profile) for now, then in zip(probed, results.probed, strict=True))
+        for profile, then in results.probed.items()
+        if profile not in metrics.PROFILES
+        or _probe(profile, languages) != {language: then.get(language) for language in languages}
     ]
 
 
-def _probe(profiles: Sequence[str]) -> list[dict[str, dict[str, float | None]]]:
-    return [
-        {
-            profile: dict(metrics.score(profile, language, prompt=prompt, prediction=text, ground_truth=truth))
-            if profile in metrics.PROFILES
-            else {}
-            for profile in profiles
-        }
-        for language, prompt, text, truth in _PROBES
-    ]
+def _probe(profile: str, languages: Sequence[str]) -> dict[str, list[dict[str, float | None]]]:
+    return {
+        str(language): [
+            dict(metrics.score(profile, language, prompt=prompt, prediction=text, ground_truth=truth))
+            for prompt, text, truth in _PROBES
+        ]
+        for language in languages
+    }
 
 
 def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name: str) -> ImportSummary:
@@ -346,7 +343,11 @@ def write(store: Store, sample_set: SampleSet, run_ids: Sequence[str]) -> Path:
     ]
     ids = [sample.id for sample in sample_set.samples]
     profiles = sorted(metrics.PROFILES)
-    header = {"samples": {key: [row[key] for row in samples] for key in samples[0]}, "probes": _probe(profiles)}
+    languages = sorted({sample.language for sample in sample_set.samples})
+    header = {
+        "samples": {key: [row[key] for row in samples] for key in samples[0]},
+        "probes": {profile: _probe(profile, languages) for profile in profiles},
+    }
     lines = [header, *(asdict(_read(store, id_, ids, profiles)) for id_ in run_ids)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
     path = _file(sample_set.name)
