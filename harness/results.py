@@ -68,6 +68,8 @@ class Origin(StrEnum):
 
     RUN = "run"
     IMPORTED = "imported"
+    REFERENCE = "reference"
+    """Measured by us and shipped with ctxbench as scores without texts."""
     PUBLISHED = "published"
 
 

@@ -163,7 +163,7 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
         "seed": choices.seed,
         "sampling": json.loads(choices.sampling),
         "versions": dict(work.versions),
-        "origin": "imported" if work.imported else "run",
+        "origin": str(work.origin),
         "remarks": list(work.remarks),
         "command": repeat_command(choices, work.file, options=options),
         "judge": judge_command(choices, work.id, options=options) if work.unjudged else None,

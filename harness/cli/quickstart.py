@@ -1,4 +1,4 @@
-"""`ctxbench quickstart`: build the built-in set, run two strategies over it, and print the leaderboard."""
+"""`ctxbench quickstart`: build a standard set and functions, run two strategies over it, and print the leaderboard."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     run_ids = {summary.run for summary in [*lines, *functions]}
     tables = [table for table in BoardQuery(home=home, db=db).tables() if table.run.id in run_ids]
     click.echo(printed(board(tables), "table"), nl=False)
-    say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
+    say(
+        "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-1-lite` and "
+        "`ctxbench leaderboard`; then your own: README.md"
+    )
     if fault is not None:
         raise fault
     if other is not None:

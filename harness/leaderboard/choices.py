@@ -8,7 +8,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.metrics.profile import common_metric
-from ctxbench.harness.results import RunInfo, RunTable, Status
+from ctxbench.harness.results import Origin, RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
@@ -29,14 +29,20 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
 def newest(tables: Sequence[RunTable]) -> list[RunTable]:
     """Return one table a strategy and origin, in the order of first appearance.
 
-    Of several, the last one that is complete, else the last one.
+    Of several, the last one that is complete, else the last one. Where a strategy has a complete run of the user's own,
+    its reference result is left out.
     """
-    newest_tables: dict[tuple[str, str], RunTable] = {}
+    newest_tables: dict[tuple[str, Origin], RunTable] = {}
     for table in tables:
         key = (table.run.strategy, table.run.origin)
         if key not in newest_tables or complete(table) or not complete(newest_tables[key]):
             newest_tables[key] = table
-    return list(newest_tables.values())
+    own = {strategy for (strategy, origin), table in newest_tables.items() if origin is Origin.RUN and complete(table)}
+    return [
+        table
+        for (strategy, origin), table in newest_tables.items()
+        if origin is not Origin.REFERENCE or strategy not in own
+    ]
 
 
 def complete(table: RunTable) -> bool:
