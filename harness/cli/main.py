@@ -47,6 +47,7 @@ _OWN: dict[str, tuple[str, str]] = {
         "Write the scores of every sample, for other tools.",
     ),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "power": ("ctxbench.harness.cli.power:power", "Say how many repositories a difference takes."),
     "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
     "codereval": ("ctxbench.harness.cli.image:codereval", "Look at CoderEval's official image."),

@@ -22,7 +22,7 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
     if metric is not None and metric not in metrics:
         raise UnknownName("metric of these runs", metric, metrics)
     strategies = {table.run.strategy for table in tables}
-    if baseline is not None and not any(_named(baseline, strategy) for strategy in strategies):
+    if baseline is not None and not any(is_named(baseline, strategy) for strategy in strategies):
         raise UnknownName("strategy of these runs", baseline, strategies)
 
 
@@ -95,14 +95,14 @@ def baseline(tables: Sequence[RunTable], ranked: Sequence[int], requested: str |
     """
     for name, among in ((requested, range(len(tables))), (BASELINE, ranked)):
         if name is not None:
-            matches = [index for index in among if _named(name, tables[index].run.strategy)]
+            matches = [index for index in among if is_named(name, tables[index].run.strategy)]
             exact = [index for index in matches if tables[index].run.strategy == _canonical(name)]
             if exact or matches:
                 return (exact or matches)[0]
     return ranked[0] if ranked else None
 
 
-def _named(requested: str, strategy: str) -> bool:
+def is_named(requested: str, strategy: str) -> bool:
     """Return whether a canonical spec is the one asked for: the same, or of that bare name."""
     return _canonical(requested) == strategy or requested.strip() == strategy.partition("(")[0]
 
