@@ -11,6 +11,7 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import compare as view
 from ctxbench.dashboard.views import compare_solved as drawing
 from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
+from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
@@ -87,7 +88,7 @@ def _choose() -> _Choice | None:
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    every = data.tables(samples.samples, language, profile=profile)
+    every = pooled(data.tables(samples.samples, language, profile=profile))
     metrics = view.metrics(every)
     if not metrics:
         return None

@@ -128,7 +128,7 @@ def _by_stage(group: Group) -> None:
 
 def _construction(choice: _Choice) -> None:
     st.subheader("Making a repository searchable", anchor=False)
-    runs = sorted({row.run.id for row in choice.group.rows})
+    runs = sorted({id_ for row in choice.group.rows for id_ in row.run.ids})
     built = data.cached(construction_times, tuple(runs))
     # A run may be over several languages; shown are the repositories of this one.
     stage_times = view.construction(stage for stage in built if stage.repo in choice.repos)

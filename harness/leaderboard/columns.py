@@ -282,6 +282,13 @@ _ALL = (
         value=lambda _, row: row.n,
     ),
     Column(
+        key="runs",
+        heading="runs",
+        help="Runs that differ only in the seed: a sample's value is its mean over them.",
+        value=lambda _, row: len(row.run.repetitions) or None,
+        text=lambda _, row: str(len(row.run.ids)),
+    ),
+    Column(
         key="unscored",
         heading="unscored",
         help="Samples that the machine failed: missing, never counted as 0.",
@@ -387,7 +394,7 @@ _ALL = (
 COLUMNS = {column.key: column for column in _ALL}
 """Every column by its key."""
 RANKING = (
-    *("rank", "tier", "strategy", "n", "unscored", "excluded", "metric", "mean_of_repositories"),
+    *("rank", "tier", "strategy", "runs", "n", "unscored", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
 """The first table of a group."""
@@ -398,7 +405,7 @@ PAGE_RANKING = (
     *("difference_mean", "difference_low", "difference_high", "p", "tier", "beats", "repositories_needed", "n"),
 )
 """A page's columns before its links."""
-PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "unscored", "excluded", "origin")
+PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "runs", "unscored", "excluded", "origin")
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """The table of scores before and after the model's cutoff, behind the strategy."""
 PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *CUTOFF)
@@ -407,6 +414,7 @@ RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
     *COSTS,
     *CUTOFF,
+    "runs",
 )
 """What JSON and CSV hold behind the metrics."""
 

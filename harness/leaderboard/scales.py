@@ -159,4 +159,6 @@ def _at(table: RunTable, keep: Sequence[int]) -> RunTable:
         dated=tuple(table.dated[i] for i in keep) if table.dated else (),
         mark=tuple(table.mark[i] for i in keep) if table.mark else (),
         costs={name: tuple(column[i] for i in keep) for name, column in table.costs.items()},
+        outcomes=tuple(table.outcomes[i] for i in keep) if table.outcomes else (),
+        repeated={name: tuple(column[i] for i in keep) for name, column in table.repeated.items()},
     )

@@ -85,7 +85,7 @@ def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSe
 
 
 def _ranking(group: Group) -> list[Column]:
-    left_out = set() if any(row.excluded for row in group.rows) else {"excluded"}
+    left_out = {key for key in ("runs", "excluded") if not any(COLUMNS[key].value(group, row) for row in group.rows)}
     if group.baseline is None or not any(row.difference for row in group.rows):
         left_out |= {"difference", "p"}
     metric = metric_column(group, group.metric)

@@ -7,6 +7,7 @@ Strategies get queries and views; references are read here, after the strategy h
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -36,6 +37,7 @@ from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.registration import CONTROLS
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
@@ -44,6 +46,8 @@ SEVERAL = (0.8, 0.95)
 """Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
+_MOST_SEEDS = 2**63
+"""A stored seed is less."""
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
@@ -59,6 +63,8 @@ class RunOptions:
     """Only samples dated after that day; None for all, dated or not."""
     n: int = 1
     seed: int = 0
+    repeat: int = 1
+    """Runs of each strategy; their seeds rise from `seed` by 1. Controls, which draw nothing, are run once."""
     workers: int | None = None
     temperature: float | None = None
     """None: `SEVERAL` for several completions of a function, else 0."""
@@ -99,7 +105,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
-        A summary for each strategy; `fault_of` says whether they are whole.
+        A summary for each strategy, and each repetition of it; `fault_of` says whether they are whole.
 
     Raises:
         InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the run
@@ -119,16 +125,26 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
-        summaries = []
-        for card in cards:
-            spec = _spec(card, sample_set, machinery, choices)
+        summaries: list[RunSummary] = []
+        repeated = {card.spec for card in cards if card.spec not in CONTROLS}
+        for repetition, card in itertools.product(range(choices.repeat), cards):
+            if repetition and card.spec not in repeated:
+                continue
+            spec = _spec(card, sample_set, machinery, choices, repetition)
             run_id = store.add_run(spec, planned, days)
             if remarks:
                 add_remarks(store, run_id, remarks)
             attempt = Attempt(
                 store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
             )
-            summaries.append(attempt.go(progress))
+            summary = attempt.go(progress)
+            if repetition == 1 and not summary.missing:
+                summary = replace(
+                    summary, repeats=equal_runs(store, run_id, _spec(card, sample_set, machinery, choices).id)
+                )
+                if summary.repeats and spec.sampling.temperature == 0:
+                    repeated.discard(card.spec)
+            summaries.append(summary)
             report(summaries[-1])
     return summaries
 
@@ -158,6 +174,8 @@ def _eligible(sample_set: SampleSet, choices: RunOptions, days: Mapping[str, dat
     """
     if choices.n < 1:
         raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
+    if choices.seed + choices.repeat > _MOST_SEEDS:
+        raise InputFault(f"seeds from {choices.seed} on do not last for {choices.repeat} runs", cure="lower --seed")
     return sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
 
 
@@ -286,7 +304,10 @@ def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
     )
 
 
-def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
+def _spec(
+    card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions, repetition: int = 0
+) -> RunSpec:
+    choices = replace(choices, seed=choices.seed + repetition)
     return RunSpec(
         samples=sample_set.name,
         samples_digest=sample_set.digest,
