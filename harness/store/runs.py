@@ -227,7 +227,11 @@ def _run_columns(
     """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
     counts, gains = verdict_counts(connection, ids), mean_gains(connection, ids)
-    imported, remarks = notes.imports(connection, ids), notes.remarks(connection, ids)
+    imported, remarks, cutoffs = (
+        notes.imports(connection, ids),
+        notes.remarks(connection, ids),
+        notes.cutoffs(connection),
+    )
     loads = loads_of(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
@@ -250,6 +254,7 @@ def _run_columns(
             imported=run.id in imported,
             loads=loads.get(run.id, ()),
             remarks=remarks[run.id],
+            cutoff=cutoffs.get(run.generator),
         )
 
 
@@ -272,6 +277,8 @@ class RunColumns:
     imported: bool
     loads: tuple[Load | None, ...]
     remarks: tuple[str, ...]
+    cutoff: str | None
+    """As `RunInfo.cutoff`."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return a table a language, in the order of their names; or only that of one."""
@@ -342,6 +349,7 @@ class RunColumns:
             versions=versions(run),
             loads=() if self.imported else self.loads,
             remarks=self.remarks,
+            cutoff=self.cutoff,
         )
 
 
