@@ -13,14 +13,14 @@ from sqlalchemy import Connection, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.metrics.profile import BLOCK_GAIN
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, MEMORISED
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
 from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
-from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, pass_columns, verdict_counts
+from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_VERDICT
 from ctxbench.harness.store.work import loads_of
@@ -226,7 +226,7 @@ def _run_columns(
 ) -> Iterator[RunColumns]:
     """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
-    counts, gains = verdict_counts(connection, ids), mean_gains(connection, ids)
+    counts, gains, memories = verdict_counts(connection, ids), mean_gains(connection, ids), memorised(connection, ids)
     imported, remarks, cutoffs = (
         notes.imports(connection, ids),
         notes.remarks(connection, ids),
@@ -242,6 +242,7 @@ def _run_columns(
         values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
+        values |= {MEMORISED: memories[run.id]} if run.id in memories else {}
         yield RunColumns(
             run=run,
             profile=profile,

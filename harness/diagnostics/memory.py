@@ -1,0 +1,238 @@
+"""The memorisation probe: what a reference costs a generator, beside a twin of it under other names.
+
+Both are priced after nothing but the signature of the function around them. A model that has read the text knows it
+from so little, and does not know the twin: this is the neighbourhood comparison of Mattern et al. (2023), with renamed
+identifiers, as ReCode (Wang et al., 2022) renames them, in place of a paraphrase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.languages.naming import identifiers, own_names, renamed
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.harness.diagnostics.gains import Progress, open_pricer
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Generator
+from ctxbench.harness.run.scoring import behind_cursor, has_answer
+from ctxbench.harness.store.runs import SET_BACK, StoredRun, check_set
+from ctxbench.harness.store.scores import TwinCosts, add_twins, planned_ids, twins_of
+from ctxbench.harness.store.store import Store
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+
+_PART = 32
+"""Samples that are priced together, and stored in one transaction."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SHORTEST = 3
+"""Letters of a word that is replaced; shorter ones (``i``, ``to``) are the same in every project."""
+_VOCABULARY = """
+age arm art bag bar bay bed bit box bus cap car cat cow cup cut dam day dog ear egg end eye fan fee fig fit fly fog
+fox fun gap gas gem gun hat hen hut ice ink jam jar jet job joy key kit lab lap law leg lid lip log lot area army
+axis ball band bank bark base beam bell belt bird boat bolt bone book boot bowl cage cake camp card cave city clay
+club coal coat coin cook cord corn crop dawn deck desk dish door drum dust east edge farm film fire fish flag foot
+fork frog fuel gate gift goal gold hall hand harp hill hook hour iron lake lamp land leaf line moon actor alarm
+angle apple apron badge beach birch blade block board brain brake bread brick bride brook brush cabin cable camel
+candy canoe cargo chain chair chalk chart chess cliff clock cloth cloud coach coast court crane cream creek crowd
+crown daisy diary eagle earth fence field flame fleet flood floor flour flute frost fruit glass globe action anchor
+animal artist autumn ballet banana barrel basket battle beacon bottle branch bridge bronze bucket butter button
+camera canvas carbon carpet castle cellar cement cherry church circle coffee colony copper corner cotton cousin
+crayon desert dinner doctor dragon engine escape fabric family farmer finger flight flower forest academy airport
+ancient arrival balance balcony banquet battery bicycle blanket brother cabinet capital captain caravan century
+ceramic chamber chapter chicken climate college comfort concert contest copilot cottage council country courage
+crystal culture curtain customs diamond disease drawing evening factory fashion feather fiction aircraft airplane
+alphabet ancestor audience autonomy bachelor backyard baseball birthday boundary building calendar campaign category
+ceremony champion chemical children clothing consumer corridor creature currency database daughter delivery diameter
+dinosaur director distance district division document doorstep election adventure afternoon agreement allowance
+apartment architect assistant astronomy attention ballerina beginning blueprint breakfast briefcase butterfly
+candidate carpenter cathedral character childhood chocolate clearance committee community component composure
+condition continent corporate courtyard craftsman criterion crocodile accountant adaptation adjustment aspiration
+assessment assignment atmosphere attraction automobile background basketball beneficial blacksmith brightness
+cellophane chandelier collection commission comparison competitor acquisition aggregation application appointment
+archaeology arrangement association certificate combination countryside description destination development
+electricity expectation explanation ghostwriter grandfather
+"""
+"""Common words of 3 to 11 letters, most of them one token of any model, few of them at home in code."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeText:
+    """A text to price, and all that is shown before it."""
+
+    prompt: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryProbe:
+    """What is known of a generator's memory of a run's samples after a call of `probe`."""
+
+    run: StoredRun
+    new: int
+    """Samples that this call priced."""
+    over_limit: int
+    """Samples that the limit left unpriced."""
+    costs: Mapping[str, TwinCosts]
+    """Sample -> bits of its reference and its twin, of those that have a twin."""
+    twinless: int
+    """Samples whose reference has no name of the project's own, so that there is nothing to compare."""
+
+
+def probe(
+    home: Home,
+    store: Store,
+    run: StoredRun,
+    *,
+    limit: int | None,
+    progress: Progress,
+    resolve: Callable[[str], Generator] = registry.resolve,
+) -> MemoryProbe:
+    """Price the samples of a run beside their twins, as far as no run of this generator has it done already.
+
+    Args:
+        home: where the run's sample set is.
+        store: where the run is.
+        run: the run; its strategy does not matter.
+        limit: samples to price at most; None for all.
+        progress: shows how far it is.
+        resolve: how to make the generator; for tests.
+
+    Raises:
+        InputFault: if the set is not the run's, or the run's generator did not price it.
+        MachineFault: if the generator was lost; finished samples are kept.
+    """
+    sample_set = sets.load(home, run.samples)
+    check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
+    samples = {sample.id: sample for sample in sample_set.samples}
+    if run.coder.rpartition(" ")[0] != run.generator:
+        raise InputFault(
+            f"{run.generator} gives no log-probabilities, so that nothing tells what it has memorised",
+            cure="choose a run of a generator that prices texts (see `ctxbench generator check`)",
+        )
+    ids = [id_ for id_ in planned_ids(store, run.id) if has_answer(sample_set.references[id_])]
+    with open_pricer(run, resolve) as pricer:
+        if pricer.name != run.coder:
+            raise InputFault(
+                f"the generator is {pricer.name!r} by now, and was {run.coder!r} when the run {run.id} was made",
+                cure="run the strategy again, then probe that run",
+            )
+        stored = twins_of(store, run.samples_digest, pricer.name)
+        missing = [id_ for id_ in ids if id_ not in stored and pricer.coder.knows(samples[id_].language)]
+        todo = missing[:limit]
+        with progress(run.generator, len(todo)) as tick:
+            for start in range(0, len(todo), _PART):
+                part = [samples[id_] for id_ in todo[start : start + _PART]]
+                add_twins(store, run.samples_digest, pricer.name, _costs(pricer.coder, part, sample_set.references))
+                tick(len(part))
+        stored = twins_of(store, run.samples_digest, pricer.name)
+    of_run = {id_: stored[id_] for id_ in ids if id_ in stored}
+    costs = {id_: cost for id_, cost in of_run.items() if cost is not None}
+    return MemoryProbe(
+        run=run, new=len(todo), over_limit=len(missing) - len(todo), costs=costs, twinless=len(of_run) - len(costs)
+    )
+
+
+def twins(sample: Sample, reference: Reference) -> tuple[ProbeText, ProbeText] | None:
+    """Return a sample's reference after its function's signature, and the twin of both.
+
+    Of a line the beginning is shown as well, and outside any function nothing else. Renamed are the names that the file
+    gives to its own things, and those of the project that the reference needs; None if the reference has no such name.
+    """
+    target = behind_cursor(sample, reference)
+    text = sample.prefix + target + (sample.suffix or "")
+    source = Source(text, sample.language)
+    cursor = len(sample.prefix.encode("utf-8", "replace"))
+    end = cursor + len(target.encode("utf-8", "replace"))
+    spans = [*_signature(sample, text), (source.data.rfind(b"\n", 0, cursor) + 1, cursor), (cursor, end)]
+    needed = {part for use in sample.uses for part in use.name.split(".")}
+    own = own_names(source, sample.language, needed)
+    names = [source.text(node) for start, stop in spans for node in identifiers(source.root, start, stop)]
+    replaced = twin_names(
+        [name for name in dict.fromkeys(names) if name in own],
+        present={*names, *sample.language.reserved, *sample.language.library},
+        seed=sha256(f"{sample.prefix}\0{target}"),
+    )
+
+    def priced(under: Mapping[str, str]) -> ProbeText:
+        *context, end_text = (renamed(source, start, stop, under) for start, stop in spans)
+        return ProbeText("".join(context), end_text)
+
+    original, twin = priced({}), priced(replaced)
+    return None if original.target == twin.target else (original, twin)
+
+
+def twin_names(names: Iterable[str], *, present: Collection[str], seed: str) -> dict[str, str]:
+    """Return name -> another of as many words, each as long and in the same style: ``cart_total`` -> ``desk_ocean``.
+
+    A word has the same twin in every name, so that names that belong together still do. Which one it is depends on the
+    seed and the word alone, as long as it is free.
+
+    Args:
+        names: in a fixed order; of words of the same length the first one chooses first.
+        present: names whose words no twin may have.
+        seed: any text.
+    """
+    names = list(names)
+    used = {word.lower() for name in present for word in _WORD.findall(name)}
+    twin_of: dict[str, str] = {}
+    for word in dict.fromkeys(word.lower() for name in names for word in _WORD.findall(name)):
+        if len(word) >= _SHORTEST:
+            twin_of[word] = _drawn(len(word), f"{seed} {word}", used) or word
+
+    def in_style(match: re.Match[str]) -> str:
+        word = match[0]
+        twin = twin_of.get(word.lower(), word)
+        return twin.upper() if word.isupper() else twin.capitalize() if word[0].isupper() else twin
+
+    return {name: _WORD.sub(in_style, name) for name in names}
+
+
+def _drawn(length: int, seed: str, used: set[str]) -> str:
+    """Return an unused word of that many letters, or two in one; empty if there is none."""
+    pool = [word for word in _VOCABULARY.split() if len(word) == length and word not in used]
+    if pool:
+        word = min(pool, key=lambda candidate: sha256(f"{seed} {candidate}"))
+        used.add(word)
+        return word
+    if length < 2 * _SHORTEST:
+        return ""
+    halves = [_drawn(half, seed, used) for half in (length // 2, length - length // 2)]
+    return "".join(halves) if all(halves) else ""
+
+
+def _signature(sample: Sample, text: str) -> list[tuple[int, int]]:
+    """Return the bytes of the signature of the innermost function whose body the cursor is in; none outside any."""
+    row = sample.prefix.count("\n")
+    around = [
+        (function.head, max(function.body[0], function.head + 1))
+        for function in sample.language.outline(text).functions
+        if function.has_body and max(function.body[0], function.head + 1) <= row < function.lines[1]
+    ]
+    if not around:
+        return []
+    first, last = max(around)
+    lines = text.split("\n")
+    start, end = (len("".join(f"{line}\n" for line in lines[:at]).encode("utf-8", "replace")) for at in (first, last))
+    return [(start, end)]
+
+
+def _costs(
+    coder: Generator, samples: Sequence[Sample], references: Mapping[str, Reference]
+) -> dict[str, TwinCosts | None]:
+    """Return sample -> bits of its reference and its twin; None of one without a twin."""
+    pairs = {sample.id: pair for sample in samples if (pair := twins(sample, references[sample.id])) is not None}
+    costs: dict[str, TwinCosts | None] = {sample.id: None for sample in samples}
+    for language in {sample.language for sample in samples}:
+        ids = [sample.id for sample in samples if sample.language == language and sample.id in pairs]
+        texts = [text for id_ in ids for text in pairs[id_]]
+        if texts:
+            prompts = [Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text.prompt),)) for text in texts]
+            bits = coder.bits(prompts, [text.target for text in texts], language)
+            costs |= {id_: TwinCosts(*pair) for id_, *pair in zip(ids, bits[::2], bits[1::2], strict=True)}
+    return costs
