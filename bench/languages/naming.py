@@ -14,6 +14,8 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.syntax import Source
 
 _SELF = frozenset((b"self", b"cls"))
+_MEMBERS = {"attribute": "attribute", "field_access": "field", "method_invocation": "name"}
+"""Types of nodes that reach a member of their ``object`` -> the field that names it."""
 
 
 def identifiers(root: Node, start: int = 0, end: int = sys.maxsize) -> Iterator[Node]:
@@ -32,7 +34,7 @@ def own_names(source: Source, language: Language, needed: Collection[str] = ()) 
     """Return the names that a file gives: to functions, classes, parameters, variables and fields.
 
     Left out are those of the language and its library (`Language.reserved`, `Language.library`), special ones
-    (``__init__``), and what import statements bring in.
+    (``__init__``), what import statements bring in, and what is reached through that (the ``path`` of ``os.path``).
 
     Args:
         source: the file; it may be cut off anywhere.
@@ -40,18 +42,23 @@ def own_names(source: Source, language: Language, needed: Collection[str] = ()) 
         needed: further names of the project, which import statements may bring in.
     """
     own, imported = set(needed), set[str]()
+    reached: list[tuple[str, str]] = []
     pending = [source.root]
     while pending:
         node = pending.pop()
         if node.type.startswith("import"):
             imported.update(map(source.text, identifiers(node)))
             continue
+        if node.type in _MEMBERS and (member := node.child_by_field_name(_MEMBERS[node.type])) is not None:
+            reached.append((source.text(_owner(node)), source.text(member)))
         field = language.binders.get(node.type)
         if field is not None:
             bound = node.children_by_field_name(field) if field else node.named_children
             own.update(source.text(name) for child in bound for name in _bound(child))
         pending += node.named_children
-    kept = language.reserved | language.library | (imported - set(needed))
+    imported.difference_update(needed)
+    members = {member for owner, member in reached if owner in imported}
+    kept = language.reserved | language.library | imported | (members - set(needed))
     return frozenset(name for name in own - kept if language.binders and not name.startswith("__"))
 
 
@@ -71,6 +78,13 @@ def renamed(source: Source, start: int, end: int, names: Mapping[str, str]) -> s
             parts += [source.data[at : node.start_byte].decode("utf-8", "replace"), names[name]]
             at = node.end_byte
     return "".join([*parts, source.data[at:end].decode("utf-8", "replace")])
+
+
+def _owner(node: Node) -> Node:
+    """Return what a chain of members begins with."""
+    while (owner := node.child_by_field_name("object")) is not None:
+        node = owner
+    return node
 
 
 def _bound(node: Node) -> Iterator[Node]:

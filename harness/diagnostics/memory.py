@@ -33,32 +33,21 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SHORTEST = 3
 """Letters of a word that is replaced; shorter ones (``i``, ``to``) are the same in every project."""
 _VOCABULARY = """
-age arm art bag bar bay bed bit box bus cap car cat cow cup cut dam day dog ear egg end eye fan fee fig fit fly fog
-fox fun gap gas gem gun hat hen hut ice ink jam jar jet job joy key kit lab lap law leg lid lip log lot area army
-axis ball band bank bark base beam bell belt bird boat bolt bone book boot bowl cage cake camp card cave city clay
-club coal coat coin cook cord corn crop dawn deck desk dish door drum dust east edge farm film fire fish flag foot
-fork frog fuel gate gift goal gold hall hand harp hill hook hour iron lake lamp land leaf line moon actor alarm
-angle apple apron badge beach birch blade block board brain brake bread brick bride brook brush cabin cable camel
-candy canoe cargo chain chair chalk chart chess cliff clock cloth cloud coach coast court crane cream creek crowd
-crown daisy diary eagle earth fence field flame fleet flood floor flour flute frost fruit glass globe action anchor
-animal artist autumn ballet banana barrel basket battle beacon bottle branch bridge bronze bucket butter button
-camera canvas carbon carpet castle cellar cement cherry church circle coffee colony copper corner cotton cousin
-crayon desert dinner doctor dragon engine escape fabric family farmer finger flight flower forest academy airport
-ancient arrival balance balcony banquet battery bicycle blanket brother cabinet capital captain caravan century
-ceramic chamber chapter chicken climate college comfort concert contest copilot cottage council country courage
-crystal culture curtain customs diamond disease drawing evening factory fashion feather fiction aircraft airplane
-alphabet ancestor audience autonomy bachelor backyard baseball birthday boundary building calendar campaign category
-ceremony champion chemical children clothing consumer corridor creature currency database daughter delivery diameter
-dinosaur director distance district division document doorstep election adventure afternoon agreement allowance
-apartment architect assistant astronomy attention ballerina beginning blueprint breakfast briefcase butterfly
-candidate carpenter cathedral character childhood chocolate clearance committee community component composure
-condition continent corporate courtyard craftsman criterion crocodile accountant adaptation adjustment aspiration
-assessment assignment atmosphere attraction automobile background basketball beneficial blacksmith brightness
-cellophane chandelier collection commission comparison competitor acquisition aggregation application appointment
-archaeology arrangement association certificate combination countryside description destination development
-electricity expectation explanation ghostwriter grandfather
+key row url tag log ref job env cfg src dst msg buf cmd arg tmp err pos num doc node item path data line text file
+mode code user host port task unit rule form step page time cell field table event group token state model query
+level label entry order scope cache queue shape batch frame theme route parser loader client server buffer record
+option module result status source target number vector config filter header column writer reader context handler
+message request version element counter default manager session storage network pattern process section segment
+service wrapper content builder response template document registry location resource position operator property
+metadata callback database argument category function iterator protocol schedule security variable attribute
+component condition container converter directory extension generator interface operation parameter processor
+reference scheduler structure validator character algorithm exception formatter collection connection controller
+definition dictionary dispatcher evaluation expression identifier middleware permission repository serializer
+statistics subscriber translator validation annotation background comparison application association certificate
+combination description destination environment information instruction integration permissions transaction
+translation transformer coordinates credentials development distributed placeholder replacement
 """
-"""Common words of 3 to 11 letters, most of them one token of any model, few of them at home in code."""
+"""Words of 3 to 11 letters that are common in code, for files that have none of a length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +144,8 @@ def twins(sample: Sample, reference: Reference) -> tuple[ProbeText, ProbeText] |
     names = [source.text(node) for start, stop in spans for node in identifiers(source.root, start, stop)]
     replaced = twin_names(
         [name for name in dict.fromkeys(names) if name in own],
-        present={*names, *sample.language.reserved, *sample.language.library},
+        kept={*names, *sample.language.reserved, *sample.language.library},
+        words=_words(map(source.text, identifiers(source.root))),
         seed=sha256(f"{sample.prefix}\0{target}"),
     )
 
@@ -167,23 +157,24 @@ def twins(sample: Sample, reference: Reference) -> tuple[ProbeText, ProbeText] |
     return None if original.target == twin.target else (original, twin)
 
 
-def twin_names(names: Iterable[str], *, present: Collection[str], seed: str) -> dict[str, str]:
-    """Return name -> another of as many words, each as long and in the same style: ``cart_total`` -> ``desk_ocean``.
+def twin_names(names: Iterable[str], *, kept: Collection[str], words: Sequence[str], seed: str) -> dict[str, str]:
+    """Return name -> another of as many words, each as long and in the same style: ``cart_total`` -> ``shop_price``.
 
-    A word has the same twin in every name, so that names that belong together still do. Which one it is depends on the
-    seed and the word alone, as long as it is free.
+    A word has the same twin in every name, so that names that belong together still do. It is drawn from words of the
+    same file, the more often the more often they stand there, so that a twin is no odder than what it stands for.
 
     Args:
         names: in a fixed order; of words of the same length the first one chooses first.
-        present: names whose words no twin may have.
+        kept: names whose words no twin may have.
+        words: of the file, with repeats, in small letters.
         seed: any text.
     """
     names = list(names)
-    used = {word.lower() for name in present for word in _WORD.findall(name)}
+    used = set(_words(kept))
     twin_of: dict[str, str] = {}
-    for word in dict.fromkeys(word.lower() for name in names for word in _WORD.findall(name)):
+    for word in dict.fromkeys(_words(names)):
         if len(word) >= _SHORTEST:
-            twin_of[word] = _drawn(len(word), f"{seed} {word}", used) or word
+            twin_of[word] = _drawn(len(word), words, used, f"{seed} {word}") or word
 
     def in_style(match: re.Match[str]) -> str:
         word = match[0]
@@ -193,16 +184,21 @@ def twin_names(names: Iterable[str], *, present: Collection[str], seed: str) -> 
     return {name: _WORD.sub(in_style, name) for name in names}
 
 
-def _drawn(length: int, seed: str, used: set[str]) -> str:
+def _words(names: Iterable[str]) -> list[str]:
+    return [word.lower() for name in names for word in _WORD.findall(name)]
+
+
+def _drawn(length: int, words: Sequence[str], used: set[str], seed: str) -> str:
     """Return an unused word of that many letters, or two in one; empty if there is none."""
-    pool = [word for word in _VOCABULARY.split() if len(word) == length and word not in used]
-    if pool:
-        word = min(pool, key=lambda candidate: sha256(f"{seed} {candidate}"))
-        used.add(word)
-        return word
+    for candidates in (words, _VOCABULARY.split()):
+        free = [word for word in candidates if len(word) == length and word not in used]
+        if free:
+            word = free[int(sha256(seed), 16) % len(free)]
+            used.add(word)
+            return word
     if length < 2 * _SHORTEST:
         return ""
-    halves = [_drawn(half, seed, used) for half in (length // 2, length - length // 2)]
+    halves = [_drawn(half, words, used, seed) for half in (length // 2, length - length // 2)]
     return "".join(halves) if all(halves) else ""
 
 

@@ -22,6 +22,7 @@ class Till(Cart):
         with open(a) as file, g() as (left, right): pass
         try: scale: int = f"{first} first"
         except OSError as error: print(lambda u, v=2: u)
+        path = os.path
         if (size := 3): return rules.apply(amount=size, first=os.getcwd(a))  # first
         for k, v in more.items(): str(id)
 """
