@@ -144,7 +144,7 @@ def twins(sample: Sample, reference: Reference) -> tuple[ProbeText, ProbeText] |
     names = [source.text(node) for start, stop in spans for node in identifiers(source.root, start, stop)]
     replaced = twin_names(
         [name for name in dict.fromkeys(names) if name in own],
-        kept={*names, *sample.language.reserved, *sample.language.library},
+        reserved={*names, *sample.language.reserved, *sample.language.library},
         words=_words(map(source.text, identifiers(source.root))),
         seed=sha256(f"{sample.prefix}\0{target}"),
     )
@@ -157,7 +157,7 @@ def twins(sample: Sample, reference: Reference) -> tuple[ProbeText, ProbeText] |
     return None if original.target == twin.target else (original, twin)
 
 
-def twin_names(names: Iterable[str], *, kept: Collection[str], words: Sequence[str], seed: str) -> dict[str, str]:
+def twin_names(names: Iterable[str], *, reserved: Collection[str], words: Sequence[str], seed: str) -> dict[str, str]:
     """Return name -> another of as many words, each as long and in the same style: ``cart_total`` -> ``shop_price``.
 
     A word has the same twin in every name, so that names that belong together still do. It is drawn from words of the
@@ -165,12 +165,12 @@ def twin_names(names: Iterable[str], *, kept: Collection[str], words: Sequence[s
 
     Args:
         names: in a fixed order; of words of the same length the first one chooses first.
-        kept: names whose words no twin may have.
+        reserved: names whose words no twin may have.
         words: of the file, with repeats, in small letters.
         seed: any text.
     """
     names = list(names)
-    used = set(_words(kept))
+    used = set(_words(reserved))
     twin_of: dict[str, str] = {}
     for word in dict.fromkeys(_words(names)):
         if len(word) >= _SHORTEST:

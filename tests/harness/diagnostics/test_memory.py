@@ -115,14 +115,14 @@ def test_outside_functions_only_the_beginning_of_the_line_is_shown() -> None:
 
 def test_words_are_replaced_consistently_and_never_by_a_name_that_is_there() -> None:
     names = ["cart_total", "CartTotal", "CART", "total2", "ab_is", "HTTPServer", "cartTotals", "_cart"]
-    new = twin_names(names, kept={*names, "desk", "fish"}, words=["lake", "desk"], seed="s")
+    new = twin_names(names, reserved={*names, "desk", "fish"}, words=["lake", "desk"], seed="s")
     cart, total = new["cart_total"].split("_")
     assert cart == "lake" and total in _VOCABULARY.split(), "the file's own words come first"
     assert new["CartTotal"] == cart.capitalize() + total.capitalize() and new["CART"] == cart.upper()
     assert new["total2"] == f"{total}2" and new["_cart"] == f"_{cart}" and new["ab_is"] == "ab_is"
     assert len(set(new.values())) == len(names) and all(len(old) == len(other) for old, other in new.items())
     many = [f"{first}{second}zz" for first in "abcdefghij" for second in "abcdefghij"]
-    assert len(set(twin_names(many, kept=many, words=[], seed="s").values())) == len(many), (
+    assert len(set(twin_names(many, reserved=many, words=[], seed="s").values())) == len(many), (
         "more words than the vocabulary has"
     )
     words = _VOCABULARY.split()
