@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from ctxbench.harness.results import RunTable
 
 NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
-_UNDATED_CURE = (
-    "runs of earlier versions get their days when the same `ctxbench run` is run again; no model is asked for that"
-)
 
 
 class NothingStored(InputFault):
@@ -54,6 +50,7 @@ class RunQuery:
             NothingStored: if there is no run.
             InputFault: if the file of rates is wrong, or no sample is dated after the day that was given.
         """
+        from ctxbench.harness.leaderboard.scales import newer
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
         from ctxbench.harness.store.runs import run_tables
@@ -81,7 +78,7 @@ class RunQuery:
                 raise UnknownName("sample set of the stored runs", self.samples, names)
             tables = matching
         if self.after is not None:
-            tables = _after(tables, self.after)
+            tables = newer(tables, self.after)
         if not tables:
             what = f"no runs with scores of profile {self.profile} are stored"
             raise NothingStored(what, where=self.url, cure=NOTHING_CURE)
@@ -122,16 +119,3 @@ class BoardQuery(RunQuery):
             published=self.published,
             cutoffs=cutoffs.of_home(self.home),
         )
-
-
-def _after(tables: Sequence[RunTable], day: date) -> list[RunTable]:
-    """Return what is dated after a day; raise `InputFault` if nothing of stored runs is."""
-    from ctxbench.harness.leaderboard.scales import after
-
-    days = [of for table in tables for of in table.dated if of is not None]
-    recent = [part for table in tables if (part := after(table, day.isoformat())).sample]
-    if tables and not recent:
-        newest = f"the newest is of {max(days)}" if days else "no day of any sample is known"
-        cure = "give an earlier day" if days else _UNDATED_CURE
-        raise InputFault(f"no sample of the stored runs is dated after {day}: {newest}", cure=cure)
-    return recent

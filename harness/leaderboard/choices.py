@@ -44,9 +44,7 @@ def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = s
             newest_tables[key] = table
     chosen = list(newest_tables.values())
     own = {table.run.strategy for table in chosen if table.run.origin is Origin.RUN and complete(table)}
-    return [
-        table for table in chosen if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own
-    ]
+    return [table for table in chosen if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own]
 
 
 def complete(table: RunTable) -> bool:

@@ -357,7 +357,7 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
     if not days:
         return None
     cutoff = cutoffs.day(generator)
-    last = None if cutoff is None else cutoff.isoformat()
+    last = tables[0].run.cutoff or (None if cutoff is None else cutoff.isoformat())
     after = 0 if last is None else sum(day > last for day in days)
     return SampleAges(
         oldest=min(days),
