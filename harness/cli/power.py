@@ -54,7 +54,7 @@ def power(
     import dataclasses
     import json
 
-    from ctxbench.harness.cli.leaderboard import BoardQuery
+    from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.leaderboard.power import REPOSITORIES, SAMPLES, plans
     from ctxbench.harness.store.runs import whole_id
 
