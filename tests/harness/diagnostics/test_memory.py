@@ -201,6 +201,8 @@ def test_the_probe_tells_who_has_read_the_samples(tmp_path: Path, language: Lang
                 "of another strategy's run it is known"
             )
             shown = board(run_tables(store))
+            ranked = board(run_tables(store), metric="memorised")
+        assert {row.tier for row in ranked.groups[0].rows} == {"a"} and not ranked.groups[0].family.significant
         estimates = [row.metrics["memorised"] for row in shown.groups[0].rows]
         assert len(estimates) == 2 and estimates[0] == estimates[1]
         memorised[name] = estimates[0]
