@@ -206,7 +206,7 @@ def test_the_probe_tells_who_has_read_the_samples(tmp_path: Path, language: Lang
         estimates = [row.metrics["memorised"] for row in shown.groups[0].rows]
         assert len(estimates) == 2 and estimates[0] == estimates[1]
         memorised[name] = estimates[0]
-        assert "memorised bits [95%]" in render.table(shown, diagnostics=True)
+        assert "memorised bits [95%]" in render.table(shown)
         assert json.loads(records.to_json(shown))[0]["memorised"]["mean"] == estimates[0].mean
         scale = shown.groups[0].scales["memorised"]
         assert scale.lower_is_better and scale.unit == "bits" and "Mattern" in scale.source
