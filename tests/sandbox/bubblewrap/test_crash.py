@@ -6,10 +6,10 @@ import os
 import time
 from pathlib import Path
 
-from ctxbench.sandbox.bubblewrap import cgroups
-from ctxbench.sandbox.leftovers import find
 import pytest
 
+from ctxbench.sandbox.bubblewrap import cgroups
+from ctxbench.sandbox.leftovers import find
 from tests.sandbox.bubblewrap.conftest import Driver
 from tests.sandbox.bubblewrap.test_box import gone, groups, with_word
 
