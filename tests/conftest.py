@@ -36,6 +36,7 @@ LONGEST = (
     "tests/sandbox/forgeries/test_forgeries.py",
     "tests/bench/testing/test_java_suite.py",
     "tests/bench/codereval/test_rebuild.py",
+    "tests/harness/generators/test_hf.py",
     "tests/harness/cells/hostile/test_hostile.py",
     "tests/sandbox/attacks/test_attacks.py",
     "tests/harness/test_run_survives.py",
