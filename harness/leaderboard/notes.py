@@ -378,6 +378,9 @@ def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
 def _decoding(runs: Sequence[RunInfo]) -> list[str]:
     decodings = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
     differ = _differing([decoded for _, decoded in decodings])
+    if any(run.repetitions for run in runs):
+        # With several seeds a row, which ones is chance, and part of the interval.
+        differ = [name for name in differ if name != "seed"]
     if not differ:
         return []
     how = "; ".join(f"{strategy} {_how(decoded, differ)}" for strategy, decoded in decodings)
@@ -385,10 +388,7 @@ def _decoding(runs: Sequence[RunInfo]) -> list[str]:
 
 
 def _decoded(run: RunInfo) -> dict[str, Any]:
-    decoded = {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
-    # Another seed is another draw of the same decoding.
-    decoded.pop("seed", None)
-    return decoded
+    return {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
 
 
 def _how(decoded: dict[str, Any], differ: list[str]) -> str:
