@@ -68,6 +68,8 @@ class Origin(StrEnum):
 
     RUN = "run"
     IMPORTED = "imported"
+    REFERENCE = "reference"
+    """Measured by us and shipped with ctxbench as scores without texts."""
     PUBLISHED = "published"
 
 
@@ -130,6 +132,8 @@ class RunInfo:
     nothing was measured."""
     remarks: tuple[str, ...] = ()
     """Sentences that a reader of this run's numbers needs: shown below the table, and in JSON."""
+    cutoff: str | None = None
+    """The last day of what the generator was trained on (``YYYY-MM-DD``), as its spec said; None if it said nothing."""
     repetitions: tuple[str, ...] = ()
     """Ids of the runs that were pooled because they differ only in the seed, by seed; empty for a run by itself."""
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.cli.leaderboard import BoardQuery, board_options
+from ctxbench.harness.cli.leaderboard import board_options
 from ctxbench.harness.cli.options import format_option
+from ctxbench.harness.query import BoardQuery
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board

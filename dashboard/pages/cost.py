@@ -53,11 +53,12 @@ def page() -> None:
 
 
 def _choose() -> _Choice | None:
-    set_column, language_column, profile_column, generator_column, metric_column = st.columns(5)
+    set_column, language_column, profile_column, generator_column, metric_column, after_column = st.columns(6)
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    every = data.tables(samples.samples, language, profile=profile)
+    after = choices.after(after_column)
+    every = data.tables(samples.samples, language, profile=profile, after=after)
     stored = {table.run.generator for table in every}
     generators = [generator for generator in samples.generators if generator in stored]
     if not generators:
@@ -65,7 +66,7 @@ def _choose() -> _Choice | None:
     generator = url.choose(
         "Generator", generators, name="generator", help=show.HELP["generator"], where=generator_column
     )
-    board = data.board(samples.samples, language, generator, profile=profile)
+    board = data.board(samples.samples, language, generator, profile=profile, after=after)
     group = next(group for group in board.groups if group.level == ALL_LEVELS)
     if not group.scales:
         return None

@@ -31,9 +31,9 @@ def compare(
     RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning. It stands for all runs that
     differ from it only in the seed, unless two of these are named: then every run is compared by itself.
     """
-    from ctxbench.harness.cli.leaderboard import BoardQuery
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import records, render
+    from ctxbench.harness.query import BoardQuery
 
     tables = BoardQuery(home=home, db=db, profile=profile).tables()
     tables_by_run = _find(tables, runs)

@@ -224,6 +224,7 @@ def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
         "a difference may be theirs.",
         value=lambda _, row: getattr(estimate(row), "mean", None),
         text=text,
+        exact=True,
     )
     return count, means
 

@@ -79,6 +79,11 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
             "Rows marked (imported) were not made here: their completions, and verdicts where they came with them, "
             "are as recorded elsewhere."
         )
+    if any(row.run.origin is Origin.REFERENCE for row in group.rows):
+        lines.append(
+            "Rows marked (reference) came with ctxbench: the same samples, metrics and model, measured by its authors; "
+            "their texts and times are not stored."
+        )
     if priced(group):
         lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
     lines += _repetitions(group)

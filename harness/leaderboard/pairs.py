@@ -21,7 +21,7 @@ from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
 
-_NUMBERS = (
+NUMBERS = (
     *range(stats.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
     *range(500, 1001, 100),
 )  # fmt: skip
@@ -234,7 +234,7 @@ def _needed(difference: Difference, error: float | None) -> int | None:
     if error is None or count < stats.FEWEST or mean <= _NOISE:
         return None
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
-    return next((number for number in _NUMBERS if number > count and _reach(number, difference.pairs) <= ratio), None)
+    return next((number for number in NUMBERS if number > count and _reach(number, difference.pairs) <= ratio), None)
 
 
 @lru_cache(maxsize=4096)

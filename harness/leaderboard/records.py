@@ -29,13 +29,18 @@ def to_json(board: Board) -> str:
 
 def to_csv(board: Board) -> str:
     """Return one line a row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
-    flat = [_flat(record) for record in records(board)]
+    flat = flat_records(board)
     columns = list(dict.fromkeys(name for record in flat for name in record))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue()
+
+
+def flat_records(board: Board) -> list[dict[str, Any]]:
+    """Return the records of a board without nested ones: ``es``, ``es_low``, ``difference_es_p``."""
+    return [_flat(record) for record in records(board)]
 
 
 def records(board: Board) -> list[dict[str, Any]]:

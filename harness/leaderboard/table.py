@@ -67,10 +67,7 @@ def board(
         UnknownName: if no run has that metric or strategy.
     """
     choices.check(tables, metric, baseline)
-    alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
-    for table in tables:
-        run = table.run
-        alike[run.samples, run.language, run.profile, run.generator, run.samples_digest].append(table)
+    alike = comparable(tables)
     # Chosen before they are cut into levels: all levels of a strategy are of one run.
     newest_tables = {key: choices.newest(pooled(members, scale)) for key, members in alike.items()}
     parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
@@ -86,6 +83,15 @@ def board(
         for (*key, level), members in ordered
     )
     return Board(groups=groups, overall=overall_means(groups), published=listings(groups, published))
+
+
+def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTable]]:
+    """Return the runs that may be ranked together, by what they share; in their order."""
+    alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
+    for table in tables:
+        run = table.run
+        alike[run.samples, run.language, run.profile, run.generator, run.samples_digest].append(table)
+    return alike
 
 
 Values = Mapping[str, MetricColumn]
@@ -198,7 +204,8 @@ class GroupMaker:
             )
         return placed
 
-    def _aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+    def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+        """Return pairs of runs, each at the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
@@ -206,7 +213,7 @@ class GroupMaker:
         keys = list(itertools.combinations(order, 2))
         if not keys:
             return {}
-        aligned, seed = self._aligned(keys, self.metric), f"{self.seed}/{self.metric}"
+        aligned, seed = self.aligned(keys, self.metric), f"{self.seed}/{self.metric}"
         plain = pairs.differences(aligned, self.scales[self.metric], seed=seed)
         return dict(zip(keys, pairs.corrected(plain, aligned, seed=seed), strict=True))
 
@@ -219,7 +226,7 @@ class GroupMaker:
         result: dict[int, dict[str, Difference]] = {i: {} for i in others}
         for metric in self.scales:
             shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
-            aligned = dict(zip(shared, self._aligned([(i, base) for i in shared], metric), strict=True))
+            aligned = dict(zip(shared, self.aligned([(i, base) for i in shared], metric), strict=True))
             seed = f"{self.seed}/{metric}"
             plain = pairs.differences(list(aligned.values()), self.scales[metric], seed=seed)
             is_control = {i: self.tables[i].run.control or self.tables[base].run.control for i in shared}
@@ -345,7 +352,7 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
     if not days:
         return None
     cutoff = cutoffs.day(generator)
-    last = None if cutoff is None else cutoff.isoformat()
+    last = tables[0].run.cutoff or (None if cutoff is None else cutoff.isoformat())
     after = 0 if last is None else sum(day > last for day in days)
     return SampleAges(
         oldest=min(days),

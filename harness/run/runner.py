@@ -26,7 +26,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.generators import fim
+from ctxbench.harness.generators import fim, registry
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
@@ -35,7 +35,7 @@ from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_mac
 from ctxbench.harness.run.programs import open_tools
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
-from ctxbench.harness.store.notes import add_remarks
+from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.registration import CONTROLS
@@ -121,6 +121,8 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
             fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
+        if (cutoff := registry.cutoff(generator)) is not None:
+            add_cutoff(store, machinery.batcher.spec, cutoff)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
