@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +70,21 @@ def test_a_row_of_several_runs_is_what_the_rows_say(empty: Path, tmp_path: Path,
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     made = Made(seed)
     made.n, made.flat = 1, None
-    ids = [one.id for one in made.samples]
+    # Unequal numbers of samples of repositories that differ.
+    repos = made.draw.choice((2, 5, 7))
+    made.samples = [
+        replace(made._sample(at, repos), repo=f"r{min(made.draw.randrange(repos) for _ in '12')}") for at in range(24)
+    ]
+    skills = {(name, f"r{at}"): made.draw.random() for name in NAMES for at in range(repos)}
+    repo_of = {one.id: one.repo for one in made.samples}
     rows = Rows(path)
     rows.samples(made.samples)
     for strategy, count in zip(NAMES, (4, made.draw.choice((1, 3))), strict=True):
-        skill = made.draw.random()
         for at in range(count):
-            done = {one: made.done(skill) for one in ids if made.draw.random() >= 0.15}
+            kept = [one for one in repo_of if made.draw.random() >= 0.15]
+            done = {one: made.done(skills[strategy, repo_of[one]]) for one in kept}
             sampling = json.dumps({**GREEDY, "temperature": 0.8, "seed": at})
-            rows.run(f"{strategy}{at}", ids, done, strategy=strategy, seed=at, sampling=sampling)
+            rows.run(f"{strategy}{at}", list(repo_of), done, strategy=strategy, seed=at, sampling=sampling)
     rows.close()
     runs = again.read(path)
     of_language: dict[str, dict[str, tuple[dict[str, Any], Pooled]]] = {}
