@@ -168,6 +168,22 @@ def test_a_pooled_row_is_the_hand_computation() -> None:
     assert "nothing usable, of samples that other runs scored: lc.infile 2." in text
 
 
+def test_a_level_has_the_repetitions_of_its_samples() -> None:
+    levels = ["a", "b"] * 12
+    runs = [
+        repetition(0, [0.5, 0.25] * 12, level=levels),
+        repetition(1, [0.5, 0.75] * 12, level=levels, status=[DONE] * 23 + [MISSING]),
+    ]
+    groups = {group.level: group.rows[0] for group in board(runs, by_level=True).groups}
+    deviations = {level: row.variance["es"]["repetition"].deviation for level, row in groups.items()}
+    assert (deviations["a"], deviations["b"]) == (0.0, pytest.approx(25 * 2**0.5))
+    assert {level: (row.n, row.answers.missing) for level, row in groups.items()} == {
+        "all": (24, 1),
+        "a": (12, 0),
+        "b": (12, 1),
+    }
+
+
 def test_answers_without_a_value_of_the_metric_are_said() -> None:
     """Of repeated runs one may have been scored under a profile, and another not."""
     runs = [repetition(0, [0.2, 0.4, None], "abc"), repetition(1, [None, 0.6, None], "abc")]
