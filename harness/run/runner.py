@@ -7,7 +7,7 @@ Strategies get queries and views; references are read here, after the strategy h
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
@@ -44,6 +44,8 @@ SEVERAL = (0.8, 0.95)
 """Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
+Parts = Callable[[Sequence[Sample]], Iterator[Sequence[Sample]]]
+"""The samples of a run -> those to be done before the next part is asked for; each part begins with the one before."""
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
@@ -57,6 +59,8 @@ class RunOptions:
     limit: int | None = None
     after: date | None = None
     """Only samples dated after that day; None for all, dated or not."""
+    until_decided: bool = False
+    """Whether a decision between the two strategies ends their runs; what `parts` does is the caller's."""
     n: int = 1
     seed: int = 0
     workers: int | None = None
@@ -71,6 +75,11 @@ class RunOptions:
     """Whether the model is shown what follows the cursor; strategies never are."""
 
 
+def whole(planned: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+    """Take all samples at once."""
+    yield planned
+
+
 def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     home: Home,
     store: Store,
@@ -82,6 +91,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     progress: Progress = silent,
     report: Callable[[RunSummary], None] = lambda _: None,
     judges: OpenJudge = open_judge,
+    parts: Parts = whole,
     **machines: Any,
 ) -> list[RunSummary]:
     """Run strategies over a sample set, one after the other.
@@ -96,6 +106,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
+        parts: what is done by all strategies before more is; a fault ends it.
         machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
@@ -119,17 +130,22 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
-        summaries = []
-        for card in cards:
-            spec = _spec(card, sample_set, machinery, choices)
-            run_id = store.add_run(spec, planned, days)
-            if remarks:
-                add_remarks(store, run_id, remarks)
-            attempt = Attempt(
-                store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
-            )
-            summaries.append(attempt.go(progress))
-            report(summaries[-1])
+        until = tuple(card.spec for card in cards) if choices.until_decided else ()
+        summaries: list[RunSummary] = []
+        for part in parts(planned):
+            summaries = []
+            for card in cards:
+                spec = replace(_spec(card, sample_set, machinery, choices), until=until)
+                run_id = store.add_run(spec, part, days)
+                if remarks:
+                    add_remarks(store, run_id, remarks)
+                attempt = Attempt(
+                    store, sample_set, snapshots, machinery, spec, part, scorer=scorer, executes=card.executes
+                )
+                summaries.append(attempt.go(progress))
+                report(summaries[-1])
+            if fault_of(summaries):
+                break
     return summaries
 
 

@@ -44,7 +44,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -72,6 +72,8 @@ RUN = Table(
     Column("code", Text, nullable=False),
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
+    # JSON: the two strategies between which a decision ends the run; null where it takes all its samples.
+    Column("until_decided", Text),
 )
 SAMPLE = Table(
     "sample",
