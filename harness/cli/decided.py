@@ -111,8 +111,9 @@ class UntilDecided:
         gaps = self._gaps(tables, order[:count])
         outcome = look(gaps.sums, gaps.sizes, len(order), seed=gaps.seed)
         if outcome.ending is None:
+            mean = numbers.value(outcome.mean, abs(outcome.mean), sign=True)
             say(
-                f"{language}: {numbers.value(outcome.mean, abs(outcome.mean), sign=True)} {gaps.scale.unit} on {count} of "
+                f"{language}: {mean} {gaps.scale.unit} on {count} of "
                 f"{count_of(len(order))}, p {numbers.p_value(outcome.p)}: not decided, more are added"
             )
             return False
