@@ -49,6 +49,8 @@ def check_pair(sample_set: SampleSet, strategies: Sequence[str], options: RunOpt
             "--limit takes samples of all repositories, --until-decided whole repositories",
             cure="leave one of them out",
         )
+    if options.repeat > 1:
+        raise InputFault("the rule is of single runs", where="--repeat", cure="leave it out with --until-decided")
     if options.sandbox == NO_SANDBOX and any(sample.tested for sample in sample_set.samples):
         raise InputFault(
             "functions without verdicts cannot be compared",

@@ -54,8 +54,8 @@ def power(
     import dataclasses
     import json
 
-    from ctxbench.harness.cli.leaderboard import BoardQuery
     from ctxbench.harness.leaderboard.power import REPOSITORIES, SAMPLES, plans
+    from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.store.runs import whole_id
 
     tables = BoardQuery(home=home, db=db, samples=samples).tables()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.metrics.profile import common_metric
-from ctxbench.harness.results import RunInfo, RunTable, Status
+from ctxbench.harness.results import Origin, RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
@@ -26,17 +26,25 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
         raise UnknownName("strategy of these runs", baseline, strategies)
 
 
-def newest(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return one table a strategy and origin, in the order of first appearance.
+def strategy_of(run: RunInfo) -> Hashable:
+    """Return of what a board has one row in a group: a strategy, and the origin of its numbers."""
+    return run.strategy, run.origin
 
-    Of several, the last one that is complete, else the last one.
+
+def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = strategy_of) -> list[RunTable]:
+    """Return one table a key, in the order of first appearance.
+
+    Of several, the last one that is complete, else the last one. Where a strategy has a complete run of the user's own,
+    its reference result is left out.
     """
-    newest_tables: dict[tuple[str, str], RunTable] = {}
+    newest_tables: dict[Hashable, RunTable] = {}
     for table in tables:
-        key = (table.run.strategy, table.run.origin)
+        key = key_of(table.run)
         if key not in newest_tables or complete(table) or not complete(newest_tables[key]):
             newest_tables[key] = table
-    return list(newest_tables.values())
+    chosen = list(newest_tables.values())
+    own = {table.run.strategy for table in chosen if table.run.origin is Origin.RUN and complete(table)}
+    return [table for table in chosen if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own]
 
 
 def complete(table: RunTable) -> bool:

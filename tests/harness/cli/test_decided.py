@@ -142,6 +142,7 @@ def test_repositories_come_in_the_order_of_a_standard_set_else_of_the_set(
         (["lc.infile", "gold"], ["gold is a control"]),
         (["lc.infile", "lc.infile"], ["between two strategies"]),
         (["lc.infile", "lc.repocoder", "--limit", "3"], ["--limit takes samples of all repositories"]),
+        (["lc.infile", "lc.repocoder", "--repeat", "2"], ["leave it out with --until-decided"]),
         (["lc.infile", "lc.infil"], ["did you mean lc.infile"]),
     ],
 )
