@@ -7,7 +7,7 @@ Strategies get queries and views; references are read here, after the strategy h
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
@@ -20,6 +20,10 @@ from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import prices
@@ -69,6 +73,10 @@ class RunOptions:
     """Processor time that a strategy may take for one sample; waiting for the model does not count."""
     fim: bool = False
     """Whether the model is shown what follows the cursor; strategies never are."""
+    summariser: str = ""
+    """Spec of the generator that writes summaries; empty: the run's own."""
+    summarise_tests: bool = False
+    """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
 
 
 def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
@@ -116,6 +124,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         if choices.fim:
             fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
+        machinery.summaries.planned = functools.partial(_summary_units, snapshots)
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
@@ -131,6 +140,16 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             summaries.append(attempt.go(progress))
             report(summaries[-1])
     return summaries
+
+
+def _summary_units(
+    snapshots: Callable[[], Mapping[str, Snapshot]],
+) -> Iterator[tuple[Language, Sequence[Unit]]]:
+    """Yield the APIs of each repository of a run, as a search by summary has them."""
+    cut = cutter("summary")
+    for snapshot in snapshots().values():
+        for path, text in snapshot.texts.items():
+            yield snapshot.language, cut(path, text, snapshot.language)
 
 
 def _planned(
@@ -190,6 +209,8 @@ def _options(
         executor=executor,
         tools=tools,
         prices=prices.of_home(home),
+        summariser=choices.summariser,
+        summarises_tests=choices.summarise_tests or not choices.summariser,
         cells=functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
     )
 
@@ -287,6 +308,7 @@ def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
 
 
 def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
+    summariser = machinery.summaries.batcher if choices.summariser else None
     return RunSpec(
         samples=sample_set.name,
         samples_digest=sample_set.digest,
@@ -302,4 +324,7 @@ def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choic
         seed=choices.seed,
         tokenizer=TOKENIZER,
         code=version("ctxbench"),
+        summariser=summariser.spec if summariser else "",
+        summariser_version=summariser.generator.version if summariser else "",
+        summarises_tests=choices.summarise_tests and summariser is not None,
     )

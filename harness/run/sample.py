@@ -22,7 +22,7 @@ from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
-from ctxbench.strategies.api import Execute, Execution, Prompt
+from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""
@@ -59,6 +59,7 @@ class _Model:
     """The model, as one sample's strategy may ask it."""
 
     instructs: bool
+    summarises: bool
     ask: Callable[[Prompt, str, int], str]
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
@@ -80,7 +81,7 @@ class _Programs:
 class Asker:
     """Completes samples, from many threads; knows no answers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that take a sample to its completions
         self,
         cells: Cells,
         batcher: Batcher,
@@ -91,6 +92,7 @@ class Asker:
         retrieval: Retrieval | None = None,
         execute: Execute | None = None,
         ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
+        summariser: Batcher | None = None,
     ) -> None:
         """Prepare to ask; nothing runs yet.
 
@@ -103,10 +105,11 @@ class Asker:
             retrieval: what strategies' searches share; None if they need no cache of an encoder.
             execute: what runs strategies' programs; None if no strategy runs any.
             ahead: called with each final prompt before the model is asked; must not wait.
+            summariser: the model that answers strategies' calls for summaries; None: the same.
         """
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
-        self._ahead = ahead
+        self._ahead, self._summariser = ahead, summariser or batcher
         self._slots = threading.BoundedSemaphore(max(1, workers))
 
     def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
@@ -117,7 +120,7 @@ class Asker:
             MachineFault: if a cell or the model was lost.
             InputFault: if the run fills in the middle and the model cannot.
         """
-        with self._batcher.member():
+        with self._batcher.member(), self._summariser.member():
             return self._make(strategy, sample, sampling, n)
 
     def _make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
@@ -138,10 +141,11 @@ class Asker:
                 since = time.perf_counter()
 
         def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
+            batcher = self._summariser if role == SUMMARY_ROLE else self._batcher
             with elsewhere():
                 sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = self._batcher.ask(
-                    [fitted(self._batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
+                [answer] = batcher.ask(
+                    [fitted(batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
                 )
             calls.append((role, answer))
             return answer.response.text
@@ -150,9 +154,10 @@ class Asker:
         repo = self.view(sample, query)
         with self._slots:
             since = time.perf_counter()
-            prompt = self._cells.run(
-                strategy, query, repo, _Model(self._batcher.generator.capabilities.instructs, generate), execute
+            instructs, summarises = (
+                batcher.generator.capabilities.instructs for batcher in (self._batcher, self._summariser)
             )
+            prompt = self._cells.run(strategy, query, repo, _Model(instructs, summarises, generate), execute)
             worked += time.perf_counter() - since
         try:
             return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)

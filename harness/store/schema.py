@@ -8,6 +8,7 @@
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
 
@@ -34,6 +35,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     inspect,
     text,
 )
@@ -44,7 +46,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -72,6 +74,10 @@ RUN = Table(
     Column("code", Text, nullable=False),
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
+    # Empty where the run's own generator wrote the summaries.
+    Column("summariser", Text, nullable=False, server_default=""),
+    Column("summariser_version", Text, nullable=False, server_default=""),
+    Column("summarises_tests", Boolean, nullable=False, server_default=false()),
 )
 SAMPLE = Table(
     "sample",
@@ -280,6 +286,12 @@ CONSTRUCTION = Table(
     Column("repo", Text, nullable=False),
     Column("stage", Text, nullable=False),
     Column("seconds", Float, nullable=False),
+)
+SUMMARISED = Table(
+    "summarised",
+    METADATA,
+    Column("run_id", ForeignKey("run.id"), primary_key=True),
+    Column("generation_id", ForeignKey("generation.id"), primary_key=True),
 )
 IMPORTED = Table(
     "imported",
