@@ -36,10 +36,12 @@ from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSu
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
 from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
 from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.sample import Asker
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
+from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.registration import CONTROLS
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
@@ -140,6 +142,56 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             summaries.append(attempt.go(progress))
             report(summaries[-1])
     return summaries
+
+
+def prompt_of(
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    sample: Sample,
+    *,
+    strategy: str,
+    generator: str,
+    choices: RunOptions | None = None,
+    **machines: Any,
+) -> Prompt:
+    """Return the exact prompt that a strategy makes of one sample; no run is stored.
+
+    Args:
+        home: where the repositories are.
+        store: where answers are looked up, and kept if the strategy asks the model on the way.
+        sample_set: the set.
+        sample: one of its samples.
+        strategy: its spec.
+        generator: the model's spec: it decides drafts, and how much fits its window.
+        choices: decoding, seed, sandbox, summariser, fill in the middle.
+        machines: fields of `MachineryOptions` to replace; for tests.
+
+    Raises:
+        InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not take such samples.
+        StrategyFault: if the strategy failed.
+        MachineFault: if the model was lost, or a process cannot be started.
+    """
+    choices = choices or RunOptions()
+    options = replace(_options(home, store, sample_set, (sample,), choices, open_judge), **machines)
+    with open_machinery(store, generator, options) as machinery:
+        card = card_of(strategy, machinery.cells)
+        if card.spec in CONTROLS:
+            raise InputFault(f"{card.spec} is a control: it completes without a prompt", cure="name a strategy")
+        _check([card], [sample], sample_set, has_sandbox=options.tools is not None)
+        snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo}))
+        machinery.summaries.planned = functools.partial(_summary_units, snapshots)
+        asker = Asker(
+            machinery.cells,
+            machinery.batcher,
+            snapshots(),
+            machinery.workers,
+            store=store,
+            retrieval=machinery.retrieval,
+            execute=machinery.tools() if card.executes else None,
+            summariser=machinery.summaries.batcher,
+        )
+        return asker.prompt_of(card.spec, sample, decoding(choices, sample_set.samples))
 
 
 def _summary_units(

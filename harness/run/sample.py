@@ -121,9 +121,33 @@ class Asker:
             InputFault: if the run fills in the middle and the model cannot.
         """
         with self._batcher.member(), self._summariser.member():
-            return self._make(strategy, sample, sampling, n)
+            prompt, calls, seconds = self._prompted(strategy, sample, sampling)
+            try:
+                return self._complete(sample, prompt, sampling, n, calls=calls, seconds=seconds)
+            except TooLong as fault:
+                # The model would refuse the same prompt again.
+                raise StrategyFault(
+                    f"the strategy made a prompt that the model cannot read: {fault.what}",
+                    where=f"{strategy} on {sample.id}",
+                    cure=fault.cure,
+                ) from fault
 
-    def _make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
+    def prompt_of(self, strategy: str, sample: Sample, sampling: Sampling) -> Prompt:
+        """Return the exact prompt that the model would complete; it is asked only for what the strategy needs before.
+
+        Raises:
+            StrategyFault: if the strategy failed on it.
+            MachineFault: if a cell or the model was lost.
+            InputFault: if the run fills in the middle and the model cannot.
+        """
+        with self._batcher.member(), self._summariser.member():
+            prompt, _, _ = self._prompted(strategy, sample, sampling)
+            return self._final_request(sample, prompt, sampling).prompt
+
+    def _prompted(
+        self, strategy: str, sample: Sample, sampling: Sampling
+    ) -> tuple[Prompt, list[tuple[str, Answer]], float]:
+        """Return a strategy's prompt, its calls of the model on the way, and the seconds that it worked."""
         query = sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
         worked = since = 0.0
@@ -159,15 +183,7 @@ class Asker:
             )
             prompt = self._cells.run(strategy, query, repo, _Model(instructs, summarises, generate), execute)
             worked += time.perf_counter() - since
-        try:
-            return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)
-        except TooLong as fault:
-            # The model would refuse the same prompt again.
-            raise StrategyFault(
-                f"the strategy made a prompt that the model cannot read: {fault.what}",
-                where=f"{strategy} on {sample.id}",
-                cure=fault.cure,
-            ) from fault
+        return fim.of_strategy(prompt), calls, worked
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
         """Return the completions of one sample after a prompt that no strategy made.
@@ -188,11 +204,8 @@ class Asker:
         calls: Sequence[tuple[str, Answer]] = (),
         seconds: float = 0.0,
     ) -> AnsweredSample:
-        request = _request(sample, prompt, sampling, final=True)
-        if OVERFLOW not in prompt.flags:
-            model = self._batcher.generator
-            request = fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
-            prompt = request.prompt
+        request = self._final_request(sample, prompt, sampling)
+        prompt = request.prompt
         if OVERFLOW in prompt.flags:
             # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
             finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
@@ -206,6 +219,14 @@ class Asker:
             completions=tuple(completion(sample, answer) for answer in finals),
             strategy_seconds=seconds,
         )
+
+    def _final_request(self, sample: Sample, prompt: Prompt, sampling: Sampling) -> Request:
+        """Return what the model is asked to complete: the prompt, cut to its window where that may be."""
+        request = _request(sample, prompt, sampling, final=True)
+        if OVERFLOW in prompt.flags:
+            return request
+        model = self._batcher.generator
+        return fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
 
     def view(self, sample: Sample, query: Query) -> Repository:
         """Return what a strategy may see of a sample's repository."""
