@@ -165,10 +165,10 @@ def build(
     standard_set = _standard_set(context, set_name, repos, kind)
     sets.folder(home, name)
     if standard_set is not None:
-        per_repo, seed = standard_set.per_repo, standard_set.seed
-    manifests = _manifests(standard_set, repos, language, after)
+        per_repo, seed = standard_set.per_repo[kind], standard_set.seed
+    manifests = _manifests(standard_set, repos, kind, language, after)
     if kind == "function":
-        _build_functions(
+        sample_set = _build_functions(
             manifests,
             home,
             name,
@@ -179,19 +179,19 @@ def build(
             again=again,
             force=force,
         )
-        return
-    sample_set = build_set(
-        manifests,
-        home,
-        name,
-        per_repo=per_repo,
-        seed=seed,
-        workers=workers,
-        report=say,
-        force=force,
-        since=since,
-        protocol=line_protocol,
-    )
+    else:
+        sample_set = build_set(
+            manifests,
+            home,
+            name,
+            per_repo=per_repo,
+            seed=seed,
+            workers=workers,
+            report=say,
+            force=force,
+            since=since,
+            protocol=line_protocol,
+        )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
     if standard_set is not None and (language, after, since) == (None, None, None):
         _compare_digest(standard_set, kind, sample_set.digest)
@@ -214,16 +214,19 @@ def _refuse_options(
 
 
 def _manifests(
-    standard_set: StandardSet | None, repos: tuple[str, ...], language: str | None, after: date | None
+    standard_set: StandardSet | None, repos: tuple[str, ...], kind: str, language: str | None, after: date | None
 ) -> list[RepoManifest]:
-    """Return the repositories of a standard set, or those that are named, as far as they are asked for.
+    """Return the repositories of a standard set that give such samples, or those that are named, if not filtered out.
 
     Raises:
         InputFault: if a name is wrong, or none is left.
     """
     from ctxbench.bench.repositories import manifest
 
-    manifests = [manifest.load(repo) for repo in repos] if standard_set is None else list(standard_set.manifests)
+    if standard_set is None:
+        manifests = [manifest.load(repo) for repo in repos]
+    else:
+        manifests = list(standard_set.manifests_of(kind))
     if language is not None:
         manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language == language]
         if not manifests:
@@ -285,14 +288,14 @@ def _build_functions(
     workers: int,
     again: bool,
     force: bool,
-) -> None:
-    """Build a set of function samples and print its size and digest."""
+) -> SampleSet:
+    """Build a set of function samples."""
     from ctxbench.bench.functions.build import build, check
     from ctxbench.sandbox import wheels
 
     check(manifests, per_repo)
 
-    sample_set = build(
+    return build(
         manifests,
         home,
         name,
@@ -305,7 +308,6 @@ def _build_functions(
         again=again,
         force=force,
     )
-    click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
 
 
 @samples.command()
