@@ -152,6 +152,18 @@ def test_who_summarises_nothing_is_charged_nothing(pair: Pair, strategy: str) ->
     assert table.costs["summary_calls"] == (0.0,) * 4 and not table.run.offline
 
 
+def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
+    spec = f"openai(model=teller, url='{pair.teller.url}', endpoint=chat)"
+    result = run_cli(
+        *("reproduce", "infercom-table6", "--samples", "demo", "--encoder", "hashed", "--home", str(pair.home.root)),
+        *("--generator", f"openai(model=writer, url='{pair.writer.url}', endpoint=completions)", "--summariser", spec),
+    )
+    assert result.code == 0, result.err
+    head = " ".join(result.out.split())
+    assert f"summariser: ours {spec}; the paper Llama3-8B-Instruct" in head
+    assert asked_about(pair.teller) >= FUNCTIONS
+
+
 def test_options_without_use_and_models_without_instructions(pair: Pair) -> None:
     refused = pair.run("--summarise-tests", summariser=False)
     assert refused.code == 2 and "--summarise-tests is for --summariser" in refused.err
