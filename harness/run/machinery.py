@@ -279,14 +279,15 @@ class Summaries:
         Raises:
             MachineFault: if the model was lost.
         """
-        asked = [unit for unit in units if self._asks(unit)]
-        if not asked:
+        requested_units = [unit for unit in units if self._asks(unit)]
+        if not requested_units:
             return plain.summarise(language, units)
         self._announce()
-        answers = self.batcher.ask([self._request(unit.code, language) for unit in asked])
+        answers = self.batcher.ask([self._request(unit.code, language) for unit in requested_units])
         self._note(answers)
         texts = {
-            unit.code: prompts.post_process(answer.response.text) for unit, answer in zip(asked, answers, strict=True)
+            unit.code: prompts.post_process(answer.response.text)
+            for unit, answer in zip(requested_units, answers, strict=True)
         }
         return [
             (texts[unit.code] if self._asks(unit) else "") or plain.summarise(language, [unit])[0] for unit in units
