@@ -7,6 +7,7 @@ or the machine: building it again gives the same bytes.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import platform
@@ -172,6 +173,23 @@ def load(home: Home, name: str) -> SampleSet:
         if sha256_file(place / file) != manifest["files"][file]:
             raise _changed(place / file)
     return SampleSet(name, digest_of(manifest["files"]), samples, references, manifest)
+
+
+def find(sample_set: SampleSet, sample_id: str) -> Sample:
+    """Return the sample of a set with that id.
+
+    Raises:
+        InputFault: if there is none; the cure names the nearest.
+    """
+    samples_by_id = {sample.id: sample for sample in sample_set.samples}
+    if sample_id not in samples_by_id:
+        near = difflib.get_close_matches(sample_id, samples_by_id, n=2, cutoff=0.6)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputFault(
+            f"no sample of {sample_set.name!r} is called {sample_id!r}",
+            cure=f"{hint}(list them with `ctxbench samples show {sample_set.name} --ids`)",
+        )
+    return samples_by_id[sample_id]
 
 
 def _changed(file: Path) -> InputFault:

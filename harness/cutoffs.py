@@ -22,6 +22,7 @@ from typing import Any
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators import facts
+from ctxbench.harness.results import spec_of_label
 
 FILE = "cutoffs.toml"
 """The user's own, in the home folder."""
@@ -48,7 +49,7 @@ class Cutoffs:
 
     def day(self, generator: str) -> date | None:
         """Return the cutoff of a generator, given as leaderboards call it; None if nobody states it."""
-        spec = generator.removesuffix(" [fim]")
+        spec = spec_of_label(generator)
         model = facts.settings_of(spec).get("model", "")
         return next((entry.day for entry in self.entries if facts.fits(entry.match, model, spec)), None)
 

@@ -72,6 +72,16 @@ def samples_label(
     return name + "".join(f"[{part}]" for part in parts)
 
 
+def generator_label(spec: str, *, fim: bool = False, summariser: str = "") -> str:
+    """Return how leaderboards call a generator: what it was shown besides, and who summarised in its place."""
+    return spec + (" [fim]" if fim else "") + (f" [summaries by {summariser}]" if summariser else "")
+
+
+def spec_of_label(label: str) -> str:
+    """Return the generator's spec of a label."""
+    return label.partition(" [summaries by ")[0].removesuffix(" [fim]")
+
+
 class Origin(StrEnum):
     """The origin of a row's numbers."""
 
@@ -143,6 +153,8 @@ class RunInfo:
     """The two strategies between which a decision ended it; empty if it was to take all its samples."""
     remarks: tuple[str, ...] = ()
     """Sentences that a reader of this run's numbers needs: shown below the table, and in JSON."""
+    offline: Mapping[str, float | None] = field(default_factory=dict)
+    """Name of `OFFLINE_COSTS` -> the cost of the summaries of APIs, which belong to no sample; empty without any."""
     cutoff: str | None = None
     """The last day of what the generator was trained on (``YYYY-MM-DD``), as its spec said; None if it said nothing."""
     repetitions: tuple[str, ...] = ()
@@ -194,3 +206,7 @@ COSTS = (
 )
 """Costs of a sample: tokens of all its calls, those of them that the service had cached, US dollars, and the seconds of
 the strategy's work, the model's answers and the tests of its completions."""
+SUMMARY_COSTS = ("summary_calls", "summary_tokens_in", "summary_tokens_out", "summary_price")
+"""Costs of a sample at a summariser of its own, which are in none of `COSTS`."""
+OFFLINE_COSTS = ("offline_calls", "offline_tokens_in", "offline_tokens_out", "offline_price")
+"""Costs of a run's summaries of APIs, all together: made once for all of its samples."""

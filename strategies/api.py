@@ -128,12 +128,21 @@ class Prompt:
         return sha256(f"{shape}\n{self.text}")
 
 
+SUMMARY_ROLE = "summary"
+"""The role of calls that the run's summariser answers."""
+
+
 class Model(Protocol):
     """The model, as the harness lends it; every call is recorded and charged."""
 
     @property
     def instructs(self) -> bool:
         """Whether it follows instructions; one that only continues text can neither plan nor summarise."""
+        ...
+
+    @property
+    def summarises(self) -> bool:
+        """Whether calls with the role ``summary`` reach a model that follows instructions: the run's summariser."""
         ...
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
@@ -283,6 +292,11 @@ class Asking:
     def instructs(self) -> bool:
         """Whether the model follows instructions."""
         return self._model.instructs
+
+    @property
+    def summarises(self) -> bool:
+        """Whether what answers calls for summaries follows instructions."""
+        return self._model.summarises
 
     def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str:
         """Return the model's raw answer.

@@ -56,7 +56,7 @@ class _Model:
     """Answers everything with one draft."""
 
     def __init__(self, prompts: list[str], *, instructs: bool = True) -> None:
-        self._prompts, self.instructs = prompts, instructs
+        self._prompts, self.instructs, self.summarises = prompts, instructs, instructs
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
         self._prompts.append(prompt.text)

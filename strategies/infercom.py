@@ -17,7 +17,7 @@ from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Query
 from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
+from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Dropped, Generate, Prompt, text_block
 from ctxbench.strategies.layout import (
     HALF,
     HEADER_TOKENS,
@@ -69,7 +69,7 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
 
     Args:
         query, repo: the sample's query, and the repository.
-        generate: the model, asked for a draft and, if it follows instructions, for a summary of the draft.
+        generate: the model, asked for a draft, and its summariser, if it follows instructions, for the draft's summary.
         uer, fsr: show the APIs found by usage example, and those found by summary.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
         k_uer, k_fsr: how many APIs by usage example, and how many by summary.
@@ -181,7 +181,7 @@ def retrieve(
 
     Args:
         repo: the repository.
-        generate: the model; it is asked for a summary of each of `codes` if it follows instructions.
+        generate: the model; its summariser is asked for a summary of each of `codes` if that follows instructions.
         lines: code lines that may call an API; without one nothing is found at all.
         codes: stretches of code that may do what an API does.
         search: how, and how many.
@@ -206,14 +206,14 @@ def retrieve(
 
 def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a summary of each stretch of code, blank ones left out, and remarks."""
-    texts, flags = [], () if generate.instructs else ("plain_summary",)
+    texts, flags = [], () if generate.summarises else ("plain_summary",)
     for code in codes:
-        if not generate.instructs:
+        if not generate.summarises:
             texts.append(plain.summary(code, repo.language))
             continue
         text = prompts.summary_prompt(code, repo.language)
         prompt = Prompt(blocks=(text_block(text),))
-        texts.append(prompts.post_process(generate(prompt, role="summary", max_tokens=SUMMARY)))
+        texts.append(prompts.post_process(generate(prompt, role=SUMMARY_ROLE, max_tokens=SUMMARY)))
     summaries = tuple(text for text in texts if text.strip())
     return summaries, flags if summaries else (*flags, "empty_summary")
 

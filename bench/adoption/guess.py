@@ -14,8 +14,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import TestSuite
-
-_VENDORED = ("_vendor", "vendor", "_vendored", "vendored", "third_party", "extern", "externals")
+from ctxbench.bench.repositories.snapshot import VENDORED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
     if smaller > sizes[language] // 5:
         other = next(language_ for language_, size in sizes.items() if size == smaller)
         doubts.append(f"a part of it is {other.label}: it was taken for a repository in {language.label}")
-    exclude = tuple(f"**/{name}/*" for name in _VENDORED if any(f"/{name}/" in f"/{path}" for path in tree))
+    exclude = tuple(f"**/{name}/*" for name in VENDORED if any(f"/{name}/" in f"/{path}" for path in tree))
     if language == JAVA:
         java_guess = java.guess(tree)
         return Guess(

@@ -93,6 +93,7 @@ class Retrieval:
             built: told what was made of whole repositories, and how long that took; changes nothing.
         """
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
+        self.searched_summaries = threading.Event()  # set by every search by summary; whoever wants to know clears it
         self._built = built
         self._last_report = -_EVERY_SECONDS
         self._vectors: SharedCache[Vectors] = SharedCache(1)
@@ -127,6 +128,8 @@ class Retrieval:
         """
         cut = cutter(unit)
         name, compare = self._ranker(ranker)
+        if cut.name == "summary":
+            self.searched_summaries.set()
         if not text.strip():
             return ()
         shared = self._shared.get((files.digest, files.language, cut.spec), lambda: self._corpus_of(files, cut))

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.results import Status, samples_label
+from ctxbench.harness.results import Status, generator_label, samples_label
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
@@ -195,7 +195,7 @@ def label(work: RunWork) -> str:
 def generator(work: RunWork) -> str:
     """Return the generator as leaderboards call it: ``[fim]`` tells that it saw what follows the cursor."""
     fim = bool(json.loads(work.choices.sampling).get("fim"))
-    return f"{work.choices.generator} [fim]" if fim else work.choices.generator
+    return generator_label(work.choices.generator, fim=fim, summariser=work.choices.summariser)
 
 
 def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:

@@ -65,9 +65,9 @@ class RemoteRepository:
 class RemoteModel:
     """The model, asked over the channel."""
 
-    def __init__(self, ask: Ask, *, instructs: bool) -> None:
-        """Make a stand-in for a model that does or does not follow instructions."""
-        self._ask, self.instructs = ask, instructs
+    def __init__(self, ask: Ask, *, instructs: bool, summarises: bool) -> None:
+        """Make a stand-in for a model that does or does not follow instructions, and for its summariser."""
+        self._ask, self.instructs, self.summarises = ask, instructs, summarises
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
         """Return the model's raw answer."""
@@ -136,7 +136,7 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
 
     try:
         query = wire.load_query(job["query"])
-        model = RemoteModel(ask, instructs=job["instructs"])
+        model = RemoteModel(ask, instructs=job["instructs"], summarises=job["summarises"])
         sandbox = RemoteSandbox(ask) if job["executes"] else None
         repo = RemoteRepository(ask, job["name"], query.language)
         if not job["checks"]:

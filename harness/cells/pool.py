@@ -160,7 +160,8 @@ class ForkedCells:
         with self._slots, self._cell(spec, query.id, self._bounds) as talk:
             questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
             job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}
-            message = talk.ask({**job, "instructs": generate.instructs, "executes": execute is not None})
+            job |= {"instructs": generate.instructs, "summarises": generate.summarises, "executes": execute is not None}
+            message = talk.ask(job)
             while "call" in message:
                 with talk.suspecting():
                     answer = self._answer(message, talk, questions, generate, execute)

@@ -202,6 +202,29 @@ def strategy_seconds_option(function: F) -> F:
     )(function)
 
 
+def summariser_options(function: F) -> F:
+    """Add ``--summariser`` and ``--summarise-tests``; the command receives a spec, empty for none, and a flag."""
+
+    def check(context: click.Context, _: click.Parameter, value: bool) -> bool:
+        if value and not context.params.get("summariser"):
+            raise click.UsageError("--summarise-tests is for --summariser: a run's own generator is asked about all")
+        return value
+
+    function = click.option(
+        "--summarise-tests",
+        is_flag=True,
+        callback=check,
+        help="Ask the summariser about functions in tests and vendored files too, not only about the others.",
+    )(function)
+    return click.option(
+        "--summariser",
+        default="",
+        metavar="SPEC",
+        is_eager=True,
+        help="The model that writes the summaries of APIs and of drafts (lc.infercom, aim); default: the generator.",
+    )(function)
+
+
 def k_option(function: F) -> F:
     """Add ``--k``, repeatable or with commas; the command receives ``ks``, sorted whole numbers from 1."""
     return click.option(

@@ -8,7 +8,7 @@ import sys
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, format_option, home_option, sandbox_option
+from ctxbench.harness.cli.options import db_option, format_option, home_option, sandbox_option, summariser_options
 
 _WIDEST = 120
 
@@ -18,6 +18,7 @@ _WIDEST = 120
 @click.option(
     "--generator", required=True, metavar="SPEC", help="The model for every row (see `ctxbench generator list`)."
 )
+@summariser_options
 @click.option(
     "--samples",
     multiple=True,
@@ -58,6 +59,8 @@ def reproduce(
     *,
     table: str,
     generator: str,
+    summariser: str,
+    summarise_tests: bool,
     samples: tuple[str, ...],
     encoder: str | None,
     limit: int | None,
@@ -96,7 +99,14 @@ def reproduce(
             sample_sets,
             generator=generator,
             encoder=encoder,
-            choices=RunOptions(limit=limit, workers=workers, seed=seed, sandbox=sandbox),
+            choices=RunOptions(
+                limit=limit,
+                workers=workers,
+                seed=seed,
+                sandbox=sandbox,
+                summariser=summariser,
+                summarise_tests=summarise_tests,
+            ),
             progress=progress,
         )
     columns = languages or beside.languages

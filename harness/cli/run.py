@@ -19,6 +19,7 @@ from ctxbench.harness.cli.options import (
     k_option,
     sandbox_name,
     strategy_seconds_option,
+    summariser_options,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     help="The model: incontext, openai:MODEL@URL, hf:FOLDER, vllm:FOLDER or name(key=value, …) "
     "(see `ctxbench generator list`).",
 )
+@summariser_options
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn.")
 @after_option("Take only samples whose code is dated after DATE (see docs/contamination.md).")
 @click.option(

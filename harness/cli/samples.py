@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from ctxbench.harness.cli.options import (
 )
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_import import export, import_files
+from ctxbench.harness.cli.samples_prompt import prompt
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
@@ -63,7 +63,7 @@ def samples() -> None:
     """Build, show, import and export sample sets."""
 
 
-for _command in (import_files, export):
+for _command in (import_files, export, prompt):
     samples.add_command(_command)
 
 
@@ -387,15 +387,7 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
     if sample_id is None:
         _show_set(sample_set)
         return
-    samples_by_id = {sample.id: sample for sample in sample_set.samples}
-    if sample_id not in samples_by_id:
-        near = difflib.get_close_matches(sample_id, samples_by_id, n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise InputFault(
-            f"no sample of {name!r} is called {sample_id!r}",
-            cure=f"{hint}(list them with `ctxbench samples show {name} --ids`)",
-        )
-    _show_sample(samples_by_id[sample_id], sample_set.references[sample_id] if reference else None)
+    _show_sample(sets.find(sample_set, sample_id), sample_set.references[sample_id] if reference else None)
 
 
 def _show_set(sample_set: SampleSet) -> None:

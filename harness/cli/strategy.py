@@ -27,7 +27,9 @@ def strategy() -> None:
 @strategy.command("list")
 @click.argument("text", required=False, default="")
 @click.option(
-    "--presets", is_flag=True, help="List the presets instead: preset, strategy, model, encoder, table of the paper."
+    "--presets",
+    is_flag=True,
+    help="List the presets instead: preset, strategy, model, summariser, encoder, table of the paper.",
 )
 @click.option("--parameters", is_flag=True, help="Add a line with the parameters and their defaults.")
 @home_option
@@ -104,7 +106,7 @@ def _presets() -> Iterator[str]:
 
     return columns(
         [
-            (row.preset, row.strategy or "external", row.model, row.encoder or "-", row.table)
+            (row.preset, row.strategy or "external", row.model, row.summariser or "-", row.encoder or "-", row.table)
             for row in presets().values()
         ]
     )
@@ -132,6 +134,8 @@ def show(name: str, *, home: Home) -> None:
     click.echo(f"{bound.spec}")
     if row is not None:
         click.echo(f"preset: {name} ({row.table}, row {row.row}: {row.method}, {row.model}, {row.benchmark})")
+        if row.summariser:
+            click.echo(f"summaries in the paper: by {row.summariser} (--summariser)")
     click.echo(f"kinds: {', '.join(sorted(bound.kinds))}")
     click.echo(f"asks the model on the way: {'yes' if bound.drafts else 'no'}")
     click.echo(f"runs what the model wrote: {'yes, in the sandbox' if bound.executes else 'no'}")

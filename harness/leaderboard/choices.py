@@ -8,7 +8,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.metrics.profile import common_metric
-from ctxbench.harness.results import Origin, RunInfo, RunTable, Status
+from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, spec_of_label
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
@@ -87,7 +87,7 @@ def passes(metrics: Collection[str]) -> list[str]:
 
 def measures_context(generator: str) -> bool:
     """Return whether rows of this generator measure the context and not a model's skill."""
-    return generator.partition("(")[0] == CONTEXT_MODEL
+    return spec_of_label(generator).partition("(")[0] == CONTEXT_MODEL
 
 
 def baseline(tables: Sequence[RunTable], ranked: Sequence[int], requested: str | None) -> int | None:

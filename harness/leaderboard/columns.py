@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.results import COSTS, PRICE, Origin
+from ctxbench.harness.results import COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
 Value: TypeAlias = float | str | None
 """Whole numbers among them are counts, and are written as they are."""
@@ -250,6 +250,11 @@ def cost_column(
     return Column(key=key, heading=heading, help=help, page=page, value=value, text=text)
 
 
+def _offline_column(key: str) -> Column:
+    """Declare the column of a cost of a run's summaries of APIs."""
+    return Column(key=key, value=lambda _, row: row.run.offline.get(key))
+
+
 _ALL = (
     Column(
         key="rank",
@@ -368,7 +373,8 @@ _ALL = (
     cost_column("tokens_in", "tokens in", "Mean tokens that all calls of a sample sent."),
     cost_column("tokens_out", "tokens out", "Mean tokens that all calls of a sample wrote."),
     cost_column("tokens_cached", "cached", "Mean tokens, of those sent, that the service had at hand."),
-    *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds")),
+    *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds", *SUMMARY_COSTS)),
+    *map(_offline_column, OFFLINE_COSTS),
     Column(
         key="origin",
         heading="origin",
@@ -414,6 +420,8 @@ PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *CUTOFF)
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
     *COSTS,
+    *SUMMARY_COSTS,
+    *OFFLINE_COSTS,
     *CUTOFF,
     "runs",
 )

@@ -15,7 +15,7 @@ from ctxbench.harness.leaderboard.notes import COMMAND, Instructions
 from ctxbench.harness.leaderboard.rows import LANGUAGES, Group
 from ctxbench.harness.papers import tables
 from ctxbench.harness.papers.tables import LEVELS, ORIGINS, STATUSES, PaperRow, paper_of
-from ctxbench.harness.results import Origin
+from ctxbench.harness.results import Origin, spec_of_label
 
 BOTH = "both"
 """The language of an average over two."""
@@ -113,7 +113,7 @@ def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
 def same_model(model: str, generator: str) -> bool:
     """Return whether a generator's spec names a paper's model: the one's name is a part of the other's."""
     model_letters = _letters(model)
-    names = [_letters(name) for name in re.split(r"[(),=/\s]+", generator)]
+    names = [_letters(name) for name in re.split(r"[(),=/\s]+", spec_of_label(generator))]
     return any(len(name) >= _SHORTEST_NAME and (name in model_letters or model_letters in name) for name in names)
 
 

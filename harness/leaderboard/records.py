@@ -213,7 +213,7 @@ def _cell(key: str, value: Value) -> Value:
     if not isinstance(value, float):
         return value
     # A sample may cost less than a millionth of a dollar.
-    return round(value, _PRICE_DECIMALS) if key == PRICE else _number(value)
+    return round(value, _PRICE_DECIMALS) if key.endswith(PRICE) else _number(value)
 
 
 def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:

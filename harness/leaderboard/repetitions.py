@@ -63,7 +63,7 @@ def _without_seed(run: RunInfo) -> str:
         return repr(run)
     sampling = json.dumps(json.loads(run.sampling) | {"seed": None}, sort_keys=True)
     versions = dict(sorted(run.versions.items()))
-    return repr(replace(run, id="", sampling=sampling, versions=versions, loads=(), remarks=()))
+    return repr(replace(run, id="", sampling=sampling, versions=versions, loads=(), remarks=(), offline={}))
 
 
 def _pool(members: Sequence[RunTable], scale: ScaleOf) -> RunTable:

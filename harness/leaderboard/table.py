@@ -366,7 +366,7 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
 
 def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
     """Return the mean cost; a mean of some prices would be too low, or too high, without saying so."""
-    return None if name == PRICE and None in numbers else _mean(numbers)
+    return None if name.endswith(PRICE) and None in numbers else _mean(numbers)
 
 
 def _of(column: Sequence[float | None], keep: Sequence[int]) -> Sequence[float | None]:

@@ -85,6 +85,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
         "title": compared.table.title,
         "generator": compared.generator,
         "encoder": compared.encoder,
+        "summariser": compared.summariser or None,
         "notes": list(notes(compared, languages)),
         "rows": [_record(compared, row, language) for language in languages for row in compared.table.rows
                  if language in row.languages],
@@ -171,6 +172,7 @@ def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, 
         "method": row.method,
         "model": row.model,
         "encoder": row.encoder or None,
+        "summariser": row.summariser or None,
         "origin": ORIGINS[row.origin],
         "external": not row.strategy,
         "strategy": spec,
@@ -211,6 +213,10 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     yield f"samples: ours {_samples(compared)}; the paper {sizes}"
     models = dict.fromkeys(row.model for row in rows)
     yield f"generator: ours {compared.generator} for every row; the paper {', '.join(models)}"
+    theirs_summarised = dict.fromkeys(row.summariser for row in rows if row.summariser)
+    if theirs_summarised:
+        ours = compared.summariser or f"{compared.generator}, as the generator (--summariser names another)"
+        yield f"summariser: ours {ours}; the paper {', '.join(theirs_summarised)}"
     yield from _encoders(compared)
     yield from _measured(compared, languages)
     if any(row.doubtful for row in rows):

@@ -50,6 +50,8 @@ class ComparedTable:
     """Preset -> the spec that was run for it; external rows have none."""
     ours: Mapping[str, tuple[OwnResult, ...]]
     """Spec -> its results, one for each sample set and language."""
+    summariser: str = ""
+    """The generator that wrote the summaries; empty: `generator` did."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -152,6 +154,7 @@ def run(
         encoder=encoder,
         specs=by_preset,
         ours={spec: tuple(of) for spec, of in results.items()},
+        summariser=choices.summariser if choices else "",
     )
     return compared, runner.fault_of(summaries)
 

@@ -32,6 +32,9 @@ STATUSES = {
 }
 """Why a number is missing -> in words."""
 _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
+SUMMARISER = "Llama3-8B-Instruct"
+"""The summariser of the InferCom paper, beside every model that completes."""
+_SUMMARISED = ("lc.infercom", "aim(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,11 @@ class PaperRow:
     """Remarks on the whole row."""
     inferred_n: int | None = None
     """The number of tasks that its numbers fit; the paper prints none."""
+
+    @property
+    def summariser(self) -> str:
+        """The model that writes the summaries of the row's strategy in the paper; empty if nothing is summarised."""
+        return SUMMARISER if self.strategy.startswith(_SUMMARISED) else ""
 
     @property
     def doubtful(self) -> frozenset[str]:

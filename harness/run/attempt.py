@@ -187,7 +187,9 @@ class Attempt:
             retrieval=machinery.retrieval,
             execute=machinery.tools() if self._executes and missing else None,
             ahead=self._scorer.ahead,
+            summariser=machinery.summaries.batcher,
         )
+        machinery.retrieval.searched_summaries.clear()
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
         load = Load(workers=machinery.workers, requests=machinery.batcher.requests, cores=os.cpu_count() or 1)
@@ -210,6 +212,8 @@ class Attempt:
             with contextlib.suppress(InputFault, MachineFault):
                 if services := machinery.batcher.served:
                     add_remarks(self._store, self._run, [f"Answered by {service}." for service in services])
+                if machinery.retrieval.searched_summaries.is_set():
+                    self._store.add_summaries(self._run, machinery.summaries.answers)
                 self._store.add_construction(self._attempt, machinery.construction.take())
                 still_missing = len(missing) - self._tally.new - self._tally.elsewhere
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
@@ -246,7 +250,7 @@ class Attempt:
         portion = Portion(self._store, machinery.claims, self._run, missing, elsewhere=elsewhere)
         under_way = UnderWay(machinery.threads, make)
         while True:
-            stops = machinery.batcher.lost or self._tally.gave_up
+            stops = machinery.batcher.lost or machinery.summaries.batcher.lost or self._tally.gave_up
             if stops:
                 # Samples that have not begun are left for the next attempt.
                 portion.release(under_way.drop())

@@ -133,6 +133,12 @@ class Batcher:
         ]
         return sha256("\n".join(map(str, parts)))
 
+    def without_answer(self, requests: Sequence[Request]) -> list[Request]:
+        """Return the distinct requests among these whose answers are not stored yet."""
+        by_id = {self.id_of(request): request for request in requests}
+        stored = self._store.generations(list(by_id))
+        return [request for id_, request in by_id.items() if id_ not in stored]
+
     def close(self) -> None:
         """Stop: every waiting and every later call raises `Stopped`.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import TypeVar
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.harness.cells import Cells, open_cells
@@ -33,9 +35,12 @@ from ctxbench.harness.store.write import StoredConstruction
 from ctxbench.strategies.api import Block, BlockKind, Execute, Prompt
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 CODER = "incontext"
 """Measures context gain for generators that cannot."""
 _MOST_THREADS = 128
+_MANY_SUMMARIES = 200
+"""Summaries without a stored answer from which on it is told what they will take."""
 _LONGEST = 3000
 """Tokens of a function that a model is shown for a summary; a longer one is cut at the end of a line."""
 
@@ -109,6 +114,10 @@ class MachineryOptions:
     """Opens what runs strategies' programs; None for no sandbox."""
     prices: Prices | None = None
     """Of models; None if unknown."""
+    summariser: str = ""
+    """Spec of the generator that writes summaries; empty: the run's own writes them."""
+    summarises_tests: bool = True
+    """Whether it is asked about APIs of tests and vendored files."""
     cells: OpenCells = open_cells
     resolve: Callable[[str], Generator] = registry.resolve
     """Makes generators; another one in tests."""
@@ -140,12 +149,20 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store, options.prices, claims)
         stack.callback(batcher.close)
-        summaries, construction = Summaries(batcher), ConstructionLog()
+        summariser = batcher
+        if options.summariser:
+            other = options.resolve(options.summariser)
+            stack.callback(other.close)
+            canonical = registry.canonical(options.summariser)
+            summariser = Batcher(other, canonical, store, options.prices, claims)
+            stack.callback(summariser.close)
+        summaries, construction = Summaries(summariser, tests=options.summarises_tests), ConstructionLog()
         vectors = None if options.cache is None else options.cache / "vectors"
         retrieval = Retrieval(vectors, summarise=summaries, built=construction)
         pricer = _pricer(model, spec, options.resolve, stack)
         cells = stack.enter_context(options.cells(options.hidden, workers))
         stack.callback(batcher.close)
+        stack.callback(summariser.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         stack.callback(retrieval.close)
         yield Machinery(
@@ -219,16 +236,29 @@ class Summaries:
     May be called by several threads, those of samples among them.
     """
 
-    def __init__(self, batcher: Batcher) -> None:
-        """Ask through the batcher of the run's generator; nothing is asked before the first call."""
-        self._batcher = batcher
-        self._lock = threading.Lock()
+    def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
+        """Ask through the batcher of the run's summariser; nothing is asked before the first call.
+
+        Args:
+            batcher: the summariser's.
+            tests: whether it is asked about APIs of tests and vendored files too; else theirs are the plain ones.
+        """
+        self.batcher, self._tests = batcher, tests
+        self.planned: Callable[[], Iterable[tuple[Language, Sequence[Unit]]]] | None = None
+        """The units that a run may need summaries of, a part at a time: they are counted before the first call."""
+        self._lock, self._announcing = threading.Lock(), threading.Lock()
         self._costs: dict[str, tuple[int, int, float | None]] = {}
 
     @property
     def plain(self) -> bool:
-        """Whether the generator follows no instructions, so that summaries are `bench.apis.plain`'s."""
-        return not self._batcher.generator.capabilities.instructs
+        """Whether the summariser follows no instructions, so that summaries are `bench.apis.plain`'s."""
+        return not self.batcher.generator.capabilities.instructs
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The ids of the stored answers that were used so far."""
+        with self._lock:
+            return tuple(self._costs)
 
     @property
     def spent(self) -> Spent:
@@ -249,12 +279,48 @@ class Summaries:
         Raises:
             MachineFault: if the model was lost.
         """
-        if self.plain or not units:
+        requested_units = [unit for unit in units if self._asks(unit)]
+        if not requested_units:
             return plain.summarise(language, units)
-        answers = self._batcher.ask([self._request(unit.code, language) for unit in units])
+        self._announce()
+        answers = self.batcher.ask([self._request(unit.code, language) for unit in requested_units])
         self._note(answers)
-        sentences = [prompts.post_process(answer.response.text) for answer in answers]
-        return [text or plain.summarise(language, [unit])[0] for text, unit in zip(sentences, units, strict=True)]
+        texts = {
+            unit.code: prompts.post_process(answer.response.text)
+            for unit, answer in zip(requested_units, answers, strict=True)
+        }
+        return [
+            (texts[unit.code] if self._asks(unit) else "") or plain.summarise(language, [unit])[0] for unit in units
+        ]
+
+    def _asks(self, unit: Unit) -> bool:
+        """Say whether the summariser is asked about a unit."""
+        return not self.plain and (self._tests or not is_test_or_vendored(unit.place.path))
+
+    def _announce(self) -> None:
+        """Say how many summaries the whole run lacks, once, before the first of many is asked for."""
+        with self._announcing:
+            planned, self.planned = self.planned, None
+            if planned is None:
+                return
+            requests = [
+                self._request(unit.code, language)
+                for language, units in planned()
+                for unit in units
+                if self._asks(unit)
+            ]
+            lacking = self.batcher.without_answer(requests)
+            if len(lacking) > _MANY_SUMMARIES:
+                tokens = sum(code_tokens.count(request.prompt.text) for request in lacking)
+                _LOG.info(
+                    "%d API summaries are to be written by %s: %d calls, about %d tokens in and at most %d out; "
+                    "they are kept for later runs",
+                    len(lacking),
+                    self.batcher.spec,
+                    len(lacking),
+                    tokens,
+                    len(lacking) * prompts.MAX_TOKENS,
+                )
 
     def _request(self, code: str, language: Language) -> Request:
         text = prompts.summary_prompt(_cut(code), language)
@@ -262,7 +328,7 @@ class Summaries:
         return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=prompts.MAX_TOKENS))
 
     def _note(self, answers: Sequence[Answer]) -> None:
-        rate = self._batcher.rate
+        rate = self.batcher.rate
         costs = {
             answer.id: (answer.response.tokens_in, answer.response.tokens_out, price(answer.response, rate))
             for answer in answers

@@ -21,6 +21,10 @@ from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import prices
@@ -33,11 +37,13 @@ from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSu
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
 from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
 from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.sample import Asker
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
+from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.registration import CONTROLS
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
@@ -79,6 +85,10 @@ class RunOptions:
     """Processor time that a strategy may take for one sample; waiting for the model does not count."""
     fim: bool = False
     """Whether the model is shown what follows the cursor; strategies never are."""
+    summariser: str = ""
+    """Spec of the generator that writes summaries; empty: the run's own."""
+    summarise_tests: bool = False
+    """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
 
 
 def whole(planned: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
@@ -135,6 +145,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         if (cutoff := registry.cutoff(generator)) is not None:
             add_cutoff(store, machinery.batcher.spec, cutoff)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
+        machinery.summaries.planned = functools.partial(_summary_units, snapshots)
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
@@ -164,6 +175,66 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             if fault_of(summaries):
                 break
     return summaries
+
+
+def prompt_of(
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    sample: Sample,
+    *,
+    strategy: str,
+    generator: str,
+    choices: RunOptions | None = None,
+    **machines: Any,
+) -> Prompt:
+    """Return the exact prompt that a strategy makes of one sample; no run is stored.
+
+    Args:
+        home: where the repositories are.
+        store: where answers are looked up, and kept if the strategy asks the model on the way.
+        sample_set: the set.
+        sample: one of its samples.
+        strategy: its spec.
+        generator: the model's spec: it decides drafts, and how much fits its window.
+        choices: decoding, seed, sandbox, summariser, fill in the middle.
+        machines: fields of `MachineryOptions` to replace; for tests.
+
+    Raises:
+        InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not take such samples.
+        StrategyFault: if the strategy failed.
+        MachineFault: if the model was lost, or a process cannot be started.
+    """
+    choices = choices or RunOptions()
+    options = replace(_options(home, store, sample_set, (sample,), choices, open_judge), **machines)
+    with open_machinery(store, generator, options) as machinery:
+        card = card_of(strategy, machinery.cells)
+        if card.spec in CONTROLS:
+            raise InputFault(f"{card.spec} is a control: it completes without a prompt", cure="name a strategy")
+        _check([card], [sample], sample_set, has_sandbox=options.tools is not None)
+        snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo}))
+        machinery.summaries.planned = functools.partial(_summary_units, snapshots)
+        asker = Asker(
+            machinery.cells,
+            machinery.batcher,
+            snapshots(),
+            machinery.workers,
+            store=store,
+            retrieval=machinery.retrieval,
+            execute=machinery.tools() if card.executes else None,
+            summariser=machinery.summaries.batcher,
+        )
+        return asker.prompt_of(card.spec, sample, decoding(choices, sample_set.samples))
+
+
+def _summary_units(
+    snapshots: Callable[[], Mapping[str, Snapshot]],
+) -> Iterator[tuple[Language, Sequence[Unit]]]:
+    """Yield the APIs of each repository of a run, as a search by summary has them."""
+    cut = cutter("summary")
+    for snapshot in snapshots().values():
+        for path, text in snapshot.texts.items():
+            yield snapshot.language, cut(path, text, snapshot.language)
 
 
 def _planned(
@@ -225,6 +296,8 @@ def _options(
         executor=executor,
         tools=tools,
         prices=prices.of_home(home),
+        summariser=choices.summariser,
+        summarises_tests=choices.summarise_tests or not choices.summariser,
         cells=functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
     )
 
@@ -325,6 +398,7 @@ def _spec(
     card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions, repetition: int = 0
 ) -> RunSpec:
     choices = replace(choices, seed=choices.seed + repetition)
+    summariser = machinery.summaries.batcher if choices.summariser else None
     return RunSpec(
         samples=sample_set.name,
         samples_digest=sample_set.digest,
@@ -340,4 +414,7 @@ def _spec(
         seed=choices.seed,
         tokenizer=TOKENIZER,
         code=version("ctxbench"),
+        summariser=summariser.spec if summariser else "",
+        summariser_version=summariser.generator.version if summariser else "",
+        summarises_tests=choices.summarise_tests and summariser is not None,
     )

@@ -22,7 +22,7 @@ from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
-from ctxbench.strategies.api import Execute, Execution, Prompt
+from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""
@@ -59,6 +59,7 @@ class _Model:
     """The model, as one sample's strategy may ask it."""
 
     instructs: bool
+    summarises: bool
     ask: Callable[[Prompt, str, int], str]
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
@@ -80,7 +81,7 @@ class _Programs:
 class Asker:
     """Completes samples, from many threads; knows no answers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that take a sample to its completions
         self,
         cells: Cells,
         batcher: Batcher,
@@ -91,6 +92,7 @@ class Asker:
         retrieval: Retrieval | None = None,
         execute: Execute | None = None,
         ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
+        summariser: Batcher | None = None,
     ) -> None:
         """Prepare to ask; nothing runs yet.
 
@@ -103,10 +105,11 @@ class Asker:
             retrieval: what strategies' searches share; None if they need no cache of an encoder.
             execute: what runs strategies' programs; None if no strategy runs any.
             ahead: called with each final prompt before the model is asked; must not wait.
+            summariser: the model that answers strategies' calls for summaries; None: the same.
         """
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
-        self._ahead = ahead
+        self._ahead, self._summariser = ahead, summariser or batcher
         self._slots = threading.BoundedSemaphore(max(1, workers))
 
     def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
@@ -117,10 +120,34 @@ class Asker:
             MachineFault: if a cell or the model was lost.
             InputFault: if the run fills in the middle and the model cannot.
         """
-        with self._batcher.member():
-            return self._make(strategy, sample, sampling, n)
+        with self._batcher.member(), self._summariser.member():
+            prompt, calls, seconds = self._prompted(strategy, sample, sampling)
+            try:
+                return self._complete(sample, prompt, sampling, n, calls=calls, seconds=seconds)
+            except TooLong as fault:
+                # The model would refuse the same prompt again.
+                raise StrategyFault(
+                    f"the strategy made a prompt that the model cannot read: {fault.what}",
+                    where=f"{strategy} on {sample.id}",
+                    cure=fault.cure,
+                ) from fault
 
-    def _make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
+    def prompt_of(self, strategy: str, sample: Sample, sampling: Sampling) -> Prompt:
+        """Return the exact prompt that the model would complete; it is asked only for what the strategy needs before.
+
+        Raises:
+            StrategyFault: if the strategy failed on it.
+            MachineFault: if a cell or the model was lost.
+            InputFault: if the run fills in the middle and the model cannot.
+        """
+        with self._batcher.member(), self._summariser.member():
+            prompt, _, _ = self._prompted(strategy, sample, sampling)
+            return self._final_request(sample, prompt, sampling).prompt
+
+    def _prompted(
+        self, strategy: str, sample: Sample, sampling: Sampling
+    ) -> tuple[Prompt, list[tuple[str, Answer]], float]:
+        """Return a strategy's prompt, its calls of the model on the way, and the seconds that it worked."""
         query = sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
         worked = since = 0.0
@@ -138,10 +165,11 @@ class Asker:
                 since = time.perf_counter()
 
         def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
+            batcher = self._summariser if role == SUMMARY_ROLE else self._batcher
             with elsewhere():
                 sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = self._batcher.ask(
-                    [fitted(self._batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
+                [answer] = batcher.ask(
+                    [fitted(batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
                 )
             calls.append((role, answer))
             return answer.response.text
@@ -150,19 +178,12 @@ class Asker:
         repo = self.view(sample, query)
         with self._slots:
             since = time.perf_counter()
-            prompt = self._cells.run(
-                strategy, query, repo, _Model(self._batcher.generator.capabilities.instructs, generate), execute
+            instructs, summarises = (
+                batcher.generator.capabilities.instructs for batcher in (self._batcher, self._summariser)
             )
+            prompt = self._cells.run(strategy, query, repo, _Model(instructs, summarises, generate), execute)
             worked += time.perf_counter() - since
-        try:
-            return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)
-        except TooLong as fault:
-            # The model would refuse the same prompt again.
-            raise StrategyFault(
-                f"the strategy made a prompt that the model cannot read: {fault.what}",
-                where=f"{strategy} on {sample.id}",
-                cure=fault.cure,
-            ) from fault
+        return fim.of_strategy(prompt), calls, worked
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
         """Return the completions of one sample after a prompt that no strategy made.
@@ -183,11 +204,8 @@ class Asker:
         calls: Sequence[tuple[str, Answer]] = (),
         seconds: float = 0.0,
     ) -> AnsweredSample:
-        request = _request(sample, prompt, sampling, final=True)
-        if OVERFLOW not in prompt.flags:
-            model = self._batcher.generator
-            request = fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
-            prompt = request.prompt
+        request = self._final_request(sample, prompt, sampling)
+        prompt = request.prompt
         if OVERFLOW in prompt.flags:
             # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
             finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
@@ -201,6 +219,14 @@ class Asker:
             completions=tuple(completion(sample, answer) for answer in finals),
             strategy_seconds=seconds,
         )
+
+    def _final_request(self, sample: Sample, prompt: Prompt, sampling: Sampling) -> Request:
+        """Return what the model is asked to complete: the prompt, cut to its window where that may be."""
+        request = _request(sample, prompt, sampling, final=True)
+        if OVERFLOW in prompt.flags:
+            return request
+        model = self._batcher.generator
+        return fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
 
     def view(self, sample: Sample, query: Query) -> Repository:
         """Return what a strategy may see of a sample's repository."""

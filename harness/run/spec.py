@@ -59,6 +59,11 @@ class RunSpec:
     """The tokenizer that budgets are counted with."""
     code: str
     """Version of ctxbench."""
+    summariser: str = ""
+    """Canonical spec of the generator that writes summaries; empty: `generator` writes them."""
+    summariser_version: str = ""
+    summarises_tests: bool = False
+    """Whether a summariser is asked about APIs of tests and vendored files too."""
 
     @property
     def id(self) -> str:
@@ -68,6 +73,9 @@ class RunSpec:
         day, until = fields.pop("after"), fields.pop("until")
         fields |= {} if day is None else {"after": day.isoformat()}
         fields |= {"until": until} if until else {}
+        if not self.summariser:
+            for name in ("summariser", "summariser_version", "summarises_tests"):
+                del fields[name]
         return sha256(json.dumps(fields, sort_keys=True))[:12]
 
 
@@ -137,6 +145,9 @@ class StoredChoices:
     """How they were decoded, as JSON (`sampling_key`)."""
     sandbox: str = ""
     """Back end that judged its functions; empty if unknown."""
+    summariser: str = ""
+    """Canonical spec; empty where the generator wrote the summaries."""
+    summarises_tests: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +188,8 @@ def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) 
 def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
     strategies = ["--until-decided", *run.until] if run.until else ["--strategy", run.strategy]
     words = ["run", "--samples", run.samples, *strategies, "--generator", run.generator]
+    if run.summariser:
+        words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
     if run.after is not None:

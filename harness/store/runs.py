@@ -15,7 +15,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
 from ctxbench.harness.metrics.profile import BLOCK_GAIN, MEMORISED
 from ctxbench.harness.prices import Prices
-from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
+from ctxbench.harness.results import PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
@@ -209,7 +209,7 @@ def run_tables(
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
-        costs = costs_of(connection, ((run.id, run.generator) for run in run_rows), prices)
+        costs = costs_of(connection, run_rows, prices)
         columns = _run_columns(
             connection, run_rows, costs, profile, ks, exclude=marked == "exclude", language=run_filter.language
         )
@@ -301,11 +301,21 @@ class RunColumns:
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
             metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},
             context_tokens=unknown if self.origin is Origin.IMPORTED else samples.numbers["context_tokens"],
-            calls=unknown if self.origin is Origin.IMPORTED else samples.numbers["calls"],
+            calls=unknown if self.origin is Origin.IMPORTED else self._calls(samples),
             seconds=samples.seconds if self.origin is Origin.RUN else unknown,
             dated=tuple([facts.day for facts in samples.facts]) if any(facts.day for facts in samples.kinds) else (),
             mark=tuple([self.marks.get(id_, "") for id_ in ids]) if self.marks else (),
             costs=self._costs(samples),
+        )
+
+    def _calls(self, samples: Planned) -> tuple[float | None, ...]:
+        """Return the calls of the generator: all that are stored, without those of a summariser of its own."""
+        calls, summaries = samples.numbers["calls"], self.costs.summaries
+        if summaries is None:
+            return calls
+        return tuple(
+            None if count is None else count - (summaries.calls.get(id_) or 0)
+            for id_, count in zip(samples.id, calls, strict=True)
         )
 
     def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
@@ -321,6 +331,14 @@ class RunColumns:
             **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
             "test_seconds": self._test_seconds(samples),
         }
+        if self.costs.summaries is not None:
+            apart = self.costs.summaries
+            columns = (apart.calls, apart.tokens_in, apart.tokens_out, apart.price)
+            for name, column in zip(SUMMARY_COSTS, columns, strict=True):
+                costs[name] = tuple(
+                    column.get(id_, 0.0 if stored else None)
+                    for id_, stored in zip(samples.id, samples.stored, strict=True)
+                )
         stored_names = {Origin.RUN: tuple(costs), Origin.REFERENCE: _TOKENS}.get(self.origin, ())
         return {name: column if name in stored_names else (None,) * len(samples.id) for name, column in costs.items()}
 
@@ -353,6 +371,7 @@ class RunColumns:
             versions=versions(run),
             loads=self.loads if self.origin is Origin.RUN else (),
             until=until_of(run),
+            offline=self.costs.offline,
             remarks=self.remarks,
             cutoff=self.cutoff,
         )

@@ -8,6 +8,7 @@
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
     twin                                             (what references and their twins cost, by set and coder)
@@ -36,6 +37,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     inspect,
     text,
 )
@@ -46,7 +48,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0011"
+HEAD = "0012"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -76,6 +78,10 @@ RUN = Table(
     Column("samples_after", String(10)),
     # JSON: the two strategies between which a decision ends the run; null where it takes all its samples.
     Column("until_decided", Text),
+    # Empty where the run's own generator wrote the summaries.
+    Column("summariser", Text, nullable=False, server_default=""),
+    Column("summariser_version", Text, nullable=False, server_default=""),
+    Column("summarises_tests", Boolean, nullable=False, server_default=false()),
 )
 SAMPLE = Table(
     "sample",
@@ -303,6 +309,12 @@ CONSTRUCTION = Table(
     Column("repo", Text, nullable=False),
     Column("stage", Text, nullable=False),
     Column("seconds", Float, nullable=False),
+)
+SUMMARISED = Table(
+    "summarised",
+    METADATA,
+    Column("run_id", ForeignKey("run.id"), primary_key=True),
+    Column("generation_id", ForeignKey("generation.id"), primary_key=True),
 )
 IMPORTED = Table(
     "imported",

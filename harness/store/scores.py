@@ -6,10 +6,11 @@ to what no sample's cost needs.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -18,12 +19,13 @@ from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
 from ctxbench.harness.metrics.aggregate import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
+from ctxbench.harness.results import OFFLINE_COSTS
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
 from ctxbench.harness.store.write import append, number_or_null, parts
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Prompt
 
 KS = (1, 3, 5, 10, 20, 50, 100)
 """The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
@@ -136,26 +138,31 @@ class Costs:
     tokens_out: dict[str, float | None] = field(default_factory=dict)
     tokens_cached: dict[str, float | None] = field(default_factory=dict)
     price: dict[str, float | None] = field(default_factory=dict)
+    calls: dict[str, float | None] = field(default_factory=dict)
     test_seconds: dict[str, float | None] = field(default_factory=dict)
     """Only of samples that have a verdict."""
+    summaries: Costs | None = None
+    """The calls that a summariser of its own answered, which are in none of the columns above; None without one."""
+    offline: dict[str, float | None] = field(default_factory=dict)
+    """Name of `OFFLINE_COSTS` -> the cost of the summaries of APIs, all together; empty if none was used."""
 
 
-def costs_of(connection: Connection, runs: Iterable[tuple[str, str]], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return run -> what its samples cost, all of their calls together.
+def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
+    """Return run -> what its samples cost, all of their calls together; those of a summariser of its own apart.
 
     Args:
         connection: to the database.
-        runs: (id, generator) of each.
+        runs: their rows.
         prices: price the stored tokens by these rates; the price that was stored stays where they know none.
     """
-    rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
-    query = _asked_calls()
-    costs_by_run = {run: _of_calls(fetched(connection, query, run=run), rate) for run, rate in rates.items()}
+    costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
+    for run, offline in _offline(connection, costs_by_run, prices).items():
+        costs_by_run[run].offline.update(offline)
     j, v = COUNTING_VERDICT.c, t.VERDICT.c
     tests = (
         select(j.run_id, j.sample_id, func.sum(v.seconds))
         .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
-        .where(j.run_id.in_(list(rates)))
+        .where(j.run_id.in_(list(costs_by_run)))
         .group_by(j.run_id, j.sample_id)
     )
     for run, sample, seconds in connection.execute(tests):
@@ -163,36 +170,73 @@ def costs_of(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pr
     return costs_by_run
 
 
-def _asked_calls() -> Select[Any]:
-    """Return the question for the calls of a run: asked of a run at a time, so that few rows are held."""
+def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
+    """Return the costs of one run's calls."""
+    rate = prices.rate(run.generator) if prices else None
+    if not run.summariser:
+        return _of_calls(fetched(connection, _asked_calls(None), run=run.id), rate)
+    costs = _of_calls(fetched(connection, _asked_calls(False), run=run.id), rate)
+    rate = prices.rate(run.summariser) if prices else None
+    return replace(costs, summaries=_of_calls(fetched(connection, _asked_calls(True), run=run.id), rate))
+
+
+def _sums() -> tuple[Any, ...]:
+    """Return what is added up of answers; the last but one counts those without a price."""
+    g = t.GENERATION.c
+    lacking = func.count() - func.count(g.price)
+    return *map(func.sum, (g.tokens_in, g.tokens_out, g.cached, g.seconds, g.price)), lacking, func.count()
+
+
+@functools.cache
+def _asked_calls(summaries: bool | None) -> Select[Any]:
+    """Return the question for the calls of a run: asked of a run at a time, so that few rows are held.
+
+    Args:
+        summaries: whether to ask for those that a summariser answered, or for the others; None for all.
+    """
     c, g = t.CALL.c, t.GENERATION.c
-    return (
-        select(
-            c.sample_id,
-            func.sum(g.tokens_in),
-            func.sum(g.tokens_out),
-            func.sum(g.cached),
-            func.sum(g.seconds),
-            func.sum(g.price),
-            func.count() - func.count(g.price),
-        )
+    query = (
+        select(c.sample_id, *_sums())
         .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
         .where(c.run_id == bindparam("run"))
         .group_by(c.sample_id)
     )
+    if summaries is None:
+        return query
+    return query.where(c.role == SUMMARY_ROLE if summaries else c.role != SUMMARY_ROLE)
+
+
+def _offline(connection: Connection, runs: Iterable[str], prices: Prices | None) -> dict[str, dict[str, float | None]]:
+    """Return run -> the costs of its summaries of APIs, for the runs that used any."""
+    s, g = t.SUMMARISED.c, t.GENERATION.c
+    query = (
+        select(s.run_id, g.generator, *_sums())
+        .select_from(t.SUMMARISED.join(t.GENERATION, s.generation_id == g.id))
+        .where(s.run_id.in_(list(runs)))
+        .group_by(s.run_id, g.generator)
+    )
+    costs: dict[str, dict[str, float | None]] = {}
+    for run, generator, *sums in connection.execute(query):
+        of_run = _of_calls([(run, *sums)], prices.rate(generator) if prices else None)
+        columns = (of_run.calls, of_run.tokens_in, of_run.tokens_out, of_run.price)
+        costs[run] = {name: column[run] for name, column in zip(OFFLINE_COSTS, columns, strict=True)}
+    return costs
 
 
 def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
     """Return what the calls of one run's samples took, as columns."""
-    ids, tokens_in, tokens_out, cached, seconds, stored, unknown = [[row[at] for row in rows] for at in range(7)]
+    ids, tokens_in, tokens_out, cached, seconds, stored, unknown, calls = [[row[at] for row in rows] for at in range(8)]
     if rate is None:
         prices = [None if lacks else price for price, lacks in zip(stored, unknown, strict=True)]
     else:
         prices = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
     rounded = [None if price is None else round(price, _DOLLARS) for price in prices]
     # Some databases sum whole numbers to a type that is no Python integer.
-    columns: list[list[float | None]] = [list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached)]
-    return Costs(*(dict(zip(ids, column, strict=True)) for column in (*columns, rounded)))
+    numbers: list[list[float | None]] = [
+        list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached, calls)
+    ]
+    prompt, answer, at_hand, counts, price = (dict(zip(ids, column, strict=True)) for column in (*numbers, rounded))
+    return Costs(tokens_in=prompt, tokens_out=answer, tokens_cached=at_hand, price=price, calls=counts)
 
 
 def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: float) -> float:

@@ -193,6 +193,17 @@ class Store:
         with self._writing() as connection:
             append(connection, t.CONSTRUCTION, content)
 
+    def add_summaries(self, run: str, answers: Iterable[str]) -> None:
+        """Note which stored answers summarised APIs for a run; those that are noted already stay."""
+        s = t.SUMMARISED.c
+
+        def added(connection: Connection) -> None:
+            noted = set(connection.scalars(select(s.generation_id).where(s.run_id == run)))
+            new = [{"run_id": run, "generation_id": id_} for id_ in answers if id_ not in noted]
+            append(connection, t.SUMMARISED, new)
+
+        self.settle(added)
+
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
         """Return the stored answers among `ids`."""
         responses: dict[str, Response] = {}

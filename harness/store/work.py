@@ -227,6 +227,8 @@ def _choices(run: Any, sandbox: str) -> StoredChoices:
         seed=run.seed,
         sampling=run.sampling,
         sandbox=sandbox,
+        summariser=redacted(run.summariser),
+        summarises_tests=run.summarises_tests,
     )
 
 

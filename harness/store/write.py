@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Table, insert, select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
-from ctxbench.harness.results import Origin, Status, samples_label
+from ctxbench.harness.results import Origin, Status, generator_label, samples_label
 from ctxbench.harness.store import schema as t
 
 Row = dict[str, Any]
@@ -313,6 +313,7 @@ def versions(run: Any) -> dict[str, str]:
         "generator": run.generator_version,
         "coder": run.coder,
         "tokenizer": run.tokenizer,
+        "summariser": run.summariser_version,
     }
     return {name: version for name, version in named.items() if version}
 
@@ -328,14 +329,17 @@ def until_of(run: Any) -> tuple[str, ...]:
 
 
 def shown_generator(run: Any) -> str:
-    """Name a run's generator, apart where it was shown what follows the cursor: such runs are never ranked with others.
+    """Name a run's generator, apart where it was shown what follows the cursor, or where another one summarised.
+
+    Runs are ranked together only where these names are equal.
 
     Args:
         run: a row of the table of runs.
     """
     # Older versions stored what a user had spelled, a key in `extra=` for one.
-    spec = redacted(run.generator)
-    return f"{spec} [fim]" if json.loads(run.sampling).get("fim") else spec
+    return generator_label(
+        redacted(run.generator), fim=json.loads(run.sampling).get("fim", False), summariser=redacted(run.summariser)
+    )
 
 
 def append(connection: Connection, table: Table, content: Sequence[Mapping[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -124,6 +125,42 @@ def test_a_long_function_is_cut_at_a_lines_end() -> None:
     with batching(Scripted(measure)) as batcher:
         Summaries(batcher)(PYTHON, [unit("f", code)])
     assert 2900 < lengths[0] <= 3000
+
+
+@pytest.mark.parametrize(("count", "tells"), [(200, False), (201, True)])
+def test_what_many_summaries_will_take_is_told_before_the_first(
+    count: int, tells: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    units = [unit(f"f{number}", f"def f{number}(): return {number}") for number in range(count)]
+    told: list[int] = []
+
+    def note(_: Request) -> str:
+        told.append(len(caplog.records))
+        return "Returns a number"
+
+    with caplog.at_level("INFO", logger="ctxbench"), batching(Scripted(note)) as batcher:
+        summaries = Summaries(batcher)
+        summaries.planned = lambda: [(PYTHON, units[:100]), (PYTHON, units[50:])]
+        summaries(PYTHON, units[:3])
+        summaries(PYTHON, units)
+        tokens = sum(code_tokens.count(summary_prompt(one.code, PYTHON)) for one in units)
+        later = Summaries(batcher)
+        later.planned = lambda: [(PYTHON, units)]
+        later(PYTHON, units)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{count} API summaries are to be written by s: {count} calls, about {tokens} tokens in and at most "
+        f"{count * MAX_TOKENS} out; they are kept for later runs"
+    ] * tells
+    assert set(told) == {int(tells)}
+
+
+def test_tests_and_vendored_files_get_plain_summaries_unless_asked_for() -> None:
+    own, test = unit("pay", "def pay(): return 1"), unit("pay", "def pay(): return 1")
+    test = dataclasses.replace(test, place=Place(path="tests/test_pay.py", start=0, end=1))
+    with batching(Scripted(answer)) as batcher:
+        assert Summaries(batcher, tests=False)(PYTHON, [own, test]) == ["pays the bill", "pay"]
+        assert Summaries(batcher)(PYTHON, [own, test]) == ["pays the bill"] * 2
+        assert Summaries(batcher, tests=False)(PYTHON, [test]) == ["pay"]
 
 
 def test_a_model_that_is_lost_is_a_machine_fault() -> None:

@@ -13,7 +13,7 @@ class Model:
     def __init__(
         self, answer: Callable[[Prompt, str, int], str] = lambda *_: "draft", *, instructs: bool = False
     ) -> None:
-        self._answer, self.instructs = answer, instructs
+        self._answer, self.instructs, self.summarises = answer, instructs, instructs
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
         return self._answer(prompt, role, max_tokens)

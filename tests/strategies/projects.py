@@ -14,7 +14,7 @@ class Scripted:
     """Gives its answers in turn and notes what it was asked."""
 
     def __init__(self, *answers: str, instructs: bool = True) -> None:
-        self.answers, self.instructs = list(answers), instructs
+        self.answers, self.instructs, self.summarises = list(answers), instructs, instructs
         self.asked: list[Prompt] = []
         self.calls: list[tuple[str, int]] = []
 

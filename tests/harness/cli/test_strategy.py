@@ -71,6 +71,7 @@ def test_presets_say_what_they_run_and_where_the_paper_has_it() -> None:
     for word in ("icl.rag(encoder=codet5p-110m)", "Llama3.1-8B-Instruct", "icl-table1"):
         assert word in cells["icl-t1-rag"]
     assert "external" in cells["icl-t3-codegen-350m"]
+    assert "Llama3-8B-Instruct" in cells["ic-t4-projbench-py-uer"] and "Llama3-8B" not in cells["ic-t6-repocoder"]
     some = run_cli("strategy", "list", "--presets", "REPOFUSE-aim").out
     assert [line.split()[0] for line in some.splitlines()] == [
         f"ic-t5-{benchmark}-{language}-repofuse-aim"
@@ -83,6 +84,7 @@ def test_show_knows_presets_controls_and_the_papers_rows() -> None:
     preset = run_cli("strategy", "show", "ic-t4-projbench-py-uer(encoder=hashed)").out.splitlines()
     assert preset[0] == "lc.infercom(encoder=hashed, fsr=false)"
     assert preset[1].startswith("preset: ") and "infercom-table4, row 3: +UER, DeepSeekCoder-6.7B" in preset[1]
+    assert preset[2] == "summaries in the paper: by Llama3-8B-Instruct (--summariser)"
     assert "in the papers: InferCom paper, Table 4 (Base; +FSR; +UER)" in preset
     assert "  encoder = hashed  (text)" in preset and "  fsr = false  (true or false)" in preset
     control = run_cli("strategy", "show", "gold")

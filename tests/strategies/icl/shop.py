@@ -222,7 +222,7 @@ class Model:
     """Answers in turn, and keeps what it was asked."""
 
     def __init__(self, *answers: str, instructs: bool = True) -> None:
-        self.answers, self.instructs = list(answers), instructs
+        self.answers, self.instructs, self.summarises = list(answers), instructs, instructs
         self.asked: list[tuple[str, int, str]] = []
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
