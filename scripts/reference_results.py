@@ -158,7 +158,7 @@ def api_text(results: ReferenceResults) -> str:
         cells = []
         for samples in by_language.values():
             values = [(worth[sample.id], sample.repo) for sample in samples if sample.id in ids]
-            cells.append(f"{_interval(_estimate(values))}, n = {len(values)}")
+            cells.append(f"{_interval(_estimate(values))}, n = {len(values)}" if values else "-")
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join([*sentences, "", *lines])
 
