@@ -67,14 +67,14 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
         InputFault: if a set that the quick start did not build has their name, or one that cannot be read.
     """
     members = standard.load(SET)
-    built = _built_set(home, SET, manifests, members.per_repo, members.seed)
+    built = _built_set(home, SET, manifests, members.per_repo["line"], members.seed)
     if built is not None:
         return built
     return build(
         manifests,
         home,
         SET,
-        per_repo=members.per_repo,
+        per_repo=members.per_repo["line"],
         seed=members.seed,
         workers=workers,
         report=report,

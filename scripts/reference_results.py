@@ -87,7 +87,9 @@ def _sample_set(home: Home) -> SampleSet:
     if NAME in sets.names(home):
         sample_set = sets.load(home, NAME)
     else:
-        sample_set = build(members.manifests, home, NAME, per_repo=members.per_repo, seed=members.seed, report=say)
+        sample_set = build(
+            members.manifests, home, NAME, per_repo=members.per_repo["line"], seed=members.seed, report=say
+        )
     if sample_set.digest != members.digests["line"]:
         raise InputFault(f"the samples of {NAME} are not the published ones", cure=f"remove {home.samples / NAME}")
     return sample_set

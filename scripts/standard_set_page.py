@@ -1,6 +1,7 @@
-"""Write the table and picture of docs/standard-set.md from a built set: ``python -m scripts.standard_set_page HOME``.
+"""Write the table and picture of docs/standard-set.md from built sets: ``python -m scripts.standard_set_page HOME``.
 
-HOME holds the sample set ``ctxbench-1``, built by ``ctxbench samples build ctxbench-1 --set ctxbench-1``.
+HOME holds the sample sets ``ctxbench-1``, built by ``ctxbench samples build ctxbench-1 --set ctxbench-1``, and
+``ctxbench-1-functions``, built with ``--kind function``.
 """
 
 from __future__ import annotations
@@ -17,27 +18,34 @@ from ctxbench.bench.home import Home
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
-NAME = "ctxbench-1"
+NAME, FUNCTIONS = "ctxbench-1", "ctxbench-1-functions"
 _BEGIN, _END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
+_COUNTS = ("files", "lines", "usable lines", "tests", "usable functions")
 _WIDTH, _HEIGHT, _EDGE = 720, 420, 60
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _LINES, _USABLE = (1_000.0, 100_000.0), (30.0, 10_000.0)
 """The axes' ends: lines of the repository's files, and those of them that could be samples."""
 
 
-def table(repositories: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the Markdown table of the set's repositories, in its order."""
+def table(repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the Markdown table of the set's repositories, in its order.
+
+    Args:
+        repositories: name -> its account in the set of lines.
+        tested: name -> its account in the set of functions, of those that give some.
+    """
+    columns = ("", "repository", "version", "released", "domain", "language", "licence", *_COUNTS)
     return "\n".join(
         [
-            "| | repository | version | released | domain | language | licence | files | lines | usable lines |",
-            "|---:|---|---|---|---|---|---|---:|---:|---:|",
-            *_rows(repositories),
+            f"| {' | '.join(columns)} |".replace("|  |", "| |"),
+            f"|---:|{'---|' * 6}{'---:|' * len(_COUNTS)}",
+            *_rows(repositories, tested),
             "",
         ]
     )
 
 
-def _rows(repositories: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _rows(repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     lite = standard.load(f"{NAME}-lite").domains
     members = standard.load(NAME)
     released = {repository.name: str(repository.released) for repository in members.manifests}
@@ -50,9 +58,10 @@ def _rows(repositories: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             entry["language"].capitalize(),
             entry["license"],
         )
-        counts = " | ".join(f"{entry[key]:,}" for key in ("files", "lines", "usable"))
+        counts = [f"{entry[key]:,}" for key in ("files", "lines", "usable")]
+        counts += [f"{tested[name][key]:,}" if name in tested else "" for key in ("tests_passed", "candidates")]
         shown = f"**{name}**" if name in lite else name
-        yield f"| {number} | {shown} | {' | '.join(facts)} | {counts} |"
+        yield f"| {number} | {shown} | {' | '.join(facts)} | {' | '.join(counts)} |"
 
 
 def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
@@ -94,10 +103,11 @@ def _place(value: float, ends: tuple[float, float], start: float, end: float) ->
 
 def main() -> None:
     """Write both into the docs."""
-    repositories = samples.load(Home(Path(sys.argv[1])), NAME).manifest["repositories"]
+    home = Home(Path(sys.argv[1]))
+    repositories, tested = (samples.manifest_of(home, name)["repositories"] for name in (NAME, FUNCTIONS))
     text = PAGE.read_text(encoding="utf-8")
     filled = re.sub(
-        f"{re.escape(_BEGIN)}.*{_END}", lambda _: _BEGIN + table(repositories) + _END, text, flags=re.DOTALL
+        f"{re.escape(_BEGIN)}.*{_END}", lambda _: _BEGIN + table(repositories, tested) + _END, text, flags=re.DOTALL
     )
     PAGE.write_text(filled, encoding="utf-8")
     PICTURE.write_text(picture(repositories), encoding="utf-8")

@@ -354,7 +354,7 @@ def _requirements(needs: _Needs, declared: DeclaredRequirements, *, wheel: bool)
 
 def of_module(module: str, offered: Collection[str]) -> str:
     """Return the distribution that most likely brings a module: of those that are offered, if one can be meant."""
-    usual = _DISTRIBUTIONS.get(module, module.replace("_", "-"))
+    usual = _DISTRIBUTIONS.get(module, module.lstrip("_").replace("_", "-"))
     plain = normal(module)
     candidates = (plain, distribution(usual), *(form.format(plain) for form in _FORMS))
     return next((name for name in candidates if name in offered), usual)

@@ -1,7 +1,8 @@
 """Standard sets: named, versioned lists of repositories from which everybody builds the same samples.
 
-A set is one TOML file beside this module. Its power comes from many repositories with few samples each. The first
-repositories of each language are its ``-lite`` form. The rules by which they were chosen stand in docs/standard-set.md.
+A set is one TOML file beside this module. Its power comes from many repositories with few samples each. All give lines;
+those with ``functions = true`` give functions too, which their own tests judge. The first repositories of each language
+are its ``-lite`` form. The rules by which they were chosen stand in docs/standard-set.md.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.files import read_text
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.types import Kind
 
 _FOLDER = Path(__file__).parent
 _LITE = "-lite"
@@ -23,15 +25,17 @@ _LITE = "-lite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardSet:
-    """A list of repositories, and how many samples are drawn from each."""
+    """A list of repositories, and how many samples of each kind are drawn from each."""
 
     name: str
-    per_repo: int
-    """Most samples of a repository."""
+    per_repo: Mapping[str, int]
+    """Kind of sample -> most samples of a repository."""
     seed: int
     """Of every draw."""
     domains: Mapping[str, str]
     """Name of a shipped repository -> what its project is about; in the order of the set."""
+    tested: frozenset[str]
+    """Names of the repositories that give functions."""
     digests: Mapping[str, str]
     """Kind of sample -> the digest that the built set must have; empty for a kind that is not published."""
 
@@ -39,6 +43,10 @@ class StandardSet:
     def manifests(self) -> tuple[RepoManifest, ...]:
         """The repositories, in the order of the set."""
         return tuple(manifest.load(repository) for repository in self.domains)
+
+    def manifests_of(self, kind: str) -> tuple[RepoManifest, ...]:
+        """Return the repositories that give samples of a kind, in the order of the set."""
+        return tuple(manifest.load(name) for name in self.domains if kind != Kind.FUNCTION or name in self.tested)
 
 
 def names() -> tuple[str, ...]:
@@ -71,9 +79,10 @@ def load(name: str) -> StandardSet:
     data = tomllib.loads(read_text(_FOLDER / f"{whole_name(name)}.toml"))
     whole = StandardSet(
         name=data["name"],
-        per_repo=data["per_repo"],
+        per_repo=MappingProxyType(data["per_repo"]),
         seed=data["seed"],
         domains=MappingProxyType({entry["name"]: entry["domain"] for entry in data["repository"]}),
+        tested=frozenset(entry["name"] for entry in data["repository"] if entry.get("functions")),
         digests=MappingProxyType(data["digests"]),
     )
     lite = data["lite"]
@@ -87,4 +96,10 @@ def _first(whole: StandardSet, counts: dict[str, int], digests: Mapping[str, str
         if counts[repository.language]:
             counts[repository.language] -= 1
             domains[repository.name] = whole.domains[repository.name]
-    return replace(whole, name=whole.name + _LITE, domains=MappingProxyType(domains), digests=MappingProxyType(digests))
+    return replace(
+        whole,
+        name=whole.name + _LITE,
+        domains=MappingProxyType(domains),
+        tested=whole.tested & domains.keys(),
+        digests=MappingProxyType(digests),
+    )

@@ -32,7 +32,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
     Nothing is written: it can be asked while a run goes on.
     """
-    from ctxbench.harness.cli.leaderboard import NOTHING_CURE, NothingStored
+    from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
     from ctxbench.harness.store.work import works

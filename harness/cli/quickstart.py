@@ -34,8 +34,9 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from ctxbench.harness.cli.leaderboard import BoardQuery, printed
+    from ctxbench.harness.cli.leaderboard import printed
     from ctxbench.harness.leaderboard import board
+    from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.store import open_store
 
     # A fault of the database shows now, and not after the minutes that samples take.

@@ -13,14 +13,14 @@ from sqlalchemy import Connection, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.metrics.profile import BLOCK_GAIN
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, MEMORISED
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
 from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
-from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, pass_columns, verdict_counts
+from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_VERDICT
 from ctxbench.harness.store.work import loads_of
@@ -228,8 +228,12 @@ def _run_columns(
 ) -> Iterator[RunColumns]:
     """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
-    counts, gains = verdict_counts(connection, ids), mean_gains(connection, ids)
-    imported, remarks = notes.imports(connection, ids), notes.remarks(connection, ids)
+    counts, gains, memories = verdict_counts(connection, ids), mean_gains(connection, ids), memorised(connection, ids)
+    imported, remarks, cutoffs = (
+        notes.imports(connection, ids),
+        notes.remarks(connection, ids),
+        notes.cutoffs(connection),
+    )
     loads = loads_of(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
@@ -240,6 +244,7 @@ def _run_columns(
         values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
+        values |= {MEMORISED: memories[run.id]} if run.id in memories else {}
         yield RunColumns(
             run=run,
             profile=profile,
@@ -252,6 +257,7 @@ def _run_columns(
             origin=imported[run.id].origin if run.id in imported else Origin.RUN,
             loads=loads.get(run.id, ()),
             remarks=remarks[run.id],
+            cutoff=cutoffs.get(run.generator),
         )
 
 
@@ -274,6 +280,8 @@ class RunColumns:
     origin: Origin
     loads: tuple[Load | None, ...]
     remarks: tuple[str, ...]
+    cutoff: str | None
+    """As `RunInfo.cutoff`."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return a table a language, in the order of their names; or only that of one."""
@@ -345,6 +353,7 @@ class RunColumns:
             versions=versions(run),
             loads=self.loads if self.origin is Origin.RUN else (),
             remarks=self.remarks,
+            cutoff=self.cutoff,
         )
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +15,11 @@ from ctxbench.bench import standard
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
+from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
+from ctxbench.bench.samples import SampleSet
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.sets import make_set
 
 WHOLE, LITE = standard.load("ctxbench-1"), standard.load("ctxbench-1-lite")
 PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC"}
@@ -21,7 +27,7 @@ PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC
 
 def test_many_repositories_with_few_samples_each() -> None:
     languages = Counter(str(repository.language) for repository in WHOLE.manifests)
-    assert languages["python"] >= 40 and languages["java"] >= 16 and WHOLE.per_repo <= 25
+    assert languages["python"] >= 40 and languages["java"] >= 16 and max(WHOLE.per_repo.values()) <= 25
     assert max(Counter(WHOLE.domains.values()).values()) <= 5
     assert all(repository.license in PERMISSIVE for repository in WHOLE.manifests)
     assert not any(repository.codereval for repository in WHOLE.manifests)
@@ -33,6 +39,40 @@ def test_every_source_is_pinned_and_java_has_two() -> None:
         assert kinds == ([PypiSource] if repository.language == "python" else [DebianSource, GitSource]), (
             repository.name
         )
+
+
+def test_functions_come_from_the_repositories_of_the_set_that_bring_tests() -> None:
+    assert WHOLE.manifests_of("line") == WHOLE.manifests
+    assert WHOLE.tested <= WHOLE.domains.keys() and LITE.tested == WHOLE.tested & LITE.domains.keys()
+    assert [repository.name for repository in WHOLE.manifests_of("function")] == [
+        name for name in WHOLE.domains if name in WHOLE.tested
+    ]
+    for repository in WHOLE.manifests_of("function"):
+        assert repository.tests is not None, repository.name
+        # Every machine installs the same: Java's jars have versions in their names.
+        pins = repository.tests.requirements
+        assert repository.language == "java" or (pins and all("==" in pin for pin in pins)), repository.name
+
+
+def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls: list[tuple[list[str], dict[str, Any]]] = []
+
+    def build_functions(manifests: Sequence[RepoManifest], home: Home, name: str, **options: Any) -> SampleSet:
+        calls.append(([manifest.name for manifest in manifests], options))
+        return make_set(home, name=name)
+
+    monkeypatch.setattr("ctxbench.bench.functions.build.build", build_functions)
+    monkeypatch.setattr("ctxbench.harness.cli.samples.opened_sandbox", lambda *_: None)
+    rule = {"per_repo": {"function": 3}, "seed": 7, "tested": frozenset({"tinydb", "mistune"})}
+    for digest, code in (("0" * 64, 1), (make_set(Home(tmp_path), name="equal").digest, 0)):
+        members = replace(WHOLE, **rule, digests={"function": digest})
+        monkeypatch.setattr(standard, "load", lambda _, members=members: members)
+        result = run_cli(
+            "samples", "build", "mine", "--set", "ctxbench-1", "--kind", "function", "--home", str(tmp_path)
+        )
+        assert result.code == code and ("equal to the published" in result.err) == (not code), result.err
+    names, options = calls[-1]
+    assert names == ["mistune", "tinydb"] and (options["per_repo"], options["seed"]) == (3, 7)
 
 
 def test_lite_is_the_beginning_of_each_language() -> None:
@@ -82,7 +122,7 @@ def test_the_lite_set_is_the_published_one(tmp_path: Path) -> None:
     assert result.code == 0 and f"450 samples, digest {LITE.digests['line']}" in result.out, result.err
     assert "equal to the published samples of ctxbench-1-lite" in result.err
     (alone,) = [repository for repository in LITE.manifests if repository.name == "tenacity"]
-    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo, seed=LITE.seed)
+    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo["line"], seed=LITE.seed)
     lines = (home / "samples" / "lite" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     alone_lines = (home / "samples" / "alone" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(built.samples) == 25 and set(alone_lines) < set(lines)

@@ -80,6 +80,15 @@ def test_what_no_file_declares_is_required_and_doubted() -> None:
     assert result.doubts == ("the tests import what no file of it declares: dateutil",)
 
 
+def test_a_module_with_an_underscore_before_its_name_is_brought_by_the_distribution_without_one() -> None:
+    files = {
+        "pyproject.toml": PROJECT,
+        "demo.py": "",
+        "tests/test_demo.py": "from _pytest.monkeypatch import MonkeyPatch\nimport _strptime\n" + TEST,
+    }
+    assert suite(files).requirements == ()
+
+
 def test_plugins_are_known_by_their_fixtures_marks_and_settings() -> None:
     files = {
         "pyproject.toml": PROJECT
