@@ -62,9 +62,10 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     sets = {
         name: standard.StandardSet(
             name=name,
-            per_repo=2,
+            per_repo=MappingProxyType({"line": 2}),
             seed=0,
             domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "shops")),
+            tested=frozenset(),
             digests=MappingProxyType({"line": sample_set.digest}),
         )
         for name, sample_set in ((NAME, whole), (LITE, lite))
@@ -193,7 +194,7 @@ def test_what_ships_is_over_the_standard_set_and_fits_this_version(shipped: refe
     assert shipped.digest == members.digests["line"] and {sample.repo for sample in shipped.samples} == set(
         members.domains
     )
-    assert len(shipped.samples) == members.per_repo * len(members.domains)
+    assert len(shipped.samples) == members.per_repo["line"] * len(members.domains)
     reference._check(shipped, None)
     lite = reference.load(LITE)
     assert len(lite.samples) == 450 and len(lite.runs) == len(shipped.runs)
