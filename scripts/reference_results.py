@@ -126,7 +126,7 @@ def board_summary(group: Group) -> str:
     """Return sentences on a language's board: its best tier, and how far code drawn at random comes."""
     ranked = [row for row in group.rows if row.rank_low]
     best = ranked[0]
-    names = ", ".join(f"`{row.run.strategy}`" for row in ranked if set(row.tier) & set(best.tier))
+    names = ", ".join(f"`{row.run.strategy}`" for row in ranked if "a" in row.tier)
     drawn = next(row for row in ranked if row.run.strategy == RANDOM)
     whole, part = best.metrics[GAIN].mean or 0, drawn.metrics[GAIN].mean or 0
     beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]
