@@ -20,7 +20,6 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.spec import parse
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
@@ -56,7 +55,8 @@ STRATEGIES = (
     "aim(lc.repocoder)",
 )
 """All that take lines and need no model that follows instructions; the rows that others are compared with first."""
-WITH_APIS, WITHOUT_APIS = "lc.infercom(encoder=bm25)", "lc.infercom(encoder=bm25, fsr=off, uer=off)"
+RANDOM = "lc.random_windows"
+WITH_APIS, WITHOUT_APIS = "lc.infercom(encoder=bm25)", "lc.repocoder"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, BOARD_PICTURE, API_PICTURE = DOCS / "results.md", DOCS / "results-board.svg", DOCS / "results-apis.svg"
 BEGIN, END = "<!-- board: python -m scripts.reference_results -->\n", "<!-- end of the board -->"
@@ -122,14 +122,29 @@ def board_text(group: Group) -> str:
     return "\n".join(lines)
 
 
+def board_summary(group: Group) -> str:
+    """Return sentences on a language's board: its best tier, and how far code drawn at random comes."""
+    ranked = [row for row in group.rows if row.rank_low]
+    best = ranked[0]
+    names = ", ".join(f"`{row.run.strategy}`" for row in ranked if "a" in row.tier)
+    drawn = next(row for row in ranked if row.run.strategy == RANDOM)
+    whole, part = best.metrics[GAIN].mean or 0, drawn.metrics[GAIN].mean or 0
+    beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]
+    return (
+        f"Best tier: {names}. Windows drawn at random save {part:.1f} bits, {100 * part / whole:.0f}% of what the best "
+        f"strategy does: that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} other "
+        "strategies beat them."
+    )
+
+
 def _interval(estimate: Estimate) -> str:
     return f"{estimate.mean:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
 
 
 def api_worth(results: ReferenceResults) -> dict[str, float]:
-    """Return sample -> bits that InferCom's APIs save: its gain less that of the same strategy without them."""
+    """Return sample -> bits that InferCom's APIs save over similar code alone."""
     columns = {run.strategy: run.scores[CONTEXT][GAIN] for run in results.runs}
-    pairs = zip(results.samples, columns[str(parse(WITH_APIS))], columns[str(parse(WITHOUT_APIS))], strict=True)
+    pairs = zip(results.samples, columns[WITH_APIS], columns[WITHOUT_APIS], strict=True)
     return {sample.id: shown - bare for sample, shown, bare in pairs if shown is not None and bare is not None}
 
 
@@ -139,15 +154,15 @@ def api_text(results: ReferenceResults) -> str:
     by_language = {
         language: [sample for sample in results.samples if sample.language == language] for language in LANGUAGES
     }
-    sentences, lines = [], [f"| what the target uses | {' | '.join(LANGUAGES.values())} |", "|---|---|---|"]
+    sentences, lines = [], [f"| bits saved where the target uses | {' | '.join(LANGUAGES.values())} |", "|---|---|---|"]
     for language, samples in by_language.items():
         mean = _estimate([(worth[sample.id], sample.repo) for sample in samples])
         of_repo = _by_repo(results, worth, language)
         best, worst = max(of_repo, key=of_repo.__getitem__), min(of_repo, key=of_repo.__getitem__)
         helped = sum(bits > 0 for bits in of_repo.values())
         sentences.append(
-            f"In {LANGUAGES[language]} the APIs save {_interval(mean)} bits a sample on the mean, and help in {helped} "
-            f"of {len(of_repo)} repositories: most in {best} ({of_repo[best]:+.1f}), least in {worst} "
+            f"- **{LANGUAGES[language]}**: {_direction(mean)}, {_interval(mean)} bits a sample. They help in {helped} "
+            f"of {len(of_repo)} repositories, most in {best} ({of_repo[best]:+.1f}), least in {worst} "
             f"({of_repo[worst]:+.1f})."
         )
     kinds = sorted({kind for of_sample in results.kinds.values() for kind in of_sample} - {"unknown"})
@@ -160,9 +175,15 @@ def api_text(results: ReferenceResults) -> str:
         cells = []
         for samples in by_language.values():
             values = [(worth[sample.id], sample.repo) for sample in samples if sample.id in ids]
-            cells.append(f"{_interval(_estimate(values))}, n = {len(values)}")
+            cells.append(f"{_interval(_estimate(values))}, n = {len(values)}" if values else "-")
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join([*sentences, "", *lines])
+
+
+def _direction(mean: Estimate) -> str:
+    if (mean.low or 0) > 0:
+        return "the APIs help"
+    return "the APIs do harm" if (mean.high or 0) < 0 else "whether the APIs help cannot be told"
 
 
 def _estimate(values: Sequence[tuple[float, str]]) -> Estimate:
@@ -272,10 +293,11 @@ def page_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[s
         repositories = len({sample.repo for sample in results.samples if sample.language == group.language})
         yield f"### {LANGUAGES[group.language]}: {repositories} repositories"
         yield board_text(group)
+        yield board_summary(group)
     yield "### Where API retrieval helps"
     yield (
-        f"The context gain of `{WITH_APIS}` less that of the same strategy without APIs, `{WITHOUT_APIS}`, which keeps "
-        "their share of the prompt free."
+        f"The context gain of `{WITH_APIS}` less that of `{WITHOUT_APIS}`, which shows similar code found in the same "
+        "way, and no API."
     )
     yield api_text(results)
     yield f"![Bits that the APIs save, by repository]({API_PICTURE.name})"

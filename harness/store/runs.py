@@ -414,7 +414,7 @@ def completed(store: Store, run_id: str) -> Completed:
     """Return the run with that id, or the only one whose id begins so.
 
     Raises:
-        InputFault: if the id is not whole enough.
+        InputFault: if the id is not whole enough, or the run came without its texts.
         UnknownName: if there is no such run.
     """
     run = find_run(store, run_id)
@@ -427,6 +427,12 @@ def completed(store: Store, run_id: str) -> Completed:
     )
     texts: dict[str, list[Text]] = {}
     with store.reading() as connection:
+        source = notes.imports(connection, [run.id]).get(run.id)
+        if source is not None and source.origin is Origin.REFERENCE:
+            raise InputFault(
+                f"the run {run.id} is a reference result, which has scores and no texts",
+                cure="run its strategy yourself, then take that run",
+            )
         kinds = select(p.sample_id, s.kind).select_from(planned).where(p.run_id == run.id).order_by(p.ordinal)
         ordered: dict[str, str] = dict(connection.execute(kinds).all())
         query = select(c.sample_id, c.text, v.verdict, v.reason, v.flags).select_from(judged).where(c.run_id == run.id)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
@@ -59,9 +62,10 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     sets = {
         name: standard.StandardSet(
             name=name,
-            per_repo=2,
+            per_repo=MappingProxyType({"line": 2}),
             seed=0,
             domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "shops")),
+            tested=frozenset(),
             digests=MappingProxyType({"line": sample_set.digest}),
         )
         for name, sample_set in ((NAME, whole), (LITE, lite))
@@ -132,6 +136,13 @@ def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: Samp
     assert commands["lc.repocoder"].startswith(f"ctxbench results import --reference {NAME} --samples mine")
 
 
+def test_there_are_no_texts_to_export(written: SampleSet, home: Home) -> None:
+    assert imported(home, NAME).code == 0
+    run = next(iter(tables(home).values())).run.id
+    words = ("export", run, "--format", "ctxbench", "--out", str(home.root / "out.jsonl"), "--home", str(home.root))
+    assert_fault(run_cli("results", *words), "scores and no texts", "run its strategy yourself")
+
+
 def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) -> None:
     make_set(home, name=LITE, repos=2, per_repo=2)
     assert imported(home, LITE).code == 0
@@ -170,3 +181,57 @@ def test_names_and_options(written: SampleSet, home: Home) -> None:
     for words in (("--format", "ctxbench"), ("file.jsonl",), ("--strategy", "mine")):
         assert imported(home, NAME, *words).code == 2
     assert run_cli("results", "import", "--home", str(home.root)).code == 2
+
+
+@pytest.fixture(scope="module")
+def shipped() -> reference.ReferenceResults:
+    return reference.load(NAME)
+
+
+def test_what_ships_is_over_the_standard_set_and_fits_this_version(shipped: reference.ReferenceResults) -> None:
+    assert reference.names() == (NAME, LITE)
+    members = standard.load(NAME)
+    assert shipped.digest == members.digests["line"] and {sample.repo for sample in shipped.samples} == set(
+        members.domains
+    )
+    assert len(shipped.samples) == members.per_repo["line"] * len(members.domains)
+    reference._check(shipped, None)
+    lite = reference.load(LITE)
+    assert len(lite.samples) == 450 and len(lite.runs) == len(shipped.runs)
+
+
+def test_every_run_that_ships_is_whole(shipped: reference.ReferenceResults) -> None:
+    assert len({run.strategy for run in shipped.runs}) == len(shipped.runs)
+    for run in shipped.runs:
+        columns = [
+            run.status,
+            run.context_tokens,
+            run.calls,
+            *(of for own in run.scores.values() for of in own.values()),
+        ]
+        assert {len(column) for column in columns} == {len(shipped.samples)}
+        assert {"context_gain", "bits"} <= run.scores["context"].keys()
+        assert all(value is not None for profile in run.scores for value in run.scores[profile].get("es", ()))
+
+
+def test_no_text_ships() -> None:
+    """Neither prompts nor completions: some of these are the answers."""
+    header, *lines = map(json.loads, gzip.decompress(reference._file(NAME).read_bytes()).splitlines())
+    columns = {"id", "benchmark", "language", "subkind", "repo", "path", "line", "column", "day", "kinds"}
+    assert header.keys() == {"samples", "probes"} and header["samples"].keys() == columns
+    for line in lines:
+        assert set(line.pop("status")) <= {"scored", "model-failed"}
+        for role, *numbers in itertools.chain.from_iterable(line.pop("calls")):
+            assert role in ("draft", "summary", "final") and all(type(number) is int for number in numbers)
+        for column in (line.pop("context_tokens"), *(c for of in line.pop("scores").values() for c in of.values())):
+            assert not any(isinstance(value, str) for value in column)
+        assert len(json.dumps(line)) < 1000, "what is left describes the run"
+
+
+def test_the_page_shows_every_row_that_ships(shipped: reference.ReferenceResults) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
+    for language in ("python", "java"):
+        here = [place for place, sample in enumerate(shipped.samples) if sample.language == language]
+        for run in shipped.runs:
+            gain = fmean(run.scores["context"]["context_gain"][place] or 0.0 for place in here)
+            assert f"| `{run.strategy}` | {gain:.1f} [" in page, run.strategy
