@@ -64,7 +64,7 @@ class SampleAges:
     unknown: int
     """Samples whose day is not known."""
     cutoff: str | None
-    """The last day of what the model was trained on; None if nobody states it."""
+    """The last day of what the model was trained on, by its generator's spec, else by the tables; None if unknown."""
     before: int
     """Samples of that day or an earlier one; 0 without a cutoff, as is the next."""
     after: int
