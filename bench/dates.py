@@ -6,6 +6,7 @@ release was published, for nothing in an archive is to be believed: many builds 
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -16,6 +17,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
 
+_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -30,6 +32,19 @@ def read_date(text: str) -> date:
         return date.fromisoformat(text if _DAY.fullmatch(text) else "")
     except ValueError:
         raise ValueError(f"{text!r} is no date") from None
+
+
+def last_day(text: str) -> date:
+    """Return the day that is written as ``YYYY-MM-DD``, or the last one of the month ``YYYY-MM``.
+
+    Raises:
+        ValueError: as `read_date`.
+    """
+    month = _MONTH.fullmatch(text)
+    if month is None or month[1] == "0000":
+        return read_date(text)
+    year, number = int(month[1]), int(month[2])
+    return date(year, number, calendar.monthrange(year, number)[1])
 
 
 def dates_of(sample_set: SampleSet) -> dict[str, date]:

@@ -6,6 +6,7 @@ They are bool, int, float, str, a ``Literal`` of words, one of these or None, wi
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from ctxbench.bench import secrets
+from ctxbench.bench.dates import last_day
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import POSITIONAL, Spec, Value, spelled
 
@@ -64,12 +66,16 @@ class Parameter:
     """Whether it may be none."""
     wraps: bool = False
     """Whether the value is the spec of a strategy."""
+    is_day: bool = False
+    """Whether the text is a day, or a month, which stands for its last day; read as ``YYYY-MM-DD``."""
 
     @property
     def expects(self) -> str:
         """The values that it takes, in words."""
         if self.choices:
             noun = " or ".join(self.choices)
+        elif self.is_day:
+            noun = "a day such as 2024-06-01, or a month such as 2024-06"
         else:
             noun = "a strategy" if self.wraps else _NOUNS.get(self.kind, "another value")
         if self.least is not None:
@@ -93,7 +99,10 @@ class Parameter:
         elif self.kind is str and isinstance(value, bool | int | float) and not self.wraps:
             # `revision=1234` is meant as the text it looks like.
             value = spelled(value)
-        fits = type(value) is self.kind and (not self.choices or value in self.choices)
+        if self.is_day:
+            with contextlib.suppress(ValueError):
+                return last_day(str(value)).isoformat()
+        fits = type(value) is self.kind and not self.is_day and (not self.choices or value in self.choices)
         if fits and isinstance(value, int | float):
             fits = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
         if not fits:

@@ -9,23 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from ctxbench.bench import samples
+from ctxbench.bench import samples, standard
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.functions import build as functions
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
-from ctxbench.bench.repositories import checkout, manifest
+from ctxbench.bench.repositories import checkout
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 
-SET, FUNCTION_SET = "quickstart", "quickstart-functions"
+SET, FUNCTION_SET = "ctxbench-1-lite", "quickstart-functions"
 """Names of the repository sets for lines and for functions, and of the sample sets built from them."""
 STRATEGIES = ("lc.infile", "lc.repocoder")
 GENERATOR = "incontext"
-PER_REPO, FUNCTIONS_PER_REPO = 40, 5
-SEED = 1
+FUNCTIONS_PER_REPO, FUNCTION_SEED = 5, 1
 _DOWNLOADS = 4
 
 Report = Callable[[str], None]
@@ -38,7 +37,7 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
         InputFault: if one arrives with a wrong hash.
         MachineFault: if none can be reached.
     """
-    manifests = manifest.in_set(name)
+    manifests = standard.repositories(name)
 
     def fetch(repo: RepoManifest) -> str:
         try:
@@ -67,10 +66,20 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
     Raises:
         InputFault: if a set that the quick start did not build has their name, or one that cannot be read.
     """
-    built = _built_set(home, SET, manifests, PER_REPO)
+    members = standard.load(SET)
+    built = _built_set(home, SET, manifests, members.per_repo["line"], members.seed)
     if built is not None:
         return built
-    return build(manifests, home, SET, per_repo=PER_REPO, seed=SEED, workers=workers, report=report, force=True)
+    return build(
+        manifests,
+        home,
+        SET,
+        per_repo=members.per_repo["line"],
+        seed=members.seed,
+        workers=workers,
+        report=report,
+        force=True,
+    )
 
 
 def function_set(
@@ -82,7 +91,7 @@ def function_set(
         InputFault: if a set that the quick start did not build has their name, or one that cannot be read.
         MachineFault: if the sandbox failed; what was certified is kept for the next try.
     """
-    built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO)
+    built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO, FUNCTION_SEED)
     if built is not None:
         return built
     return functions.build(
@@ -92,14 +101,16 @@ def function_set(
         sandbox=sandbox,
         lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=report),
         per_repo=FUNCTIONS_PER_REPO,
-        seed=SEED,
+        seed=FUNCTION_SEED,
         workers=workers,
         report=report,
         force=True,
     )
 
 
-def _built_set(home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int) -> SampleSet | None:
+def _built_set(
+    home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int, seed: int
+) -> SampleSet | None:
     """Return the set if these repositories' samples are there; None if it can be built in its place.
 
     A set that the quick start built while other repositories could be reached is replaced. One that somebody else or
@@ -114,7 +125,7 @@ def _built_set(home: Home, name: str, manifests: tuple[RepoManifest, ...], per_r
         built = samples.load(home, name)
     except InputFault as fault:
         raise InputFault(fault.what, where=fault.where or str(place), cure=cure) from None
-    if (built.manifest.get("seed"), built.manifest.get("per_repo")) != (SEED, per_repo):
+    if (built.manifest.get("seed"), built.manifest.get("per_repo")) != (seed, per_repo):
         raise InputFault("another sample set has the name of the quick start's", where=str(place), cure=cure)
     versions = {repo: entry.get("version") for repo, entry in built.manifest["repositories"].items()}
     return built if versions == {repo.name: repo.version for repo in manifests} else None

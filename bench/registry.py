@@ -130,9 +130,17 @@ class Registry(Generic[T]):
 class Factories(Registry[Callable[..., T]]):
     """A table of factories, which make a thing of the keyword-only parameters that a spec gives."""
 
-    def __init__(self, kind: str, *, group: str, command: str = "") -> None:
-        """Make an empty table; the arguments are those of `Registry`."""
+    def __init__(self, kind: str, *, group: str, command: str = "", facts: Sequence[Parameter] = ()) -> None:
+        """Make an empty table.
+
+        Args:
+            kind: as for `Registry`, with the next two.
+            group: the entry-point group.
+            command: the command that lists the names.
+            facts: what every spec may say of its thing beside what its factory takes: no part of `canonical`.
+        """
         super().__init__(kind, group=group, command=command)
+        self._facts = {fact.name: fact for fact in facts}
         self._shorthands: dict[str, Shorthand] = {}
         self._speed: dict[str, frozenset[str]] = {}
 
@@ -202,8 +210,16 @@ class Factories(Registry[Callable[..., T]]):
         Raises:
             InputFault: as `make`.
         """
-        name, arguments = self._bound(text)
+        name, arguments, _ = self._bound(text)
         return str(Spec(name, {key: value for key, value in arguments.items() if key not in self._speed[name]}))
+
+    def facts(self, text: str) -> dict[str, Value]:
+        """Return what a spec says of its thing beside what its factory takes.
+
+        Raises:
+            InputFault: as `make`.
+        """
+        return self._bound(text)[2]
 
     def make(self, text: str) -> T:
         """Make the thing that a spec spells.
@@ -212,12 +228,18 @@ class Factories(Registry[Callable[..., T]]):
             InputFault: if the spec cannot be read, the name is unknown, or a parameter is unknown, missing or does
                 not fit.
         """
-        name, arguments = self._bound(text)
+        name, arguments, _ = self._bound(text)
         return self.get(name)(**arguments)
 
-    def _bound(self, text: str) -> tuple[str, dict[str, Value]]:
+    def _bound(self, text: str) -> tuple[str, dict[str, Value], dict[str, Value]]:
+        """Return the name of a spec, the arguments of its factory, and what else it says."""
         spec = self.read(text)
-        return spec.name, bind(self.parameters(spec.name), spec, command=self.command)
+        parameters = self.parameters(spec.name)
+        # A factory may take a parameter of that name: then it is the factory's.
+        facts = self._facts.keys() - {parameter.name for parameter in parameters}
+        bound = bind((*parameters, *(self._facts[name] for name in sorted(facts))), spec, command=self.command)
+        arguments = {key: value for key, value in bound.items() if key not in facts}
+        return spec.name, arguments, {key: value for key, value in bound.items() if key in facts}
 
 
 def _within(module: str, package: str) -> bool:

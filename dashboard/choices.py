@@ -1,12 +1,14 @@
-"""Choices that several pages share: the sample set, its language, the metric profile, and the order of a table."""
+"""Choices that several pages share: the sample set, its language, the metric profile, samples' age, a table's order."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from typing import Any, TypeVar
 
 import streamlit as st
 
+from ctxbench.bench.dates import read_date
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import tables
 from ctxbench.harness.metrics import PROFILES
@@ -37,6 +39,21 @@ def profile(where: Any) -> str:
     return url.choose(
         "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=where
     )
+
+
+def after(where: Any) -> date | None:
+    """Let the reader write the day after which samples' code is dated; None for all samples, dated or not."""
+    written = url.text(
+        "Newer than",
+        name="after",
+        help="A day such as 2024-06-01: only samples whose code is dated after it, as `--after` on the command line.",
+        where=where,
+    ).strip()
+    try:
+        return read_date(written) if written else None
+    except ValueError:
+        show.note(f"Newer than: {written[:200]} is no day such as 2024-06-01; all samples are shown.")
+        return None
 
 
 def order(

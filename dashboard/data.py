@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -19,6 +20,7 @@ from ctxbench.harness import cutoffs
 from ctxbench.harness.cutoffs import Cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
+from ctxbench.harness.leaderboard.scales import newer
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import RunFilter, run_tables
@@ -27,7 +29,9 @@ from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")
 Marked: TypeAlias = Literal["exclude", "include"]
-_BoardOptions: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, bool | None, str, Marked]
+_BoardOptions: TypeAlias = tuple[
+    str, str | None, str | None, str | None, str | None, bool | None, str, Marked, date | None
+]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
 """The variables by which `ctxbench dashboard` tells the pages what to read."""
 
@@ -104,6 +108,7 @@ def tables(
     *,
     profile: str = "ctxbench",
     marked: Marked = "exclude",
+    after: date | None = None,
 ) -> list[RunTable]:
     """Return the runs over one sample set as columns.
 
@@ -113,6 +118,10 @@ def tables(
         generator: only of this one.
         profile: whose metrics.
         marked: whether samples marked as broken or vacuous count.
+        after: only samples whose code is dated after that day; None for all.
+
+    Raises:
+        InputFault: if no sample is dated after that day.
     """
     matching = [choice for choice in sets() if choice.samples == samples]
     if not matching:
@@ -122,7 +131,8 @@ def tables(
         generator = None
     own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
     selection = RunFilter(samples=own, digest=matching[0].digest, language=language, generator=generator)
-    return list(_tables((database(), stamp()), matching[0].name, selection, profile, marked))
+    runs = list(_tables((database(), stamp()), matching[0].name, selection, profile, marked))
+    return runs if after is None else newer(runs, after)
 
 
 @st.cache_resource(show_spinner="Reading the stored scores …", max_entries=4)
@@ -136,7 +146,7 @@ def _tables(
     return tuple(run_tables(store(), samples=name, profile=profile, marked=marked, selection=selection))
 
 
-def board(
+def board(  # noqa: PLR0913 - what is ranked, and how
     samples: str,
     language: str | None = None,
     generator: str | None = None,
@@ -146,13 +156,15 @@ def board(
     by_level: bool | None = None,
     profile: str = "ctxbench",
     marked: Marked = "exclude",
+    after: date | None = None,
 ) -> Board:
     """Return the leaderboard of `tables`, with the papers' rows of their benchmarks; see `harness.leaderboard.board`.
 
     Raises:
         UnknownName: if no run has that metric or strategy.
+        InputFault: as `tables`.
     """
-    options = (samples, language, generator, metric, baseline, by_level, profile, marked)
+    options = (samples, language, generator, metric, baseline, by_level, profile, marked, after)
     stated = cutoffs.of_home(home())
     return _board((database(), stamp(), repr(stated)), options, stated)
 
@@ -163,6 +175,6 @@ def _board(
     options: _BoardOptions,
     _cutoffs: Cutoffs,
 ) -> Board:
-    samples, language, generator, metric, baseline, by_level, profile, marked = options
-    runs = tables(samples, language, generator, profile=profile, marked=marked)
+    samples, language, generator, metric, baseline, by_level, profile, marked, after = options
+    runs = tables(samples, language, generator, profile=profile, marked=marked, after=after)
     return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto", cutoffs=_cutoffs)

@@ -68,6 +68,8 @@ class Origin(StrEnum):
 
     RUN = "run"
     IMPORTED = "imported"
+    REFERENCE = "reference"
+    """Measured by us and shipped with ctxbench as scores without texts."""
     PUBLISHED = "published"
 
 
@@ -130,6 +132,15 @@ class RunInfo:
     nothing was measured."""
     remarks: tuple[str, ...] = ()
     """Sentences that a reader of this run's numbers needs: shown below the table, and in JSON."""
+    cutoff: str | None = None
+    """The last day of what the generator was trained on (``YYYY-MM-DD``), as its spec said; None if it said nothing."""
+    repetitions: tuple[str, ...] = ()
+    """Ids of the runs that were pooled because they differ only in the seed, by seed; empty for a run by itself."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the stored runs behind these numbers."""
+        return self.repetitions or (self.id,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +164,11 @@ class RunTable:
     """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is marked."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     """Name of `COSTS` -> the cost of each sample, all of its model calls together; None where unknown."""
+    outcomes: tuple[tuple[Status, ...], ...] = ()
+    """Of pooled runs: the status of each sample in each of them; empty for a run by itself, as is the next."""
+    repeated: Mapping[str, tuple[tuple[float | None, ...], ...]] = field(default_factory=dict)
+    """Metric -> sample by sample what it counts as in each of the pooled runs, None where it does not; `metrics` has
+    the means of these."""
 
 
 PRICE = "price"

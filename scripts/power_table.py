@@ -1,7 +1,7 @@
-"""Simulate boards, and write what the test finds beside Holm's correction into docs/statistics.md.
+"""Simulate boards, and write into docs/statistics.md what the test finds: beside Holm's correction, and as predicted.
 
 ``python -m scripts.power_table``. Each repository likes some strategies better than others, which is what the test has
-to see through; tests take the same simulation.
+to see through; tests take the same simulations.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctxbench.harness.leaderboard import stats
+from ctxbench.harness.leaderboard.power import Spread, power
 from ctxbench.harness.leaderboard.stepdown import step_down
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
@@ -127,12 +128,87 @@ def _counted(effects: Sequence[float]) -> Iterator[tuple[float, int]]:
         yield mean, len(list(members))
 
 
+@dataclass(frozen=True, kw_only=True)
+class TwoLevels:
+    """Runs whose paired differences vary between repositories and within them; the first row leads by 3 points."""
+
+    repositories: int
+    samples: int
+    between: float = 4.0
+    within: float = 20.0
+    rows: int = 2
+    is_uneven: bool = False
+    """Whether repositories have from half as many to one and a half times as many samples."""
+    taste: Literal["normal", "heavy"] = "normal"
+    """Of repositories: heavy is Student's t with 4 degrees of freedom, of the same variance."""
+
+    def values(self, random: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
+        """Draw a score for each row and sample, shape (rows, samples), and the repository of each sample."""
+        shares = np.linspace(0.5, 1.5, self.repositories) if self.is_uneven else np.ones(self.repositories)
+        codes = np.repeat(np.arange(self.repositories), np.rint(shares * self.samples).astype(int))
+        shape = (self.rows, self.repositories)
+        tastes = random.standard_normal(shape) if self.taste == "normal" else random.standard_t(4, shape) / np.sqrt(2)
+        noise = self.within * random.standard_normal((self.rows, len(codes)))
+        scores = (self.between * tastes[:, codes] + noise) / np.sqrt(2)
+        scores[0] += LEAD
+        return scores, codes
+
+    def gaps(self, random: np.random.Generator) -> list[stats.Clustered]:
+        """Draw the paired differences of all pairs of rows."""
+        scores, codes = self.values(random)
+        pairs = itertools.combinations(range(self.rows), 2)
+        return [stats.clustered(scores[this] - scores[other], codes) for this, other in pairs]
+
+    def simulated(self, runs: int = RUNS) -> float:
+        """Return how often the test tells the first row from the second."""
+        random = np.random.default_rng(5)
+        tested = (step_down(np.array([gap.sums for gap in self.gaps(random)]), seed="s").p[0] for _ in range(runs))
+        return float(np.mean([p <= stats.ALPHA for p in tested]))
+
+    def predicted(self) -> float:
+        """Return the power that is said before the run, given the true variances."""
+        deviation = Spread(between=self.between**2, within=self.within**2).deviation(self.samples)
+        return power(LEAD, deviation, self.repositories, rows=self.rows)
+
+    def line(self, runs: int = RUNS) -> str:
+        """Return a line of the table."""
+        sizes = "50 to 150 %" if self.is_uneven else "even"
+        return (
+            f"| {self.repositories} | {self.samples} | {sizes} | {self.taste} | {self.rows} | "
+            f"{100 * self.predicted():.0f} % | {100 * self.simulated(runs):.0f} % |\n"
+        )
+
+
+LEAD = 3.0
+PREDICTED = (
+    TwoLevels(repositories=6, samples=50),
+    TwoLevels(repositories=8, samples=25),
+    TwoLevels(repositories=12, samples=10),
+    TwoLevels(repositories=12, samples=25, is_uneven=True),
+    TwoLevels(repositories=12, samples=25, taste="heavy"),
+    TwoLevels(repositories=20, samples=25),
+    TwoLevels(repositories=20, samples=25, between=8.0),
+    TwoLevels(repositories=20, samples=25, rows=4),
+    TwoLevels(repositories=40, samples=5),
+    TwoLevels(repositories=40, samples=25, is_uneven=True, taste="heavy"),
+    TwoLevels(repositories=12, samples=50, between=1.0, rows=11),
+)
+PREDICTED_BEGIN = "<!-- predicted: python -m scripts.power_table -->\n"
+PREDICTED_HEAD = """| repositories | samples each | sizes | tastes | rows | predicted power | simulated |
+|---:|---:|---|---|---:|---:|---:|
+"""
+
+
 def main() -> None:
-    """Write the table into the page."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    lines = [line(effects, repositories) for effects in EFFECTS for repositories in REPOSITORIES]
-    PAGE.write_text("".join([before, BEGIN, HEAD, *lines, END, after]), encoding="utf-8")
+    """Write the tables into the page."""
+    _write(BEGIN, HEAD, [line(effects, repositories) for effects in EFFECTS for repositories in REPOSITORIES])
+    _write(PREDICTED_BEGIN, PREDICTED_HEAD, [case.line() for case in PREDICTED])
+
+
+def _write(begin: str, head: str, lines: Sequence[str]) -> None:
+    before, rest = PAGE.read_text(encoding="utf-8").split(begin)
+    after = rest.split(END, 1)[1]
+    PAGE.write_text("".join([before, begin, head, *lines, END, after]), encoding="utf-8")
 
 
 if __name__ == "__main__":

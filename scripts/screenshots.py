@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from ctxbench.bench.home import Home  # noqa: E402
+from ctxbench.bench.quickstart import SET  # noqa: E402
 from ctxbench.dashboard.app import PAGES  # noqa: E402
 from ctxbench.harness.store.runs import stored_runs  # noqa: E402
 from ctxbench.harness.store.store import open_reader  # noqa: E402
@@ -50,11 +51,11 @@ def take(
 def disagreement(home: Path) -> dict[str, str]:
     """Return the view of the samples page that shows where two strategies differ, if the database has both."""
     with open_reader(Home(home).database) as store:
-        runs = {run.strategy: run.id for run in stored_runs(store) if run.samples == "quickstart" and not run.limit}
+        runs = {run.strategy: run.id for run in stored_runs(store) if run.samples == SET and not run.limit}
     if not {"lc.repocoder", "lc.infile"} <= runs.keys():
         return {}
     both = {"run": runs["lc.repocoder"], "other": runs["lc.infile"]}
-    return {"samples": "quickstart", "metric": "es", "differs": "A and B differ", **both}
+    return {"samples": SET, "metric": "es", "differs": "A and B differ", **both}
 
 
 def main(home: Path) -> None:

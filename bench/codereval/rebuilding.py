@@ -20,7 +20,7 @@ from ctxbench.bench.functions.certify import CERTIFIED, certificate
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, choose, steady, usable
 from ctxbench.bench.functions.mining import PreparedRepository, certificates_of, provisional
 from ctxbench.bench.functions.types import Spot, Survey, TestRun
-from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.judge import PUBLISHED_REUSE, Judge
 from ctxbench.bench.testing.suites import tree_digest
 from ctxbench.bench.types import Reference
 
@@ -70,7 +70,10 @@ def rebuilt(
     references: dict[str, Reference] = {}
     drafts = provisional(project.manifest.name, prepared.entry, (), references)
     certificates = Certificates(certificates_of(project.home, prepared.suite.environment.digest, sandbox.name))
-    with Judge(project.home, drafts, sandbox, width=workers) as judge, ThreadPoolExecutor(workers, "rebuild") as pool:
+    with (
+        Judge(project.home, drafts, sandbox, width=workers, reuse=PUBLISHED_REUSE) as judge,
+        ThreadPoolExecutor(workers, "rebuild") as pool,
+    ):
         try:
             outcomes = list(pool.map(_Rebuilding(prepared, survey, references, judge, certificates), tasks))
         finally:

@@ -101,13 +101,20 @@ class VerbatimIndex:
     def __init__(self, texts: Iterable[str]) -> None:
         """Index whole files."""
         self._count: Counter[str] = Counter()
+        self._files: Counter[str] = Counter()
         for text in texts:
-            self._count.update(map(str.strip, text.split("\n")))
+            lines = [line.strip() for line in text.split("\n")]
+            self._count.update(lines)
+            self._files.update(set(lines))
         self._reversed = sorted(line[::-1] for line in self._count)
 
     def repeated(self, line: str) -> bool:
         """Say whether a line of the repository, stripped, stands on a second line."""
         return self._count[line.strip()] > 1
+
+    def in_another_file(self, line: str) -> bool:
+        """Say whether a line of the repository, stripped, stands in a second file."""
+        return self._files[line.strip()] > 1
 
     def rest_repeated(self, tail: str) -> bool:
         """Say whether a rest of a line of the repository, if long enough, also ends a second line."""

@@ -1,7 +1,8 @@
 """The official ProjBench shape of one line task, in both of its known variants; pure conversions.
 
 Variant one has ``col``, and masked imports are empty lines of the prompt. Variant two has ``col_no`` (-1
-for next-line), and masked imports are missing from the prompt while ``line_no`` still counts them.
+for next-line), and masked imports were deleted before the prompt was cut: ``line_no`` counts them, the prompt and
+``context_start_lineno`` do not, also where they stood before the first line that the prompt shows.
 What the shape has no place for (several masked statements, what is used) goes under ``metadata.ctxbench``,
 which other readers pass over.
 """
@@ -150,6 +151,7 @@ def _converted(parsed: _Task) -> tuple[Sample, Reference]:
         raise Odd("metadata.ground_truth", "has several lines")
     subkind, column = _cursor(parsed)
     masked = _masked(data)
+    prefix, context_start = _shown_text(parsed, masked)
     uses = (
         tuple(Use(name=use.name, module=use.module, kind=use.kind) for use in data.ctxbench.uses)
         if data.ctxbench
@@ -167,9 +169,9 @@ def _converted(parsed: _Task) -> tuple[Sample, Reference]:
         path=path,
         cursor=Cursor(line=data.line_no, column=column),
         masked=masked,
-        prefix=_prefix(parsed, masked),
+        prefix=prefix,
         uses=uses,
-        context_start=data.context_start_lineno,
+        context_start=context_start,
     )
     return sample, Reference(id=data.task_id, target=target)
 
@@ -211,19 +213,22 @@ def _masked(data: _Metadata) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _prefix(parsed: _Task, masked: tuple[Span, ...]) -> str:
-    """Return the prompt with every masked line empty, whichever variant it is."""
+def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
+    """Return the prompt with every masked line empty, and the line of the file at which it starts."""
     data = parsed.metadata
-    start = data.context_start_lineno
-    hidden = {line for span in masked for line in range(*span) if line >= start}
-    lines = parsed.prompt.split("\n")
-    whole_lines = data.line_no - start
-    if len(lines) - 1 == whole_lines:
-        return "\n".join("" if number in hidden else line for number, line in enumerate(lines, start))
-    if len(lines) - 1 != whole_lines - len(hidden):
-        raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {whole_lines}")
-    visible = iter(lines)
-    return "\n".join("" if number in hidden else next(visible) for number in range(start, data.line_no + 1))
+    start, lines = data.context_start_lineno, parsed.prompt.split("\n")
+    hidden = {line for span in masked for line in range(*span)}
+    deleted = data.line_no - start - (len(lines) - 1)
+    if not deleted:
+        return "\n".join("" if number in hidden else line for number, line in enumerate(lines, start)), start
+    if deleted != len(hidden):
+        expected = f"{data.line_no - start}, or {data.line_no - start - len(hidden)} where its masked lines are deleted"
+        raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {expected}")
+    visible_numbers = [number for number in range(data.line_no + 1) if number not in hidden]
+    text_of = dict(zip(visible_numbers[start:], lines, strict=True))
+    # A prompt from line 0 begins with the file, a deleted import on its first lines included.
+    start = visible_numbers[start] if start else 0
+    return "\n".join(text_of.get(number, "") for number in range(start, data.line_no + 1)), start
 
 
 def in_repository(task: Task, text: str) -> Task | None:

@@ -31,7 +31,7 @@ from ctxbench.bench.functions.mining import (
 from ctxbench.bench.functions.types import Candidate, Level, Search
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet, account
-from ctxbench.bench.testing.judge import Judge, sandbox_explained
+from ctxbench.bench.testing.judge import PUBLISHED_REUSE, Judge, sandbox_explained
 from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Kind, Reference, Sample
 
@@ -149,7 +149,7 @@ def _mine(
     references = {reference.id: reference for _, reference in pairs}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in pairs], references)
-    with Judge(project.home, drafts, sandbox, width=max(workers, JOBS)) as judge:
+    with Judge(project.home, drafts, sandbox, width=max(workers, JOBS), reuse=PUBLISHED_REUSE) as judge:
         certified = certify(
             [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, pairs, strict=True)],
             references,

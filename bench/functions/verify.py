@@ -14,7 +14,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.functions.certificates import GrowingFile, key_of
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.judge import PUBLISHED_REUSE, Judge
 from ctxbench.bench.testing.suites import suite_of
 from ctxbench.bench.testing.types import Judgement, Suite, Verdict
 from ctxbench.bench.types import Kind, Sample
@@ -155,7 +155,7 @@ def verify(
 
     results: list[Checked] = []
     earlier = 0
-    with Judge(home, sample_set, sandbox, width=workers) as judge:
+    with Judge(home, sample_set, sandbox, width=workers, reuse=PUBLISHED_REUSE) as judge:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="verify")
         try:
             for checked, was_verified in pool.map(check, functions):

@@ -13,7 +13,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.candidates import analyse
+from ctxbench.bench.projbench.candidates import OURS, LineProtocol, analyse
 from ctxbench.bench.projbench.repository import OLDER, Added, Excluded, RepositorySamples, sample_repository
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -57,12 +57,13 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
     home: Home,
     name: str,
     *,
-    per_repo: int = 50,
+    per_repo: int | None = None,
     seed: int = 0,
     workers: int = 1,
     report: Report = _silent,
     force: bool = False,
     since: Since | None = None,
+    protocol: LineProtocol = OURS,
 ) -> SampleSet:
     """Fetch the repositories that are missing and write the sample set ``samples/<name>/``.
 
@@ -72,12 +73,13 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
         manifests: the repositories, names unique.
         home: where repositories and samples are kept.
         name: the set's name.
-        per_repo: most samples a repository; at least 1.
+        per_repo: most samples a repository; at least 1; None for as many as the protocol has.
         seed: of every draw.
         workers: processes for reading files.
         report: told what happens, a line at a time.
         force: replace another set of that name.
         since: take only lines that were added after that day or commit, from sources with a history.
+        protocol: the rules by which lines are chosen.
 
     Raises:
         InputFault: if a name is given twice, a repository gives no sample or has no history, or another set has the
@@ -86,6 +88,7 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
     from ctxbench.bench.repositories import checkout, history  # noqa: PLC0415 - needed by no reader of sets
 
     sets.folder(home, name)
+    per_repo = protocol.per_repo if per_repo is None else per_repo
     ordered = sorted(manifests, key=lambda manifest: manifest.name)
     if since is not None:
         ordered = [history.with_history(manifest) for manifest in ordered]
@@ -107,10 +110,12 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
             cure = f"build the set again with --since {since}"
             origins[manifest.name] |= {"since": str(since), "commit": past.commit, "cure": cure}
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
-    built = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded, added=added)
+    built = build_samples(
+        snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded, added=added, protocol=protocol
+    )
     for repo, counts in built.counts.items():
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
-    about = manifest_of(built, snapshots, origins, seed=seed, per_repo=per_repo)
+    about = manifest_of(built, snapshots, origins, seed=seed, per_repo=per_repo, protocol=protocol)
     return sets.save(home, name, built.samples, built.references, about, force=force)
 
 
@@ -133,6 +138,7 @@ def build_samples(
     workers: int = 1,
     excluded: Mapping[str, Excluded] = MappingProxyType({}),
     added: Mapping[str, Added] = MappingProxyType({}),
+    protocol: LineProtocol = OURS,
 ) -> BuiltSamples:
     """Make the samples of some repositories, in the order given.
 
@@ -143,6 +149,7 @@ def build_samples(
         workers: processes for reading files.
         excluded: repository name -> which of its paths give no samples.
         added: repository name -> which lines of its paths give samples, where not all do.
+        protocol: the rules by which lines are chosen.
 
     Raises:
         InputFault: if a name is given twice, or a repository has no usable line.
@@ -162,6 +169,7 @@ def build_samples(
             seed=seed,
             excluded=excluded.get(repository.name),
             added=added.get(repository.name),
+            protocol=protocol,
         )
         if not part.samples:
             only_old = part.counts["drops"].get(OLDER)
@@ -192,6 +200,7 @@ def manifest_of(
     *,
     seed: int,
     per_repo: int,
+    protocol: LineProtocol = OURS,
 ) -> dict[str, Any]:
     """Return the account of a build: versions, seed, and for every repository what was read, dropped and kept."""
     repositories = {
@@ -205,4 +214,5 @@ def manifest_of(
         }
         for repository in snapshots
     }
-    return account(Kind.LINE, repositories, _TOTALS, seed=seed, per_repo=per_repo)
+    rules = {} if protocol == OURS else {"protocol": str(protocol)}
+    return account(Kind.LINE, repositories, _TOTALS, seed=seed, per_repo=per_repo) | rules

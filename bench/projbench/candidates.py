@@ -1,10 +1,11 @@
-"""The lines of a file that can become samples, and the imports to mask for each.
+"""The lines of a file that can become samples, and the imports to mask for each, by one of two protocols.
 
-A candidate is a body line (no import, decorator or header of a class or function, not part of a string
-that spans lines) of at least four tokens that reads a name imported from the same repository. If it is
+By our own protocol a candidate is a body line (no import, decorator or header of a class or function, not part of a
+string that spans lines) of at least four tokens that reads a name imported from the same repository. If it is
 the first line of its file to use that name, every import statement before it that brings the name in is
 blanked, whole: a statement that also binds names used earlier is blanked with them (``shared``), since
 only so the needed import is never visible and line numbers hold. Statements inside functions count the same.
+ProjBench's own protocol takes every line that reads such a name, as the InferCom paper names no other filter.
 
 Files are read on all cores; candidates and cursors are drawn by the seed and the place that a draw is for, so they
 depend neither on the number of samples asked for, nor on the other files, nor on which process does it.
@@ -19,12 +20,16 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
+from typing import Literal
 
 from ctxbench.bench.concurrency import uninterrupted
+from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language
 from ctxbench.bench.languages.outline import Span
+from ctxbench.bench.parameters import bind, parameters_of
 from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.spec import parse
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 
 MIN_TOKENS = 4
@@ -35,6 +40,49 @@ POOL_FROM = 3_000_000
 """Characters from which worker processes pay: below, starting them takes longer than the work."""
 _BATCH = 250_000
 _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
+FirstUse = Literal["name", "member"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineProtocol:
+    """The rules by which lines are chosen: our own, or ProjBench's as far as paper and released records show them."""
+
+    name: str = "ctxbench"
+    per_repo: int = 50
+    """Most samples a repository, unless the caller says otherwise."""
+    filtered: bool = True
+    """Whether lines and files are left out for reasons that the InferCom paper does not name."""
+    first_use: FirstUse = "name"
+    """What a line must be the first of its file to use, so that its import is masked: the imported ``name``, or the
+    ``member`` reached through it, such as ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
+
+    def __str__(self) -> str:
+        """Return the spec that `read_protocol` reads."""
+        return self.name if self.first_use == "name" else f"{self.name}(first_use={self.first_use})"
+
+
+OURS = LineProtocol()
+
+
+def _ours() -> LineProtocol:
+    return OURS
+
+
+def _projbench(*, first_use: FirstUse = "name") -> LineProtocol:
+    return LineProtocol(name="projbench", per_repo=200, filtered=False, first_use=first_use)
+
+
+def read_protocol(text: str) -> LineProtocol:
+    """Return the protocol of a spec: ``ctxbench``, ``projbench`` or ``projbench(first_use=member)``.
+
+    Raises:
+        InputFault: if the name or a parameter is unknown.
+    """
+    spec, protocols = parse(text), {OURS.name: _ours, "projbench": _projbench}
+    if spec.name not in protocols:
+        raise UnknownName("protocol", spec.name, tuple(protocols), command="ctxbench samples build --help")
+    arguments = bind(parameters_of(protocols[spec.name], spec.name, strict=True), spec)
+    return protocols[spec.name](**arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +103,7 @@ class LineCandidate:
 
 
 def candidates(
-    lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...]
+    lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...], protocol: LineProtocol = OURS
 ) -> tuple[list[LineCandidate], Counter[str]]:
     """Return the candidates of one file in line order, and why its other lines of use are none."""
     usable: list[LineCandidate] = []
@@ -64,23 +112,29 @@ def candidates(
     used: set[Span] = set()
     for line, group in groupby(loads, key=lambda load: load.line):
         line_loads = list(group)
-        reason = _reason(lines[line], facts, line, line_loads)
+        reason = _reason(lines[line], facts, line, line_loads, protocol)
         if reason:
             drops[reason] += 1
         else:
-            usable.append(
-                _candidate(lines[line], facts, [load for load in line_loads if not load.quoted], earlier_names, used)
-            )
-        earlier_names.update((load.name, load.statements) for load in line_loads)
+            visible_loads = [load for load in line_loads if not (protocol.filtered and load.quoted)]
+            first_loads = [load for load in visible_loads if _first_use_key(load, protocol) not in earlier_names]
+            usable.append(_candidate(lines[line], facts, visible_loads, first_loads, used))
+        earlier_names.update(_first_use_key(load, protocol) for load in line_loads)
         used.update(statement for load in line_loads for statement in load.statements)
     return usable, drops
 
 
-def _reason(text: str, facts: FileFacts, line: int, loads: list[InternalLoad]) -> str:
-    if line in facts.barred:
-        return facts.barred[line]
+def _first_use_key(load: InternalLoad, protocol: LineProtocol) -> tuple[str, tuple[Span, ...]]:
+    return load.uses[-1].name if protocol.first_use == "member" else load.name, load.statements
+
+
+def _reason(text: str, facts: FileFacts, line: int, loads: list[InternalLoad], protocol: LineProtocol) -> str:
+    if not protocol.filtered:
+        return "import" if facts.barred.get(line) == "import" else ""
     if all(load.quoted for load in loads):
         return "in_string"
+    if line in facts.barred:
+        return facts.barred[line]
     if len(facts.tokens.get(line, ())) < MIN_TOKENS:
         return "few_tokens"
     return "long_line" if len(text) > MAX_CHARACTERS else ""
@@ -90,12 +144,11 @@ def _candidate(
     text: str,
     facts: FileFacts,
     loads: list[InternalLoad],
-    earlier_names: set[tuple[str, tuple[Span, ...]]],
+    first_loads: list[InternalLoad],
     used: set[Span],
 ) -> LineCandidate:
     line = loads[0].line
-    first = [load for load in loads if (load.name, load.statements) not in earlier_names]
-    masked = sorted({span for load in first for span in load.statements if span[0] < line})
+    masked = sorted({span for load in first_loads for span in load.statements if span[0] < line})
     return LineCandidate(
         path=facts.path,
         line=line,
@@ -127,7 +180,9 @@ def cut(candidate: LineCandidate, *, repo: str, seed: int) -> Cut:
     draw = _draw(seed, repo, candidate.path, candidate.line)
     if draw.random() < 0.5:
         return Cut(candidate=candidate, subkind=NEXT_LINE, column=0, target=candidate.text)
-    column = draw.choice([start for start, _ in candidate.tokens if start <= candidate.column])
+    starts = [start for start, _ in candidate.tokens if start <= candidate.column]
+    # A line inside a string of several lines begins with no token.
+    column = draw.choice(starts or [candidate.column])
     return Cut(candidate=candidate, subkind=SINGLE_LINE, column=column, target=candidate.text[column:])
 
 
@@ -135,11 +190,16 @@ def _draw(*key: str | int) -> Random:
     return Random("\0".join(map(str, key)))  # noqa: S311 - a sample, not a secret
 
 
-def fault(line_cut: Cut, index: VerbatimIndex) -> str:
-    """Return why a cut is no sample: ``verbatim`` (its line stands elsewhere too), ``near_empty``, or nothing."""
+def fault(line_cut: Cut, index: VerbatimIndex, protocol: LineProtocol = OURS) -> str:
+    """Return why a cut is no sample: ``verbatim`` (its line stands elsewhere too), ``near_empty``, or nothing.
+
+    Of a line that is not filtered only another file counts as elsewhere.
+    """
     text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
-    if index.repeated(text):
+    if index.repeated(text) if protocol.filtered else index.in_another_file(text):
         return "verbatim"
+    if not protocol.filtered:
+        return ""
     target_tokens = [text[start:end] for start, end in tokens if start >= line_cut.column]
     if len(target_tokens) < _LEAST_TOKENS or not any(any(map(_is_word, token)) for token in target_tokens):
         return "near_empty"
@@ -150,12 +210,16 @@ def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-def ordered(cuts: Sequence[Cut], *, repo: str, seed: int) -> list[Cut]:
+def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol = OURS) -> list[Cut]:
     """Return the cuts in the order of choice; a smaller set is always a beginning of a larger one.
 
-    Files take turns, in a random order that stays; within a file the order is random too. So a large
-    file does not crowd out the others.
+    By our own protocol files take turns, in a random order that stays, so that a large file does not crowd out the
+    others; within a file the order is random too. By ProjBench's every line is drawn with the same chance.
     """
+    if not protocol.filtered:
+        drawn = sorted(cuts, key=lambda line_cut: (line_cut.candidate.path, line_cut.candidate.line))
+        _draw(seed, repo).shuffle(drawn)
+        return drawn
     files: dict[str, list[Cut]] = {}
     for line_cut in cuts:
         files.setdefault(line_cut.candidate.path, []).append(line_cut)

@@ -11,7 +11,16 @@ from typing import Any
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.languages.base import FileFacts
 from ctxbench.bench.languages.outline import Span
-from ctxbench.bench.projbench.candidates import Cut, LineCandidate, candidates, cut, fault, ordered
+from ctxbench.bench.projbench.candidates import (
+    OURS,
+    Cut,
+    LineCandidate,
+    LineProtocol,
+    candidates,
+    cut,
+    fault,
+    ordered,
+)
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
@@ -41,6 +50,7 @@ def sample_repository(
     seed: int,
     excluded: Excluded | None = None,
     added: Added | None = None,
+    protocol: LineProtocol = OURS,
 ) -> RepositorySamples:
     """Make at most `per_repo` samples of one repository.
 
@@ -51,6 +61,7 @@ def sample_repository(
         seed: of every draw.
         excluded: tells which paths give no samples; their text still counts when leaks are looked for.
         added: tells which lines of a path give samples, and the day of each; without it, all that are usable do.
+        protocol: the rules by which lines are chosen.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     skipped: Counter[str] = Counter()
@@ -58,16 +69,16 @@ def sample_repository(
     line_candidates: list[LineCandidate] = []
     loads = snapshot.language.resolve(facts)
     for path in snapshot.texts:
-        reason = _reason(path, snapshot, facts[path], excluded)
+        reason = _reason(path, snapshot, facts[path], excluded, protocol)
         if reason:
             skipped[reason] += 1
             continue
-        usable, dropped = candidates(lines[path], facts[path], loads[path])
+        usable, dropped = candidates(lines[path], facts[path], loads[path], protocol)
         line_candidates += usable
         drops += dropped
     index = VerbatimIndex(snapshot.texts.values())
     cuts = [cut(candidate, repo=snapshot.name, seed=seed) for candidate in line_candidates]
-    faults = [fault(line_cut, index) for line_cut in cuts]
+    faults = [fault(line_cut, index, protocol) for line_cut in cuts]
     drops.update(reason for reason in faults if reason)
     usable_cuts = [line_cut for line_cut, reason in zip(cuts, faults, strict=True) if not reason]
     days: dict[str, Mapping[int, date] | None] = {}
@@ -76,7 +87,7 @@ def sample_repository(
         reasons = [_age(line_cut, days) for line_cut in usable_cuts]
         drops.update(filter(None, reasons))
         usable_cuts = [line_cut for line_cut, reason in zip(usable_cuts, reasons, strict=True) if not reason]
-    drawn = ordered(usable_cuts, repo=snapshot.name, seed=seed)[:per_repo]
+    drawn = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)[:per_repo]
     pairs = [_sample(snapshot, lines[line_cut.candidate.path], line_cut, _day_of(line_cut, days)) for line_cut in drawn]
     counts = {
         "files": len(snapshot.texts),
@@ -95,13 +106,13 @@ def sample_repository(
     return RepositorySamples(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), counts)
 
 
-def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded | None) -> str:
+def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded | None, protocol: LineProtocol) -> str:
     """Return why a file gives no samples, empty if it may."""
     if excluded is not None and excluded(path):
         return "excluded"
     if path in snapshot.undecoded:
         return "bad_encoding"
-    return "syntax_error" if facts.broken else ""
+    return "syntax_error" if facts.broken and protocol.filtered else ""
 
 
 def _day_of(line_cut: Cut, days: Mapping[str, Mapping[int, date] | None]) -> date | None:

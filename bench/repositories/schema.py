@@ -119,7 +119,7 @@ class _Manifest(_Table):
         "", description='give a folder inside the repository, e.g. "src"', validate_default=False
     )
     exclude: list[Inside] = Field([], description='give a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
-    sets: list[Name] = Field([], description='give a list of names, e.g. ["quickstart"]')
+    sets: list[Name] = Field([], description='give a list of names, e.g. ["recent"]')
     codereval: list[Slug] = Field([], description='give a list of projects, e.g. ["pexip/os-python-cachetools"]')
     tests: _Tests | None = Field(None, description="give a [tests] table")
 

@@ -54,6 +54,20 @@ def names() -> tuple[str, ...]:
     return tuple(name + form for name in sorted(path.stem for path in _FOLDER.glob("*.toml")) for form in ("", _LITE))
 
 
+def repositories(name: str) -> tuple[RepoManifest, ...]:
+    """Return the repositories of a standard set, or of a set that manifests name themselves.
+
+    Raises:
+        UnknownName: if there is none of this name.
+    """
+    return load(name).manifests if name in names() else manifest.in_set(name)
+
+
+def whole_name(name: str) -> str:
+    """Return the name of the set that a name, of a lite form perhaps, belongs to."""
+    return name.removesuffix(_LITE)
+
+
 def load(name: str) -> StandardSet:
     """Return a standard set by its name.
 
@@ -62,7 +76,7 @@ def load(name: str) -> StandardSet:
     """
     if name not in names():
         raise UnknownName("standard set", name, names())
-    data = tomllib.loads(read_text(_FOLDER / f"{name.removesuffix(_LITE)}.toml"))
+    data = tomllib.loads(read_text(_FOLDER / f"{whole_name(name)}.toml"))
     whole = StandardSet(
         name=data["name"],
         per_repo=MappingProxyType(data["per_repo"]),

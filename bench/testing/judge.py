@@ -35,6 +35,9 @@ _PATIENCE = 5.0
 """Seconds that a test may take without the function's value, beside three times what all took with it."""
 MOST_CHARACTERS = 1_000_000
 """A longer completion is no function; it would not fit into a box with the repository."""
+PUBLISHED_REUSE = 50
+"""Jobs of one box where only a repository's own code is judged, with empty bodies and faults that we put into it. A
+box is empty again after each, or thrown away; what a model wrote gets a fresh one all the same."""
 Run = Callable[[Job], Outcome]
 
 
@@ -139,7 +142,7 @@ class _Room:
 class Judge:
     """Judges completions; a context manager that ends every box on leaving. Safe to use from many threads."""
 
-    def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int) -> None:
+    def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, reuse: int = 1) -> None:
         """Judge samples of `sample_set` in boxes of `sandbox`.
 
         Args:
@@ -147,9 +150,11 @@ class Judge:
             sample_set: the samples with their references.
             sandbox: the back end.
             width: how many completions of one repository are judged at once.
+            reuse: jobs after which a box is thrown away; 1 unless none of the completions is a model's
+                (`PUBLISHED_REUSE`).
         """
         self._turns = Turns(home.cache)
-        self._home, self._set, self._sandbox, self._width = home, sample_set, sandbox, width
+        self._home, self._set, self._sandbox, self._width, self._reuse = home, sample_set, sandbox, width, reuse
         self._lock = threading.Lock()
         self._rooms: dict[str, _Room] = {}
         self._open = contextlib.ExitStack()
@@ -284,7 +289,9 @@ class Judge:
             if room.pool is None:
                 self._prepared(room)
                 with sandbox_explained():
-                    manager = self._sandbox.open(room.suite.environment, limits=room.suite.limits, width=self._width)
+                    manager = self._sandbox.open(
+                        room.suite.environment, limits=room.suite.limits, width=self._width, reuse=self._reuse
+                    )
                     pool = manager.__enter__()
                 # Only after it was entered: one that could not be opened has nothing to end.
                 with self._lock:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.cli.leaderboard import BoardQuery, board_options
+from ctxbench.harness.cli.leaderboard import board_options
 from ctxbench.harness.cli.options import format_option
+from ctxbench.harness.query import BoardQuery
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
@@ -54,7 +55,7 @@ def _works(board: Board, url: str) -> dict[str, RunWork]:
     from ctxbench.harness.store.work import works
 
     with open_reader(url) as store:
-        return {work.id: work for work in works(store, {row.run.id for row in board.rows})}
+        return {work.id: work for work in works(store, {id_ for row in board.rows for id_ in row.run.ids})}
 
 
 def _html(board: Board, works: dict[str, RunWork], *, full: bool) -> str:

@@ -32,7 +32,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
     Nothing is written: it can be asked while a run goes on.
     """
-    from ctxbench.harness.cli.leaderboard import NOTHING_CURE, NothingStored
+    from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
     from ctxbench.harness.store.work import works
@@ -163,7 +163,7 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
         "seed": choices.seed,
         "sampling": json.loads(choices.sampling),
         "versions": dict(work.versions),
-        "origin": "imported" if work.imported else "run",
+        "origin": str(work.origin),
         "remarks": list(work.remarks),
         "command": repeat_command(choices, work.file, options=options),
         "judge": judge_command(choices, work.id, options=options) if work.unjudged else None,

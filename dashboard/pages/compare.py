@@ -11,6 +11,7 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import compare as view
 from ctxbench.dashboard.views import compare_solved as drawing
 from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
+from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
@@ -83,11 +84,11 @@ def page() -> None:
 
 
 def _choose() -> _Choice | None:
-    set_column, language_column, profile_column, metric_column = st.columns(4)
+    set_column, language_column, profile_column, metric_column, after_column = st.columns(5)
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    every = data.tables(samples.samples, language, profile=profile)
+    every = pooled(data.tables(samples.samples, language, profile=profile, after=choices.after(after_column)))
     metrics = view.metrics(every)
     if not metrics:
         return None

@@ -53,11 +53,12 @@ def page() -> None:
 
 
 def _choose() -> _Choice | None:
-    set_column, language_column, profile_column, generator_column, metric_column = st.columns(5)
+    set_column, language_column, profile_column, generator_column, metric_column, after_column = st.columns(6)
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    every = data.tables(samples.samples, language, profile=profile)
+    after = choices.after(after_column)
+    every = data.tables(samples.samples, language, profile=profile, after=after)
     stored = {table.run.generator for table in every}
     generators = [generator for generator in samples.generators if generator in stored]
     if not generators:
@@ -65,7 +66,7 @@ def _choose() -> _Choice | None:
     generator = url.choose(
         "Generator", generators, name="generator", help=show.HELP["generator"], where=generator_column
     )
-    board = data.board(samples.samples, language, generator, profile=profile)
+    board = data.board(samples.samples, language, generator, profile=profile, after=after)
     group = next(group for group in board.groups if group.level == ALL_LEVELS)
     if not group.scales:
         return None
@@ -128,7 +129,7 @@ def _by_stage(group: Group) -> None:
 
 def _construction(choice: _Choice) -> None:
     st.subheader("Making a repository searchable", anchor=False)
-    runs = sorted({row.run.id for row in choice.group.rows})
+    runs = sorted({id_ for row in choice.group.rows for id_ in row.run.ids})
     built = data.cached(construction_times, tuple(runs))
     # A run may be over several languages; shown are the repositories of this one.
     stage_times = view.construction(stage for stage in built if stage.repo in choice.repos)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 import streamlit as st
 
@@ -27,6 +28,7 @@ _MARKED = {"exclude": "left out", "include": "counted"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
     samples: str
+    after: date | None
     board: Board
     group: Group
 
@@ -66,9 +68,9 @@ def page() -> None:
 
 def _choose() -> _Choice | None:
     set_column, language_column, generator_column, metric_column = st.columns(4)
-    profile_column, baseline_column, level_column, marked_column = st.expander(
-        "More choices: metric profile, baseline, level, marked samples"
-    ).columns(4)
+    profile_column, baseline_column, level_column, marked_column, after_column = st.expander(
+        "More choices: metric profile, baseline, level, marked samples, newer samples"
+    ).columns(5)
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
@@ -84,7 +86,9 @@ def _choose() -> _Choice | None:
     generator = url.choose(
         "Generator", samples.generators, name="generator", help=show.HELP["generator"], where=generator_column
     )
-    tables = data.tables(samples.samples, language, generator, profile=profile, marked=marked)
+    after = choices.after(after_column)
+    where = (samples.samples, language, generator)
+    tables = data.tables(*where, profile=profile, marked=marked, after=after)
     names = view.metrics(tables)
     if not names:
         return None
@@ -92,9 +96,15 @@ def _choose() -> _Choice | None:
     level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=level_column)
 
     def rank(baseline: str | None) -> Board:
-        by_level = True if level != "all" else None
-        where = (samples.samples, language, generator)
-        return data.board(*where, metric=metric, baseline=baseline, by_level=by_level, profile=profile, marked=marked)
+        return data.board(
+            *where,
+            metric=metric,
+            baseline=baseline,
+            by_level=True if level != "all" else None,
+            profile=profile,
+            marked=marked,
+            after=after,
+        )
 
     board = rank(None)
     usual = view.at_level(board, level).baseline
@@ -104,7 +114,7 @@ def _choose() -> _Choice | None:
     )
     if baseline != usual:
         board = rank(baseline)
-    return _Choice(samples=samples.samples, board=board, group=view.at_level(board, level))
+    return _Choice(samples=samples.samples, after=after, board=board, group=view.at_level(board, level))
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:
@@ -116,7 +126,9 @@ def _links(choice: _Choice) -> dict[str, dict[str, str]]:
         common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
         common |= {"metric": group.metric, "generator": group.generator}
         links[row.run.id] = {
-            "compare": url.link("compare", **common, first=base.id if base else "", runs=row.run.id),
+            "compare": url.link(
+                "compare", **common, after=str(choice.after or ""), first=base.id if base else "", runs=row.run.id
+            ),
             "samples": url.link("samples", **common, run=row.run.id),
         }
     return links

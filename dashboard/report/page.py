@@ -24,6 +24,7 @@ from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.rows import Board, Group, Row, Standing
 from ctxbench.harness.leaderboard.sections import BoardSection, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
+from ctxbench.harness.results import RunInfo
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store.work import RunWork
 
@@ -164,7 +165,7 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
     names = list(dict.fromkeys(group.samples for group in board.groups))
     return Report(
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
-        dated=_dated([works[row.run.id] for row in board.rows if row.run.id in works]),
+        dated=_dated([works[id_] for row in board.rows for id_ in row.run.ids if id_ in works]),
         sections=tuple(sections),
         terms=glossary(),
     )
@@ -247,7 +248,9 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
         lead=_lead(group) if group else "",
         tables=tuple(tables),
         notes=section.notes,
-        origins=tuple(_origin(row, works.get(row.run.id)) for row in (group.rows if group else ())),
+        origins=tuple(
+            _origin(row.run, id_, works.get(id_)) for row in (group.rows if group else ()) for id_ in row.run.ids
+        ),
     )
 
 
@@ -305,19 +308,18 @@ def _with_bars(table: ReportTable, group: Group) -> ReportTable:
     )
 
 
-def _origin(row: Row, work: RunWork | None) -> RowOrigin:
-    run = row.run
-    facts = [("run", run.id), ("origin", str(run.origin)), ("sample set", f"{run.samples} ({run.samples_digest})")]
+def _origin(run: RunInfo, id_: str, work: RunWork | None) -> RowOrigin:
+    facts = [("run", id_), ("origin", str(run.origin)), ("sample set", f"{run.samples} ({run.samples_digest})")]
     if work is None:
-        return RowOrigin(strategy=run.strategy, run=run.id, facts=tuple(facts), command="")
+        return RowOrigin(strategy=run.strategy, run=id_, facts=tuple(facts), command="")
     facts += [(f"version of {name}" if name != "ctxbench" else name, text) for name, text in work.versions.items()]
     facts += [("completions a sample", str(run.completions)), ("seed", str(work.choices.seed))]
-    facts += [("decoding", run.sampling)] if run.sampling else []
+    facts += [("decoding", work.choices.sampling)] if run.sampling else []
     if work.imported is not None:
         facts += [("imported from", work.imported.source), ("SHA-256 of that file", work.imported.sha256)]
     if work.attempts:
         last = work.attempts[-1]
         facts += [("last attempt", f"{_time(last.started)}: {last.reason or 'no end noted'}; {last.isolation}")]
     return RowOrigin(
-        strategy=run.strategy, run=run.id, facts=tuple(facts), command=repeat_command(work.choices, work.file)
+        strategy=run.strategy, run=id_, facts=tuple(facts), command=repeat_command(work.choices, work.file)
     )

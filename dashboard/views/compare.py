@@ -17,6 +17,7 @@ from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.family import pair_verdict
 from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
+from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.scales import completed, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable, Status
@@ -85,6 +86,9 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
             sentences.append(f"{name} shares no completed sample with the baseline.")
         elif verdict := pair_verdict(difference, pair.unit):
             sentences.append(f"{name}: {verdict}.")
+        if difference.variance:
+            text = variance_text(difference.variance, pair.this, pair.other)
+            sentences.append(f"{name}: of the variance of its difference {text}.")
     return list(dict.fromkeys(sentences))
 
 
@@ -248,7 +252,8 @@ def _under() -> alt.Axis:
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:
     """Return a run as an option: its strategy and the id that `ctxbench run` printed; with its `generator` if asked."""
-    return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), table.run.id])
+    runs = [f"{len(table.run.repetitions)} runs"] if table.run.repetitions else []
+    return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), *runs, table.run.id])
 
 
 def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ def row(work: RunWork, now: float, sighting: Sighting | None = None) -> dict[str
         "a minute": None if pace is None else Figure(numbers.amount(pace.per_minute)),
         "left": "" if pace is None else duration(pace.seconds_left),
         "last began": when(work.attempts[-1].started) if work.attempts else "",
-        "origin": "imported" if work.imported else "run",
+        "origin": str(work.origin),
     }
 
 
@@ -181,7 +181,8 @@ HELP: Mapping[str, str] = {
     "a minute": "Samples stored a minute, while this page looked or since the attempt began.",
     "left": "Rough time until all are done, at that pace.",
     "last began": "When the last attempt began, in UTC.",
-    "origin": "run: made here. imported: recorded elsewhere and read from a file.",
+    "origin": "run: made here. imported: recorded elsewhere and read from a file. "
+    "reference: came with ctxbench, as scores without texts.",
 }
 
 

@@ -25,6 +25,8 @@ _ETC = ("localtime", "mime.types")
 """Files of ``/etc`` that a program needs beside those in a box."""
 _SITES = ("site-packages", "dist-packages")
 _SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
+REFERENCE_FOLDER = Path(__file__).parents[1] / "reference"
+"""The shipped results: what other strategies scored, sample by sample, was measured with the answers."""
 _CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 

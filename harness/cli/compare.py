@@ -28,14 +28,15 @@ def compare(
 ) -> None:
     """Compare runs with the first one named, on the samples that both completed: differences, p-values, repositories.
 
-    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning.
+    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning. It stands for all runs that
+    differ from it only in the seed, unless two of these are named: then every run is compared by itself.
     """
-    from ctxbench.harness.cli.leaderboard import BoardQuery
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import records, render
+    from ctxbench.harness.query import BoardQuery
 
     tables = BoardQuery(home=home, db=db, profile=profile).tables()
-    tables_by_run = [_find(tables, run) for run in runs]
+    tables_by_run = _find(tables, runs)
     comparisons: list[Compared] = []
     for language in sorted({table.run.language for tables_of_run in tables_by_run for table in tables_of_run}):
         parts = [table for tables_of_run in tables_by_run for table in tables_of_run if table.run.language == language]
@@ -43,9 +44,15 @@ def compare(
     click.echo(records.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
 
 
-def _find(tables: Sequence[RunTable], id_prefix: str) -> list[RunTable]:
-    """Return the tables, one for each language, of the only run whose id is or begins with a prefix."""
+def _find(tables: Sequence[RunTable], id_prefixes: Sequence[str]) -> list[list[RunTable]]:
+    """Return for each prefix the tables, one a language, of the only run whose id is or begins with it.
+
+    They are pooled with the runs that differ only in the seed, unless that would make two of the named runs one.
+    """
+    from ctxbench.harness.leaderboard.repetitions import pooled
     from ctxbench.harness.store.runs import whole_id
 
-    run = whole_id(id_prefix, sorted({table.run.id for table in tables}))
-    return [table for table in tables if table.run.id == run]
+    ids = [whole_id(prefix, sorted({table.run.id for table in tables})) for prefix in id_prefixes]
+    pools = pooled(tables)
+    is_shared = any(len(set(ids).intersection(table.run.ids)) > 1 for table in pools)
+    return [[table for table in (tables if is_shared else pools) if id_ in table.run.ids] for id_ in ids]

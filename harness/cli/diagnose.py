@@ -1,4 +1,4 @@
-"""`ctxbench diagnose`: the worth of each retrieved block of stored runs."""
+"""`ctxbench diagnose`: the worth of each retrieved block of stored runs, and what their generator has memorised."""
 
 from __future__ import annotations
 
@@ -13,30 +13,46 @@ from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from ctxbench.harness.diagnostics.gains import RunDiagnosis
+    from ctxbench.harness.diagnostics.memory import MemoryProbe
     from ctxbench.harness.store import Store
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--memorised",
+    is_flag=True,
+    help="Instead: price each reference after its signature alone, and a twin of it with other names.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price N more samples a run at most.")
-@format_option("table", "json", text="How to print it; json tells every block.")
+@format_option("table", "json", text="How to print it; json tells every block, or sample.")
 @home_option
 @db_option
-def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home, db: str | None) -> None:
+def diagnose(
+    *, runs: tuple[str, ...], memorised: bool, limit: int | None, form: str, home: Home, db: str | None
+) -> None:
     """Price what each retrieved block is worth: the bits that the answer costs more when it alone is left out.
 
     RUN is the id that `ctxbench run` printed, or its beginning. Every block costs a pricing, so try --limit first.
     The same command again prices only what is missing. Afterwards the leaderboard's JSON has `block_gain`.
+
+    With --memorised the leaderboard gets `memorised`, for all runs of this generator over these samples: the strategy
+    does not matter (see docs/contamination.md).
     """
     from ctxbench.bench.files import dump_line
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.diagnostics.gains import diagnose as price
+    from ctxbench.harness.diagnostics.memory import probe
     from ctxbench.harness.store.runs import find_run
 
     with _open(db or home.database) as store:
         for run in [find_run(store, id_prefix) for id_prefix in runs]:
-            diagnosis = price(home, store, run, limit=limit, progress=progress)
-            click.echo(dump_line(_record(diagnosis)) if form == "json" else _lines(diagnosis), nl=False)
+            if memorised:
+                memory = probe(home, store, run, limit=limit, progress=progress)
+                click.echo(dump_line(_memory_record(memory)) if form == "json" else _memory_lines(memory), nl=False)
+            else:
+                diagnosis = price(home, store, run, limit=limit, progress=progress)
+                click.echo(dump_line(_record(diagnosis)) if form == "json" else _lines(diagnosis), nl=False)
 
 
 def _open(url: str) -> Store:
@@ -49,6 +65,33 @@ def _open(url: str) -> Store:
         return open_store(url, create=False)
     except Unwritable:
         return open_reader(url)
+
+
+def _memory_record(memory: MemoryProbe) -> dict[str, Any]:
+    return {
+        "run": memory.run.id,
+        "generator": memory.run.generator,
+        "new": memory.new,
+        "left": memory.over_limit,
+        "twinless": memory.twinless,
+        "samples": {
+            sample: {"reference": round(costs.reference, 6), "twin": round(costs.twin, 6)}
+            for sample, costs in memory.costs.items()
+        },
+    }
+
+
+def _memory_lines(memory: MemoryProbe) -> str:
+    counts = f"samples {len(memory.costs)}  new {memory.new}  left {memory.over_limit}"
+    lines = [f"{memory.run.id}  {memory.run.generator}  {counts}"]
+    if memory.twinless:
+        lines.append(f"  {memory.twinless} samples have no twin: they name nothing of their project")
+    if memory.costs:
+        reference, twin = (statistics.fmean(bits) for bits in zip(*memory.costs.values(), strict=True))
+        lines.append(
+            f"  memorised {twin - reference:+.2f} bits: reference {reference:.2f}, twin {twin:.2f}, on the mean"
+        )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _record(diagnosis: RunDiagnosis) -> dict[str, Any]:

@@ -12,7 +12,10 @@ def generator() -> None:
 
 @generator.command("list")
 def list_() -> None:
-    """List the installed generators: name, summary, parameters with their defaults."""
+    """List the installed generators: name, summary, parameters with their defaults.
+
+    Each also takes cutoff=2024-06, the day or month up to which its model was trained (see docs/contamination.md).
+    """
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.generators import registry
 

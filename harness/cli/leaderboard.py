@@ -1,4 +1,4 @@
-"""`ctxbench leaderboard`: rank the stored runs; and the choice of a board, which `ctxbench report` shares."""
+"""`ctxbench leaderboard` and `ctxbench scores`: the stored runs, ranked, and sample by sample."""
 
 from __future__ import annotations
 
@@ -7,33 +7,48 @@ import functools
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.bench.home import Home
+from ctxbench.bench.files import write_atomic
 from ctxbench.harness.cli.options import after_option, db_option, format_option, home_option, k_option, prices_option
+from ctxbench.harness.query import BoardQuery, RunQuery
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
-    from ctxbench.harness.results import RunTable
 
 FORMS = ("table", "json", "csv", "markdown", "latex")
 _WIDEST = 120
-NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
-_UNDATED_CURE = (
-    "runs of earlier versions get their days when the same `ctxbench run` is run again; no model is asked for that"
+_SAMPLES = click.option(
+    "--samples",
+    metavar="NAME",
+    help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
 )
-_OPTIONS: tuple[Callable[..., Any], ...] = (
-    click.option(
-        "--samples",
-        metavar="NAME",
-        help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
-    ),
+_PROFILE = click.option(
+    "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
+)
+_MARKED = click.option(
+    "--marked",
+    type=click.Choice(["exclude", "include"]),
+    default="exclude",
+    show_default=True,
+    help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
+)
+_AFTER = after_option("Only samples whose code is dated after DATE (see docs/contamination.md).")
+_OF_RUNS: tuple[Callable[..., Any], ...] = (
+    _SAMPLES,
+    k_option,
+    _PROFILE,
+    _MARKED,
+    _AFTER,
+    prices_option,
+    home_option,
+    db_option,
+)
+_OF_BOARDS: tuple[Callable[..., Any], ...] = (
+    _SAMPLES,
     click.option(
         "--metric",
         metavar="METRIC",
@@ -42,9 +57,7 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     ),
     k_option,
     click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),
-    click.option(
-        "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
-    ),
+    _PROFILE,
     click.option(
         "--by-level/--no-by-level",
         default=None,
@@ -58,14 +71,8 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
         help="Published numbers below the runs: of their benchmarks, the nearest and best; all, also without a run; "
         "none.",
     ),
-    click.option(
-        "--marked",
-        type=click.Choice(["exclude", "include"]),
-        default="exclude",
-        show_default=True,
-        help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
-    ),
-    after_option("Only samples whose code is dated after DATE (see docs/contamination.md)."),
+    _MARKED,
+    _AFTER,
     prices_option,
     click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
     home_option,
@@ -73,127 +80,29 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
 )
 
 
-class NothingStored(InputFault):
-    """There is no run to show."""
+def _with_query(
+    query_type: type[RunQuery], options: Sequence[Callable[..., Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what adds options to a command that receives them as its ``query``."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def gathered(**values: Any) -> None:
+            query = query_type(**{field.name: values.pop(field.name) for field in dataclasses.fields(query_type)})
+            command(query=query, **values)
+
+        decorated = gathered
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoardQuery:
-    """A user's choice of stored runs, and of a board of them; a field for each option of a board."""
-
-    home: Home
-    db: str | None = None
-    samples: str | None = None
-    profile: str = "ctxbench"
-    ks: tuple[int, ...] = ()
-    marked: Literal["exclude", "include"] = "exclude"
-    after: date | None = None
-    """The day after which samples are dated; None for all, dated or not."""
-    prices: Path | None = None
-    """A file of rates by which the runs' tokens are priced."""
-    metric: str | None = None
-    baseline: str | None = None
-    by_level: bool | None = None
-    published: Literal["auto", "all", "none"] = "auto"
-    seed: int = 0
-
-    @property
-    def url(self) -> str:
-        """The database of the runs."""
-        return self.db or self.home.database
-
-    def board(self) -> Board:
-        """Return the board; with ``published=all`` also if no run is stored.
-
-        Raises:
-            InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is wrong.
-        """
-        from ctxbench.harness import cutoffs
-        from ctxbench.harness.leaderboard import board
-
-        try:
-            tables = self.tables()
-        except NothingStored:
-            if self.published != "all" or self.samples:
-                raise
-            tables = []
-        return board(
-            tables,
-            metric=self.metric,
-            baseline=self.baseline,
-            by_level=self.by_level,
-            seed=self.seed,
-            published=self.published,
-            cutoffs=cutoffs.of_home(self.home),
-        )
-
-    def tables(self) -> list[RunTable]:
-        """Return the stored runs, oldest first.
-
-        Raises:
-            UnknownName: if no run has that sample set, or there is no such profile.
-            NothingStored: if there is no run.
-            InputFault: if the file of rates is wrong, or no sample is dated after the day that was given.
-        """
-        from ctxbench.harness.metrics import PROFILES
-        from ctxbench.harness.prices import load
-        from ctxbench.harness.store.runs import run_tables
-        from ctxbench.harness.store.store import exists, open_current
-
-        if self.profile not in PROFILES:
-            raise UnknownName("metric profile", self.profile, PROFILES)
-        # Looking must not leave an empty database behind.
-        if self.db is None and not exists(self.url):
-            raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
-        rates = load(self.prices) if self.prices else None
-        with open_current(self.url) as store:
-            read = functools.partial(
-                run_tables, store, profile=self.profile, ks=self.ks, marked=self.marked, prices=rates
-            )
-            tables = read(samples=self.samples and self.samples.partition("[")[0])
-            others = read(samples=None) if not tables and self.samples else []
-        if self.samples:
-            # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
-            whole = [table for table in tables if table.run.samples == self.samples]
-            part = f"{self.samples}["
-            matching = whole or [table for table in tables or others if table.run.samples.startswith(part)]
-            if not matching and (tables or others):
-                names = {table.run.samples for table in tables or others}
-                raise UnknownName("sample set of the stored runs", self.samples, names)
-            tables = matching
-        if self.after is not None:
-            tables = _after(tables, self.after)
-        if not tables:
-            what = f"no runs with scores of profile {self.profile} are stored"
-            raise NothingStored(what, where=self.url, cure=NOTHING_CURE)
-        return list(tables)
-
-
-def _after(tables: Sequence[RunTable], day: date) -> list[RunTable]:
-    """Return what is dated after a day; raise `InputFault` if nothing of stored runs is."""
-    from ctxbench.harness.leaderboard.scales import after
-
-    days = [of for table in tables for of in table.dated if of is not None]
-    recent = [part for table in tables if (part := after(table, day.isoformat())).sample]
-    if tables and not recent:
-        newest = f"the newest is of {max(days)}" if days else "no day of any sample is known"
-        cure = "give an earlier day" if days else _UNDATED_CURE
-        raise InputFault(f"no sample of the stored runs is dated after {day}: {newest}", cure=cure)
-    return recent
-
-
-def board_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a board; the command receives ``query``."""
-
-    @functools.wraps(command)
-    def gathered(**options: Any) -> None:
-        query = BoardQuery(**{field.name: options.pop(field.name) for field in dataclasses.fields(BoardQuery)})
-        command(query=query, **options)
-
-    decorated = gathered
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+run_options = _with_query(RunQuery, _OF_RUNS)
+"""Adds the options that choose runs; the command receives a `RunQuery`."""
+board_options = _with_query(BoardQuery, _OF_BOARDS)
+"""Adds the options of a board; the command receives a `BoardQuery`."""
 
 
 @click.command()
@@ -237,3 +146,28 @@ def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = 
     terminal = sys.stdout.isatty()
     width = min(_WIDEST, shutil.get_terminal_size().columns) if terminal else _WIDEST
     return render.table(board, width=width, terminal=terminal, diagnostics=diagnostics, full=full)
+
+
+@click.command()
+@run_options
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; default: print it.")
+@format_option("csv", "jsonl", "parquet")
+def scores(*, query: RunQuery, out: Path | None, form: str) -> None:
+    """Write every sample of the stored runs with its scores and costs, a row each, for notebooks and other tools.
+
+    Metrics are in their profile's own scale, as the official programs give them; a sample without a score has an empty
+    field, and `status` says why. Parquet is for --out and needs pyarrow.
+    """
+    from ctxbench.harness import frames
+
+    frame = frames.of_runs(query.tables())
+    if form == "parquet":
+        if out is None:
+            raise click.UsageError("Parquet is no text: give --out FILE")
+        frame.write_parquet(out)
+        return
+    text = frame.to_csv() if form == "csv" else frame.to_jsonl()
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_atomic(out, text)

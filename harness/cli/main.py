@@ -42,7 +42,12 @@ _OWN: dict[str, tuple[str, str]] = {
     "rescore": ("ctxbench.harness.cli.score:rescore", "Give stored completions new metrics; no model is asked."),
     "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
     "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
+    "scores": (
+        "ctxbench.harness.cli.leaderboard:scores",
+        "Write the scores of every sample, for other tools.",
+    ),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "power": ("ctxbench.harness.cli.power:power", "Say how many repositories a difference takes."),
     "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
     "codereval": ("ctxbench.harness.cli.image:codereval", "Look at CoderEval's official image."),

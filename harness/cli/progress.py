@@ -1,9 +1,10 @@
-"""Progress of long work on stderr: a bar on a terminal, a line every few seconds elsewhere."""
+"""Progress of long work: a bar on a terminal and in a notebook, a line on stderr every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import logging
 import sys
 import time
@@ -32,11 +33,29 @@ say: Callable[[str], None] = functools.partial(click.echo, err=True)
 def progress(label: str, total: int) -> Iterator[Tick]:
     """Show how much of `total` is done; call the yielded function with each step's size."""
     with remarks():
+        bar_of_notebook = _notebook_bar(label, total)
+        if bar_of_notebook is not None:
+            yield bar_of_notebook
+            return
         if sys.stderr.isatty():
             with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
                 yield bar.update
             return
         yield from _lines(label, total)
+
+
+def _notebook_bar(label: str, total: int) -> Tick | None:
+    """Return what moves a bar below the notebook's cell; None outside a notebook."""
+    if "ipykernel" not in sys.modules or not total:
+        return None
+    bar = importlib.import_module("IPython.display").ProgressBar(total)
+    click.echo(label)
+    bar.display()
+
+    def tick(step: int) -> None:
+        bar.progress += step
+
+    return tick
 
 
 def _lines(label: str, total: int) -> Iterator[Tick]:

@@ -1,4 +1,4 @@
-"""`ctxbench quickstart`: build the built-in set, run two strategies over it, and print the leaderboard."""
+"""`ctxbench quickstart`: build a standard set and functions, run two strategies over it, and print the leaderboard."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from ctxbench.harness.cli.leaderboard import BoardQuery, printed
+    from ctxbench.harness.cli.leaderboard import printed
     from ctxbench.harness.leaderboard import board
+    from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.store import open_store
 
     # A fault of the database shows now, and not after the minutes that samples take.
@@ -51,7 +52,10 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     run_ids = {summary.run for summary in [*lines, *functions]}
     tables = [table for table in BoardQuery(home=home, db=db).tables() if table.run.id in run_ids]
     click.echo(printed(board(tables), "table"), nl=False)
-    say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
+    say(
+        "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-1-lite` and "
+        "`ctxbench leaderboard`; then your own: README.md"
+    )
     if fault is not None:
         raise fault
     if other is not None:

@@ -81,7 +81,9 @@ def list_(set_name: str | None, home: Home) -> None:
     from ctxbench.bench.repositories import checkout, manifest
 
     standard_sets = [standard.load(name) for name in standard.names()]
-    manifests = _in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
+    manifests = (
+        standard.repositories(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
+    )
     rows = [("NAME", "VERSION", "RELEASED", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
     for source in manifests:
         fetched = "yes" if checkout.find(source, home) else "no"
@@ -214,19 +216,13 @@ def add(
 
 
 def _manifests(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:
+    from ctxbench.bench import standard
     from ctxbench.bench.repositories.manifest import load
 
     if not refs and not set_name:
         raise click.UsageError("Give names or files of repositories, or --set NAME.")
-    manifests = [load(ref) for ref in refs] + list(_in_set(set_name) if set_name else ())
+    manifests = [load(ref) for ref in refs] + list(standard.repositories(set_name) if set_name else ())
     return list({manifest.name: manifest for manifest in manifests}.values())
-
-
-def _in_set(name: str) -> tuple[RepoManifest, ...]:
-    from ctxbench.bench import standard
-    from ctxbench.bench.repositories.manifest import in_set
-
-    return standard.load(name).manifests if name in standard.names() else in_set(name)
 
 
 def _count(number: int, noun: str) -> str:

@@ -24,12 +24,19 @@ def results() -> None:
 
 
 @results.command("import", cls=WithShapes)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the files.")
+@click.argument("files", nargs=-1, metavar="FILE...")
+@click.option("--format", "shape", type=_SHAPES, help="Shape of the files.")
+@click.option(
+    "--reference",
+    metavar="S",
+    help="Instead of files, the results that ship with ctxbench: those over the standard set S, such as ctxbench-1 or "
+    "ctxbench-1-lite.",
+)
 @click.option(
     "--samples",
     metavar="NAME",
-    help="The sample set that the predictions are of; only the output of CoderEval's harness says it itself.",
+    help="The sample set that the predictions are of; only the output of CoderEval's harness says it itself. With "
+    "--reference your build of S, if it has another name.",
 )
 @click.option(
     "--strategy", default="", metavar="TEXT", help="What to call the strategy; default: the file's, else recorded."
@@ -46,7 +53,8 @@ def results() -> None:
 def import_files(
     *,
     files: tuple[str, ...],
-    shape: str,
+    shape: str | None,
+    reference: str | None,
     samples: str | None,
     strategy: str,
     generator: str,
@@ -59,6 +67,9 @@ def import_files(
     JSON Lines, also with .gz. Texts are scored where --samples gives the answers; completions of functions
     without verdicts can be judged afterwards with `ctxbench exec --run`. Samples that a file lacks are missing,
     never dropped. Nothing of a file is stored if one of its lines is wrong, and nothing twice.
+
+    With --reference the built-in strategies' results over a standard set, origin `reference`: scores without texts.
+    They need no network, and not the samples.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
@@ -68,6 +79,13 @@ def import_files(
     from ctxbench.harness.imported.matching import Labels
     from ctxbench.harness.store import open_store
 
+    if reference is not None:
+        if any([files, shape, strategy, generator, language]):
+            raise click.UsageError("--reference takes no FILE, and no option but --samples, --home and --db")
+        _import_reference(reference, samples, home, db)
+        return
+    if not files or shape is None:
+        raise click.UsageError("give FILE and --format, or --reference")
     sample_set = None if samples is None else sets.load(home, samples)
     tables = open_tables(files)
     with open_store(db or home.database) as store:
@@ -82,6 +100,19 @@ def import_files(
                 progress=progress,
             ):
                 _say(summary)
+
+
+def _import_reference(name: str, samples: str | None, home: Home, db: str | None) -> None:
+    from ctxbench.bench import samples as sets
+    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.imported.reference import import_reference
+    from ctxbench.harness.store import open_store
+
+    has_set = samples is not None or name in sets.names(home)
+    sample_set = sets.load(home, samples or name) if has_set else None
+    with open_store(db or home.database) as store:
+        for summary in import_reference(store, name, sample_set=sample_set, progress=progress):
+            _say(summary)
 
 
 def _say(summary: ImportSummary) -> None:

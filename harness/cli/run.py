@@ -90,6 +90,15 @@ if TYPE_CHECKING:
     metavar="S",
     help="Seed of strategies and decoding.",
 )
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="R",
+    help="Runs of each strategy, with the seeds S, S+1, …: one row of the leaderboard, which says what part of its "
+    "uncertainty repetition has (docs/statistics.md).",
+)
 @home_option
 @db_option
 def run(
@@ -135,7 +144,7 @@ def run(
             generator=generator,
             choices=options,
             progress=progress,
-            report=partial(_say, ks=ks or (1,), n=n),
+            report=partial(_say, ks=ks or (1,), n=n, repeat=options.repeat),
         )
     _conclude(summaries, samples)
 
@@ -158,7 +167,7 @@ def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
         raise fault
 
 
-def _say(summary: RunSummary, *, ks: Sequence[int], n: int) -> None:
+def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None:
     from ctxbench.harness.metrics import mean_pass_at_k
 
     line = (
@@ -169,7 +178,15 @@ def _say(summary: RunSummary, *, ks: Sequence[int], n: int) -> None:
         line += f"  unjudged {summary.unjudged}"
     if summary.passes:
         line += "".join(f"  pass@{k} {100 * mean_pass_at_k(n, summary.passes, k):.1f}%" for k in ks)
+    if repeat > 1:
+        line += f"  seed {summary.seed}"
     click.echo(line)
+    if summary.repeats:
+        click.echo(
+            f"{summary.strategy}: the seeds {summary.seed - 1} and {summary.seed} gave the same prompts and "
+            "completions, so repetition tells nothing; at temperature 0 no more runs of it are made",
+            err=True,
+        )
     if summary.all_equal:
         click.echo(
             f"{summary.strategy}: the {n} completions of each sample are equal, so they tell no more than one: "

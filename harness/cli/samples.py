@@ -113,7 +113,15 @@ def list_sets(home: Home) -> None:
     help="Take only lines that were added after that commit or day, of sources with a git history.",
 )
 @click.option(
-    "--per-repo", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most samples a repository."
+    "--per-repo",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Most samples a repository; 50 unless given, and 200 with --protocol projbench.",
+)
+@click.option(
+    "--protocol",
+    metavar="SPEC",
+    help="Lines: the rules that choose them: ctxbench unless given, projbench or projbench(first_use=member).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
 @workers_option("Processes to use.")
@@ -132,7 +140,8 @@ def build(
     language: str | None,
     after: date | None,
     since: Since | None,
-    per_repo: int,
+    per_repo: int | None,
+    protocol: str | None,
     seed: int,
     workers: int,
     force: bool,
@@ -143,14 +152,16 @@ def build(
     """Build the sample set NAME from real repositories.
 
     Lines that use what the repository's own files import from each other become samples, as in
-    ProjBench. With --kind function, documented functions do that the repository's own tests cover:
-    each is run in the sandbox, where its reference must pass and an empty body fail. The same seed
-    gives the same bytes.
+    ProjBench; with --protocol projbench by no other rules than its paper's. With --kind function, documented
+    functions do that the repository's own tests cover: each is run in the sandbox, where its reference must
+    pass and an empty body fail. The same seed gives the same bytes.
     """
-    _refuse_options(kind, since=since, again=again, sandbox=sandbox)
+    _refuse_options(kind, since=since, again=again, sandbox=sandbox, protocol=protocol, set_name=set_name)
     from ctxbench.bench import samples as sets
     from ctxbench.bench.projbench.build import build as build_set
+    from ctxbench.bench.projbench.candidates import OURS, read_protocol
 
+    line_protocol = OURS if protocol is None else read_protocol(protocol)
     standard_set = _standard_set(context, set_name, repos, kind)
     sets.folder(home, name)
     if standard_set is not None:
@@ -162,7 +173,7 @@ def build(
             home,
             name,
             sandbox=sandbox,
-            per_repo=per_repo,
+            per_repo=OURS.per_repo if per_repo is None else per_repo,
             seed=seed,
             workers=workers,
             again=again,
@@ -170,15 +181,30 @@ def build(
         )
     else:
         sample_set = build_set(
-            manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force, since=since
+            manifests,
+            home,
+            name,
+            per_repo=per_repo,
+            seed=seed,
+            workers=workers,
+            report=say,
+            force=force,
+            since=since,
+            protocol=line_protocol,
         )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
     if standard_set is not None and (language, after, since) == (None, None, None):
         _compare_digest(standard_set, kind, sample_set.digest)
 
 
-def _refuse_options(kind: str, *, since: Since | None, again: bool, sandbox: str | None) -> None:
-    """Refuse options that are for the other kind of sample."""
+def _refuse_options(
+    kind: str, *, since: Since | None, again: bool, sandbox: str | None, protocol: str | None, set_name: str | None
+) -> None:
+    """Refuse options that are for the other kind of sample, or for other repositories than a standard set's."""
+    if kind == "function" and protocol is not None:
+        raise click.UsageError("--protocol is for --kind line: tests decide which functions become samples")
+    if set_name is not None and protocol is not None:
+        raise click.UsageError("--protocol is for --repo: a standard set has its own")
     if kind == "function" and since is not None:
         raise click.UsageError("--since is for --kind line: functions come from releases whose tests judge them")
     if kind == "line" and again:
@@ -379,7 +405,9 @@ def _show_set(sample_set: SampleSet) -> None:
         f"{sample_set.name}: {len(sample_set.samples)} {about.get('kind', '')} samples, digest {sample_set.digest}"
     )
     made_by = ", ".join(
-        f"{key} {about[key]}" for key in ("ctxbench", "imported_from", "prompts", "seed", "per_repo") if key in about
+        f"{key} {about[key]}"
+        for key in ("ctxbench", "imported_from", "prompts", "protocol", "seed", "per_repo")
+        if key in about
     )
     click.echo(made_by)
     _show_import(about)

@@ -82,7 +82,7 @@ def diagnose(
         for sample, prompt in prompts
         if has_answer(sample_set.references[sample]) and goes_on(samples[sample], prompt)
     ]
-    with _pricer(run, resolve) as pricer:
+    with open_pricer(run, resolve) as pricer:
         priced = priced_samples(store, run.id, pricer.name)
         missing = [(sample, prompt) for sample, prompt in usable if sample not in priced]
         chosen_prompts = missing[:limit]
@@ -118,7 +118,12 @@ def block_gains(coder: Generator, prompt: Prompt, target: str, language: Languag
 
 
 @contextlib.contextmanager
-def _pricer(run: StoredRun, resolve: Callable[[str], Generator]) -> Iterator[Pricer]:
+def open_pricer(run: StoredRun, resolve: Callable[[str], Generator]) -> Iterator[Pricer]:
+    """Open what priced a run, and close it on leaving.
+
+    Raises:
+        InputFault: if nothing priced the run, or its coder cannot price.
+    """
     spec = run.coder.rpartition(" ")[0]
     if not spec:
         raise InputFault(f"nothing priced the run {run.id}", cure="choose a run with a context gain")

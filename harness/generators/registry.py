@@ -4,7 +4,8 @@ A generator is registered by a factory function whose keyword-only parameters a 
 ``openai(model=…, url=…)``. A factory is cheap: it checks its parameters and knows its version; weights, processes and
 connections wait for the first request, so that a finished run starts nothing. Parameters that only decide how fast
 answers come (``concurrency``, ``workers``) are declared as such and are no part of the canonical spelling: a run that
-goes on with fewer workers is the same run.
+goes on with fewer workers is the same run. Neither is ``cutoff``, which every spec may give: it says something of the
+model and changes none of its answers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.parameters import Parameter
 from ctxbench.bench.registry import Factories
 from ctxbench.bench.spec import Shorthand, spelled
 from ctxbench.harness.generators.base import Generator
@@ -21,7 +23,8 @@ from ctxbench.harness.generators.base import Generator
 Factory = Callable[..., Generator]
 F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench generator list"
-_REGISTRY: Factories[Generator] = Factories("generator", group="ctxbench.generators", command=COMMAND)
+CUTOFF = Parameter(name="cutoff", kind=str, is_day=True, optional=True)
+_REGISTRY: Factories[Generator] = Factories("generator", group="ctxbench.generators", command=COMMAND, facts=(CUTOFF,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,16 @@ canonical = _REGISTRY.canonical
 """The spelling under which a generator's results are kept.
 
 Parameters that do not affect answers are left out, so `resolve` takes the user's own spelling."""
+
+
+def cutoff(spec: str) -> str | None:
+    """Return the last day of what a generator was trained on, as its spec says: ``YYYY-MM-DD``; None if it says none.
+
+    Raises:
+        InputFault: as `resolve`, for the spec's own faults.
+    """
+    day = _REGISTRY.facts(spec).get(CUTOFF.name)
+    return None if day is None else str(day)
 
 
 def resolve(spec: str) -> Generator:

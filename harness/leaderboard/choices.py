@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.metrics.profile import common_metric
-from ctxbench.harness.results import RunInfo, RunTable, Status
+from ctxbench.harness.results import Origin, RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
@@ -22,21 +22,29 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
     if metric is not None and metric not in metrics:
         raise UnknownName("metric of these runs", metric, metrics)
     strategies = {table.run.strategy for table in tables}
-    if baseline is not None and not any(_named(baseline, strategy) for strategy in strategies):
+    if baseline is not None and not any(is_named(baseline, strategy) for strategy in strategies):
         raise UnknownName("strategy of these runs", baseline, strategies)
 
 
-def newest(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return one table a strategy and origin, in the order of first appearance.
+def strategy_of(run: RunInfo) -> Hashable:
+    """Return of what a board has one row in a group: a strategy, and the origin of its numbers."""
+    return run.strategy, run.origin
 
-    Of several, the last one that is complete, else the last one.
+
+def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = strategy_of) -> list[RunTable]:
+    """Return one table a key, in the order of first appearance.
+
+    Of several, the last one that is complete, else the last one. Where a strategy has a complete run of the user's own,
+    its reference result is left out.
     """
-    newest_tables: dict[tuple[str, str], RunTable] = {}
+    newest_tables: dict[Hashable, RunTable] = {}
     for table in tables:
-        key = (table.run.strategy, table.run.origin)
+        key = key_of(table.run)
         if key not in newest_tables or complete(table) or not complete(newest_tables[key]):
             newest_tables[key] = table
-    return list(newest_tables.values())
+    chosen = list(newest_tables.values())
+    own = {table.run.strategy for table in chosen if table.run.origin is Origin.RUN and complete(table)}
+    return [table for table in chosen if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own]
 
 
 def complete(table: RunTable) -> bool:
@@ -89,14 +97,14 @@ def baseline(tables: Sequence[RunTable], ranked: Sequence[int], requested: str |
     """
     for name, among in ((requested, range(len(tables))), (BASELINE, ranked)):
         if name is not None:
-            matches = [index for index in among if _named(name, tables[index].run.strategy)]
+            matches = [index for index in among if is_named(name, tables[index].run.strategy)]
             exact = [index for index in matches if tables[index].run.strategy == _canonical(name)]
             if exact or matches:
                 return (exact or matches)[0]
     return ranked[0] if ranked else None
 
 
-def _named(requested: str, strategy: str) -> bool:
+def is_named(requested: str, strategy: str) -> bool:
     """Return whether a canonical spec is the one asked for: the same, or of that bare name."""
     return _canonical(requested) == strategy or requested.strip() == strategy.partition("(")[0]
 

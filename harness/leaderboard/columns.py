@@ -224,6 +224,7 @@ def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
         "a difference may be theirs.",
         value=lambda _, row: getattr(estimate(row), "mean", None),
         text=text,
+        exact=True,
     )
     return count, means
 
@@ -280,6 +281,13 @@ _ALL = (
         heading="n",
         help="Samples that count: scored, or without a usable answer, which counts as the worst value.",
         value=lambda _, row: row.n,
+    ),
+    Column(
+        key="runs",
+        heading="runs",
+        help="Runs that differ only in the seed: a sample's value is its mean over them.",
+        value=lambda _, row: len(row.run.repetitions) or None,
+        text=lambda _, row: str(len(row.run.ids)),
     ),
     Column(
         key="unscored",
@@ -387,7 +395,7 @@ _ALL = (
 COLUMNS = {column.key: column for column in _ALL}
 """Every column by its key."""
 RANKING = (
-    *("rank", "tier", "strategy", "n", "unscored", "excluded", "metric", "mean_of_repositories"),
+    *("rank", "tier", "strategy", "runs", "n", "unscored", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
 """The first table of a group."""
@@ -398,7 +406,7 @@ PAGE_RANKING = (
     *("difference_mean", "difference_low", "difference_high", "p", "tier", "beats", "repositories_needed", "n"),
 )
 """A page's columns before its links."""
-PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "unscored", "excluded", "origin")
+PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "runs", "unscored", "excluded", "origin")
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """The table of scores before and after the model's cutoff, behind the strategy."""
 PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *CUTOFF)
@@ -407,6 +415,7 @@ RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
     *COSTS,
     *CUTOFF,
+    "runs",
 )
 """What JSON and CSV hold behind the metrics."""
 

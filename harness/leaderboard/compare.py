@@ -111,11 +111,9 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
     repos = {repo: name for table in (first, *others) for repo, name in repositories(table).items()}
     paired = [pairs.paired(values(other, metric, metric_scale), base, repos) for other in others]
     # One code for a repository in all pairs, since all of them flip together.
-    codes = {name: code for code, name in enumerate(sorted(set(repos.values())))}
-    aligned = [
-        pairs.aligned(pair.this, pair.other, np.array([codes[repo] for repo in pair.repos], dtype=np.intp))
-        for pair in paired
-    ]
+    samples = pairs.Samples((first, *others))
+    base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
+    aligned = [pairs.align(column, base_column) for column in columns]
     plain = pairs.differences(aligned, metric_scale, seed=text)
     # Description only, and no part of the family: what was made with the answer is no competitor.
     plain = [

@@ -14,6 +14,7 @@ from typing import Any
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.family import count_of, listed
+from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing
 from ctxbench.harness.leaderboard.stats import DRAWS, EXACT_UP_TO, FEWEST, IntervalScope
 from ctxbench.harness.metrics.profile import common_metric
@@ -79,14 +80,42 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
             "Rows marked (imported) were not made here: their completions, and verdicts where they came with them, "
             "are as recorded elsewhere."
         )
+    if any(row.run.origin is Origin.REFERENCE for row in group.rows):
+        lines.append(
+            "Rows marked (reference) came with ctxbench: the same samples, metrics and model, measured by its authors; "
+            "their texts and times are not stored."
+        )
     if priced(group):
         lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
+    lines += _repetitions(group)
     lines += group_warnings(group)
     lines += _remarks(group)
     if group.superseded:
         runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
         lines.append(f"{runs} not shown: of several runs of a strategy the newest complete one is.")
     return tuple(lines)
+
+
+def _repetitions(group: Group) -> list[str]:
+    """Say which rows are several runs, and what part repetition has in their uncertainty."""
+    rows = [row for row in group.rows if row.run.repetitions]
+    if not rows:
+        return []
+    counts = ", ".join(f"{row.run.strategy} {len(row.run.repetitions)}" for row in rows)
+    lines = [f"Runs that differ only in the seed are one row, a sample's value its mean over them: {counts}."]
+    base = next((row.run for row in group.rows if row.run.strategy == group.baseline), None)
+    for row in rows:
+        difference = row.difference.get(group.metric)
+        texts = [f"its {group.metric}: {variance_text(of)}" for of in [row.variance.get(group.metric)] if of]
+        if difference and difference.variance and base:
+            text = variance_text(difference.variance, row.run, base)
+            texts.append(f"its difference to {base.strategy}: {text}")
+        if texts:
+            lines.append(f"Where the uncertainty of {row.run.strategy} comes from (variance): {'; '.join(texts)}.")
+    failed = [f"{row.run.strategy} {row.answers_failed}" for row in rows if row.answers_failed]
+    if failed:
+        lines.append(f"Answers that were nothing usable, of samples that other runs scored: {', '.join(failed)}.")
+    return lines
 
 
 def priced(group: Group) -> bool:
@@ -281,12 +310,18 @@ def _repositories_of(row: Row, metric: str) -> int:
 
 
 def _unscored(group: Group, instructions: Instructions) -> list[str]:
-    missing = [row for row in group.rows if row.unscored]
-    if not missing:
-        return []
-    counts = ", ".join(f"{row.run.strategy} {row.unscored}" for row in missing)
+    missing = [row for row in group.rows if row.unscored or row.answers_missing]
     functions = " (not with --sandbox none)" if any(row.run.functions for row in missing) else ""
-    lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: {instructions.again}{functions}."]
+    lines = []
+    for what, counts in (
+        ("Unscored (the machine failed; not counted as 0)", {row.run.strategy: row.unscored for row in missing}),
+        (
+            "Answers that some of several runs lack (the values of their samples are means over the others)",
+            {row.run.strategy: row.answers_missing for row in missing},
+        ),
+    ):
+        if listing := ", ".join(f"{strategy} {count}" for strategy, count in counts.items() if count):
+            lines.append(f"{what}: {listing}. Cure: {instructions.again}{functions}.")
     return lines + [line for row in missing if (line := _sensitivity(group, row))]
 
 
@@ -355,7 +390,10 @@ def _decoding(runs: Sequence[RunInfo]) -> list[str]:
 
 
 def _decoded(run: RunInfo) -> dict[str, Any]:
-    return {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
+    decoded = {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
+    # Another seed is another draw of the same decoding.
+    decoded.pop("seed", None)
+    return decoded
 
 
 def _how(decoded: dict[str, Any], differ: list[str]) -> str:

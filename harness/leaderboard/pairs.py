@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctxbench.harness.leaderboard import stats, student
+from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, variance_parts
 from ctxbench.harness.leaderboard.scales import Outcomes, Scale
 from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, IntervalScope
 from ctxbench.harness.leaderboard.stepdown import step_down
@@ -20,7 +21,7 @@ from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
 
-_NUMBERS = (
+NUMBERS = (
     *range(stats.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
     *range(500, 1001, 100),
 )  # fmt: skip
@@ -67,6 +68,8 @@ class Difference:
     losses: int
     counts: OutcomeCounts | None
     """Only for metrics whose values are all on one of two bounds."""
+    variance: VarianceParts = field(default_factory=dict)
+    """Where the uncertainty of the mean comes from; empty if neither of the two was repeated."""
 
     @property
     def significant(self) -> bool:
@@ -107,11 +110,8 @@ class Aligned:
     this: Array
     other: Array
     gap: Clustered
-
-
-def aligned(this: Array, other: Array, codes: Codes) -> Aligned:
-    """Subtract two runs' values; `codes` says which repository each is of."""
-    return Aligned(this, other, stats.clustered(gap(this, other), codes))
+    variance: VarianceParts = field(default_factory=dict)
+    """Of the mean gap; empty if neither was repeated."""
 
 
 def gap(this: Array, other: Array) -> Array:
@@ -171,6 +171,7 @@ def _difference(pair: Aligned, estimate: Estimate, p: float | None, scale: Scale
         ties=int(np.count_nonzero(better == 0)),
         losses=int(np.count_nonzero(better < 0)),
         counts=_counts(pair.this, pair.other, scale),
+        variance=pair.variance,
     )
 
 
@@ -233,7 +234,7 @@ def _needed(difference: Difference, error: float | None) -> int | None:
     if error is None or count < stats.FEWEST or mean <= _NOISE:
         return None
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
-    return next((number for number in _NUMBERS if number > count and _reach(number, difference.pairs) <= ratio), None)
+    return next((number for number in NUMBERS if number > count and _reach(number, difference.pairs) <= ratio), None)
 
 
 @lru_cache(maxsize=4096)
@@ -299,6 +300,8 @@ class MetricColumn:
     samples: Samples
     with_marked: float | None
     """The mean of these values and of those excluded only because they are marked; None if there are none."""
+    noise: Noise | None = None
+    """What repetition adds to these values; None of a single run."""
 
     def __bool__(self) -> bool:
         """Say whether there is any value."""
@@ -319,10 +322,24 @@ class MetricColumn:
         return stats.clustered(self.values[indices], self.samples.codes[self.places[indices]])
 
     @cached_property
+    def variance(self) -> VarianceParts:
+        """Where the uncertainty of the mean comes from; empty of a single run."""
+        return {} if self.noise is None else variance_parts(self.values, self.samples.codes[self.places], self.noise)
+
+    @cached_property
     def spread(self) -> Array:
         """The values by the group's samples, shape (samples of the group,); NaN where it has none."""
+        return self._spread(self.values)
+
+    @cached_property
+    def spread_noise(self) -> Noise:
+        """The noise of repetition by the group's samples; none of a single run."""
+        noise = self.noise or Noise(0.0, np.zeros(len(self.values)))
+        return Noise(noise.single, self._spread(noise.means))
+
+    def _spread(self, numbers: Array) -> Array:
         whole = np.full(len(self.samples.ids), np.nan)
-        whole[self.places] = self.values
+        whole[self.places] = numbers
         return whole
 
 
@@ -342,9 +359,11 @@ class RunArrays:
         own = self._outcomes.own(metric, scale)
         counting = self._outcomes.counting(own, scale)
         rows = np.flatnonzero(~np.isnan(counting))
-        return self._column(counting[rows], rows, own[self._outcomes.excluded & ~np.isnan(own)])
+        repeated = self.table.repeated.get(metric)
+        noise = Noise.of(np.array(repeated, dtype=np.float64)[rows] * scale.factor) if repeated else None
+        return self._column(counting[rows], rows, own[self._outcomes.excluded & ~np.isnan(own)], noise)
 
-    def _column(self, values: Array, rows: Places, excluded: Array) -> MetricColumn:
+    def _column(self, values: Array, rows: Places, excluded: Array, noise: Noise | None = None) -> MetricColumn:
         every = [*values.tolist(), *excluded.tolist()]
         return MetricColumn(
             values=values,
@@ -352,13 +371,19 @@ class RunArrays:
             places=self._samples.places(self.table)[rows],
             samples=self._samples,
             with_marked=math.fsum(every) / len(every) if every else None,
+            noise=noise,
         )
 
 
 def align(this: MetricColumn, other: MetricColumn) -> Aligned:
     """Return two runs' values of the samples that both have, sorted by sample."""
     this_values, other_values, codes = this.spread, other.spread, this.samples.codes
-    if not (this.whole and other.whole):
-        both = ~(np.isnan(this_values) | np.isnan(other_values))
-        this_values, other_values, codes = this_values[both], other_values[both], codes[both]
-    return aligned(this_values, other_values, codes)
+    both = slice(None) if this.whole and other.whole else ~(np.isnan(this_values) | np.isnan(other_values))
+    this_values, other_values, codes = this_values[both], other_values[both], codes[both]
+    gaps = gap(this_values, other_values)
+    aligned = Aligned(this_values, other_values, stats.clustered(gaps, codes))
+    if not len(gaps) or this.noise is other.noise is None:
+        return aligned
+    mine, its = this.spread_noise, other.spread_noise
+    noise = Noise(mine.single + its.single, (mine.means + its.means)[both])
+    return replace(aligned, variance=variance_parts(gaps, codes, noise))

@@ -13,6 +13,7 @@ from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, Value
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_records
+from ctxbench.harness.leaderboard.repetitions import VarianceParts
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import PRICE
@@ -28,13 +29,18 @@ def to_json(board: Board) -> str:
 
 def to_csv(board: Board) -> str:
     """Return one line a row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
-    flat = [_flat(record) for record in records(board)]
+    flat = flat_records(board)
     columns = list(dict.fromkeys(name for record in flat for name in record))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue()
+
+
+def flat_records(board: Board) -> list[dict[str, Any]]:
+    """Return the records of a board without nested ones: ``es``, ``es_low``, ``difference_es_p``."""
+    return [_flat(record) for record in records(board)]
 
 
 def records(board: Board) -> list[dict[str, Any]]:
@@ -56,6 +62,8 @@ def comparison_json(compared: Sequence[Compared]) -> str:
         {
             "run": pair.this.id,
             "baseline": pair.other.id,
+            "repetitions": list(pair.this.repetitions),
+            "baseline_repetitions": list(pair.other.repetitions),
             "strategy": pair.this.strategy,
             "baseline_strategy": pair.other.strategy,
             "language": pair.this.language,
@@ -88,6 +96,10 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "control": run.control,
         "ranked_by": group.metric,
         "run": run.id,
+        "repetitions": list(run.repetitions),
+        "answers_missing": row.answers_missing,
+        "answers_failed": row.answers_failed,
+        "variance": {name: _variance(parts) for name, parts in row.variance.items()},
         "profile": run.profile,
         "samples_digest": run.samples_digest,
         "benchmark": run.benchmark,
@@ -182,6 +194,14 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "ties": difference.ties,
         "losses": difference.losses,
         "counts": asdict(difference.counts) if difference.counts else None,
+        **({"variance": _variance(difference.variance)} if difference.variance else {}),
+    }
+
+
+def _variance(parts: VarianceParts) -> dict[str, Any]:
+    return {
+        name: {"deviation": _number(part.deviation), "share": _number(part.share), "negative": part.negative}
+        for name, part in parts.items()
     }
 
 
@@ -205,5 +225,5 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
             # A metric's column is its mean: es, es_low, es_high.
             flat.update({name.removesuffix("_mean"): cell for name, cell in inner.items()})
         else:
-            flat[f"{prefix}{key}"] = "; ".join(value) if isinstance(value, list) else value
+            flat[f"{prefix}{key}"] = "; ".join(map(str, value)) if isinstance(value, list) else value
     return flat

@@ -16,8 +16,10 @@ from ctxbench.harness.leaderboard.columns import TextTable
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.family import count_of, pair_verdict
 from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
+from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import Board
 from ctxbench.harness.leaderboard.sections import sections
+from ctxbench.harness.results import RunInfo
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -71,7 +73,7 @@ def comparison(compared: Sequence[Compared]) -> str:
         if (pair.this.language, pair.this.id) != previous:
             previous = (pair.this.language, pair.this.id)
             lines += [""] * bool(lines)
-            lines.append(f"{pair.this.strategy} ({pair.this.id}) minus {pair.other.strategy} ({pair.other.id})")
+            lines.append(f"{_named(pair.this)} minus {_named(pair.other)}")
             generators = dict.fromkeys((pair.this.generator, pair.other.generator))
             lines.append(f"  {pair.this.samples}, {pair.this.language}, generator {' minus '.join(generators)}")
             lines += [f"  {line}" for line in (*run_warnings((pair.other, pair.this)), *apart)]
@@ -87,7 +89,14 @@ def comparison(compared: Sequence[Compared]) -> str:
         )
         if verdict := pair_verdict(difference, pair.unit):
             lines.append(f"    {verdict}")
+        if difference.variance:
+            lines.append(f"    of its variance: {variance_text(difference.variance, pair.this, pair.other)}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _named(run: RunInfo) -> str:
+    runs = f", {len(run.repetitions)} runs" if run.repetitions else ""
+    return f"{run.strategy} ({run.id}{runs})"
 
 
 def _where(pair: Compared) -> list[str]:

@@ -9,12 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.harness import metrics
 from ctxbench.harness.results import RunTable, Status, samples_label, value_cases
+
+_UNDATED_CURE = (
+    "runs of earlier versions get their days when the same `ctxbench run` is run again; no model is asked for that"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +151,21 @@ def after(table: RunTable, day: str) -> RunTable:
     return replace(_at(table, [index for index, of in enumerate(days) if of is not None and of > day]), run=run)
 
 
+def newer(tables: Sequence[RunTable], day: date) -> list[RunTable]:
+    """Return what `after` leaves of some tables, without those of which it leaves nothing.
+
+    Raises:
+        InputFault: if it leaves nothing of any.
+    """
+    parts = [part for table in tables if (part := after(table, day.isoformat())).sample]
+    if tables and not parts:
+        days = [of_sample for table in tables for of_sample in table.dated if of_sample is not None]
+        newest = f"the newest is of {max(days)}" if days else "no day of any sample is known"
+        cure = "give an earlier day" if days else _UNDATED_CURE
+        raise InputFault(f"no sample of the stored runs is dated after {day}: {newest}", cure=cure)
+    return parts
+
+
 def _at(table: RunTable, keep: Sequence[int]) -> RunTable:
     return replace(
         table,
@@ -159,4 +180,6 @@ def _at(table: RunTable, keep: Sequence[int]) -> RunTable:
         dated=tuple(table.dated[i] for i in keep) if table.dated else (),
         mark=tuple(table.mark[i] for i in keep) if table.mark else (),
         costs={name: tuple(column[i] for i in keep) for name, column in table.costs.items()},
+        outcomes=tuple(table.outcomes[i] for i in keep) if table.outcomes else (),
+        repeated={name: tuple(column[i] for i in keep) for name, column in table.repeated.items()},
     )

@@ -15,13 +15,13 @@ from ctxbench.harness.leaderboard.columns import BESIDE, COLUMNS, CUTOFF, RANKIN
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, LEVELLED, Board, Group, Row, groups_by_level
-from ctxbench.harness.metrics.profile import BLOCK_GAIN, DIAGNOSTICS
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, DIAGNOSTICS, MEMORISED
 from ctxbench.harness.results import PRICE
 
 _BESIDE = ("em", "es", "id_f1", "context_gain")
 _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
-_DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
+_DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN, MEMORISED)
 _MOST_PASSES = 2
 
 
@@ -85,7 +85,7 @@ def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSe
 
 
 def _ranking(group: Group) -> list[Column]:
-    left_out = set() if any(row.excluded for row in group.rows) else {"excluded"}
+    left_out = {key for key in ("runs", "excluded") if not any(COLUMNS[key].value(group, row) for row in group.rows)}
     if group.baseline is None or not any(row.difference for row in group.rows):
         left_out |= {"difference", "p"}
     metric = metric_column(group, group.metric)

@@ -70,7 +70,7 @@ class _Ordered:
         """Return p-values, and the statistic that is needed where there is no significance yet."""
         pairs, repositories = self._sums.shape
         hits, flips = np.zeros(pairs, dtype=np.int64), 0
-        for signs in _signs(self._seed, repositories):
+        for signs in flip_signs(self._seed, repositories):
             for rows, largest in self._largest(signs, pairs):
                 hits[rows] += np.count_nonzero(largest >= self._bar[rows], axis=1)
             flips += signs.shape[1]
@@ -86,7 +86,7 @@ class _Ordered:
         """Return what the largest of the first pairs exceeds under fewer than `allowed` flips beside the observed."""
         if not allowed:
             return None
-        maxima = [list(self._largest(signs, pairs))[-1][1][-1] for signs in _signs(self._seed, self._sums.shape[1])]
+        maxima = [list(self._largest(signs, pairs))[-1][1][-1] for signs in flip_signs(self._seed, self._sums.shape[1])]
         others = np.concatenate(maxima)[0 if self._sums.shape[1] > EXACT_UP_TO else 1 :]
         return float(np.partition(others, -allowed)[-allowed])
 
@@ -104,7 +104,7 @@ class _Ordered:
             yield rows, largest
 
 
-def _signs(seed: str, repositories: int) -> Iterator[Array]:
+def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
     """Yield the flips, some at once, shape (repositories, flips); of all flips the first changes nothing."""
     if repositories > EXACT_UP_TO:
         yield from stats.drawn_flips(seed, repositories)

@@ -8,6 +8,7 @@ ranked rows (the family that also decides tiers and ranks), of any other metric 
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -18,6 +19,7 @@ from ctxbench.harness.leaderboard import choices, pairs, stats
 from ctxbench.harness.leaderboard.family import family as family_of
 from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
+from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.rows import (
     LEVELLED,
     Board,
@@ -49,8 +51,8 @@ def board(
     """Rank runs.
 
     Args:
-        tables: one table a run and language, oldest run first: of several runs of one strategy in a group, the newest
-            complete one is shown, or the newest if none is complete.
+        tables: one table a run and language, oldest run first. Runs that differ only in the seed are pooled; then of
+            several of one strategy in a group, the newest complete one is shown, or the newest if none is complete.
         metric: what ranks; None takes ``pass@1`` for functions, ``context_gain`` for the generator that measures
             contexts, else ``es``, else what there is.
         baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
@@ -65,12 +67,9 @@ def board(
         UnknownName: if no run has that metric or strategy.
     """
     choices.check(tables, metric, baseline)
-    alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
-    for table in tables:
-        run = table.run
-        alike[run.samples, run.language, run.profile, run.generator, run.samples_digest].append(table)
+    alike = comparable(tables)
     # Chosen before they are cut into levels: all levels of a strategy are of one run.
-    newest_tables = {key: choices.newest(members) for key, members in alike.items()}
+    newest_tables = {key: choices.newest(pooled(members, scale)) for key, members in alike.items()}
     parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for key, members in newest_tables.items():
         for table in members:
@@ -79,11 +78,20 @@ def board(
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
     groups = tuple(
         GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale, cutoffs=cutoffs).group(
-            superseded=len(alike[tuple(key)]) - len(newest_tables[tuple(key)])
+            superseded=len(alike[tuple(key)]) - sum(len(table.run.ids) for table in newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
     )
     return Board(groups=groups, overall=overall_means(groups), published=listings(groups, published))
+
+
+def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTable]]:
+    """Return the runs that may be ranked together, by what they share; in their order."""
+    alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
+    for table in tables:
+        run = table.run
+        alike[run.samples, run.language, run.profile, run.generator, run.samples_digest].append(table)
+    return alike
 
 
 Values = Mapping[str, MetricColumn]
@@ -196,7 +204,8 @@ class GroupMaker:
             )
         return placed
 
-    def _aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+    def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+        """Return pairs of runs, each at the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
@@ -204,7 +213,7 @@ class GroupMaker:
         keys = list(itertools.combinations(order, 2))
         if not keys:
             return {}
-        aligned, seed = self._aligned(keys, self.metric), f"{self.seed}/{self.metric}"
+        aligned, seed = self.aligned(keys, self.metric), f"{self.seed}/{self.metric}"
         plain = pairs.differences(aligned, self.scales[self.metric], seed=seed)
         return dict(zip(keys, pairs.corrected(plain, aligned, seed=seed), strict=True))
 
@@ -217,7 +226,7 @@ class GroupMaker:
         result: dict[int, dict[str, Difference]] = {i: {} for i in others}
         for metric in self.scales:
             shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
-            aligned = dict(zip(shared, self._aligned([(i, base) for i in shared], metric), strict=True))
+            aligned = dict(zip(shared, self.aligned([(i, base) for i in shared], metric), strict=True))
             seed = f"{self.seed}/{metric}"
             plain = pairs.differences(list(aligned.values()), self.scales[metric], seed=seed)
             is_control = {i: self.tables[i].run.control or self.tables[base].run.control for i in shared}
@@ -248,6 +257,8 @@ class GroupMaker:
         unscored = table.status.count(Status.INFRA_FAILED)
         keep = completed(table)
         before, after = self._around_cutoff(table, mine)
+        # Of the samples that count: those that every run lacks are unscored.
+        answers = [(table.status[i], table.outcomes[i]) for i in keep] if table.outcomes else []
         return Row(
             run=table.run,
             level=self.level,
@@ -257,7 +268,12 @@ class GroupMaker:
             excluded=table.status.count(Status.EXCLUDED),
             marks=Counter(sorted(filter(None, table.mark))),
             metrics=metrics,
-            sensitivity=self._sensitivity(mine, unscored),
+            sensitivity=self._sensitivity(mine, unscored, table),
+            variance={name: column.variance for name, column in mine.items() if column and column.variance},
+            answers_missing=sum(of_runs.count(Status.INFRA_FAILED) for _, of_runs in answers),
+            answers_failed=sum(
+                of_runs.count(Status.MODEL_FAILED) for status, of_runs in answers if status is Status.SCORED
+            ),
             context_tokens=_mean(_of(table.context_tokens, keep)),
             calls=_mean(_of(table.calls, keep)),
             seconds=_mean(_of(table.seconds, keep)),
@@ -309,14 +325,20 @@ class GroupMaker:
         ids = [table.sample[row] for row in column.rows.tolist()]
         return mean_of_levels(table, self.level, dict(zip(ids, column.values.tolist(), strict=True)))
 
-    def _sensitivity(self, mine: Values, unscored: int) -> dict[str, Sensitivity]:
+    def _sensitivity(self, mine: Values, unscored: int, table: RunTable) -> dict[str, Sensitivity]:
         result: dict[str, Sensitivity] = {}
         for name, column in mine.items():
             bounds = self.scales[name].range
-            if unscored and bounds and column:
-                total, count = sum(column.values.tolist()), len(column.values) + unscored
+            # Of each sample, the part of its runs that lack it.
+            outcomes = [table.outcomes[row] for row in column.rows.tolist()] if table.outcomes else []
+            lacking = [of_runs.count(Status.INFRA_FAILED) / len(of_runs) for of_runs in outcomes]
+            if (unscored or any(lacking)) and bounds and column:
+                values = column.values.tolist()
+                if any(lacking):
+                    values = [value * (1 - lack) for value, lack in zip(values, lacking, strict=True)]
+                total, count, guessed = sum(values), len(values) + unscored, unscored + math.fsum(lacking)
                 right = pairs.best(self.scales[name], bounds)
-                worst, best = ((total + unscored * bound) / count for bound in (sum(bounds) - right, right))
+                worst, best = ((total + guessed * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
 
@@ -335,7 +357,7 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
     if not days:
         return None
     cutoff = cutoffs.day(generator)
-    last = None if cutoff is None else cutoff.isoformat()
+    last = tables[0].run.cutoff or (None if cutoff is None else cutoff.isoformat())
     after = 0 if last is None else sum(day > last for day in days)
     return SampleAges(
         oldest=min(days),

@@ -105,13 +105,13 @@ def points(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - 
 
 PASS = "pass"  # noqa: S105 - no password
 """The stored score of one completion's tests, from which pass@k is computed."""
-BLOCK_GAIN, MADE_UP = "block_gain", "made_up_names"
+BLOCK_GAIN, MADE_UP, MEMORISED = "block_gain", "made_up_names", "memorised"
 _OURS = "ctxbench"
 
 
-def _bits(name: str, text: str, *, lower_is_better: bool = False) -> MetricInfo:
+def _bits(name: str, text: str, *, lower_is_better: bool = False, source: str = _OURS) -> MetricInfo:
     return MetricInfo(
-        name=name, help=text, source=_OURS, unit="bits", lower_is_better=lower_is_better, failure_is_worst=False
+        name=name, help=text, source=source, unit="bits", lower_is_better=lower_is_better, failure_is_worst=False
     )
 
 
@@ -124,6 +124,12 @@ BITS = (
     _bits("context_gain", "How much cheaper the context makes the reference to write than the file alone does."),
     _bits("bits", "What the reference costs to write, given the context.", lower_is_better=True),
     _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
+    _bits(
+        MEMORISED,
+        "How much more than the reference a twin of it with other names costs, both after the signature alone.",
+        lower_is_better=True,
+        source=f"{_OURS}, after Mattern et al. 2023, arXiv 2305.18462",
+    ),
 )
 """Measured by a model that codes the reference: those of two models are two units."""
 DIAGNOSTICS = (

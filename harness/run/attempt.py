@@ -74,6 +74,9 @@ class RunSummary:
     """How many completions passed, of each sample whose functions all have verdicts."""
     all_equal: bool = False
     """Whether every sample has several completions, none of which differs from its others."""
+    seed: int = 0
+    repeats: bool = False
+    """Whether it has the prompts and completions of the run with the seed before, so that repetition tells nothing."""
     gave_up: bool = False
     """Whether samples were left undone because the strategy failed in the same way again and again."""
     remark: str = ""
@@ -162,6 +165,7 @@ class Attempt:
             unjudged=len(self._lacking()),
             passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
+            seed=self._spec.seed,
             gave_up=self._tally.gave_up,
             remark=self._machinery.summaries.spent.remark,
         )

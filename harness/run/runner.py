@@ -7,6 +7,7 @@ Strategies get queries and views; references are read here, after the strategy h
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -25,7 +26,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.generators import fim
+from ctxbench.harness.generators import fim, registry
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
@@ -34,8 +35,9 @@ from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_mac
 from ctxbench.harness.run.programs import open_tools
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
-from ctxbench.harness.store.notes import add_remarks
+from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.registration import CONTROLS
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
@@ -44,6 +46,8 @@ SEVERAL = (0.8, 0.95)
 """Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
+_MOST_SEEDS = 2**63
+"""A stored seed is less."""
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
@@ -59,6 +63,8 @@ class RunOptions:
     """Only samples dated after that day; None for all, dated or not."""
     n: int = 1
     seed: int = 0
+    repeat: int = 1
+    """Runs of each strategy; their seeds rise from `seed` by 1. Controls, which draw nothing, are run once."""
     workers: int | None = None
     temperature: float | None = None
     """None: `SEVERAL` for several completions of a function, else 0."""
@@ -99,7 +105,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
-        A summary for each strategy; `fault_of` says whether they are whole.
+        A summary for each strategy, and each repetition of it; `fault_of` says whether they are whole.
 
     Raises:
         InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the run
@@ -115,20 +121,32 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
             fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
+        if (cutoff := registry.cutoff(generator)) is not None:
+            add_cutoff(store, machinery.batcher.spec, cutoff)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
-        summaries = []
-        for card in cards:
-            spec = _spec(card, sample_set, machinery, choices)
+        summaries: list[RunSummary] = []
+        repeated = {card.spec for card in cards if card.spec not in CONTROLS}
+        for repetition, card in itertools.product(range(choices.repeat), cards):
+            if repetition and card.spec not in repeated:
+                continue
+            spec = _spec(card, sample_set, machinery, choices, repetition)
             run_id = store.add_run(spec, planned, days)
             if remarks:
                 add_remarks(store, run_id, remarks)
             attempt = Attempt(
                 store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
             )
-            summaries.append(attempt.go(progress))
+            summary = attempt.go(progress)
+            if repetition == 1 and not summary.missing:
+                summary = replace(
+                    summary, repeats=equal_runs(store, run_id, _spec(card, sample_set, machinery, choices).id)
+                )
+                if summary.repeats and spec.sampling.temperature == 0:
+                    repeated.discard(card.spec)
+            summaries.append(summary)
             report(summaries[-1])
     return summaries
 
@@ -158,6 +176,8 @@ def _eligible(sample_set: SampleSet, choices: RunOptions, days: Mapping[str, dat
     """
     if choices.n < 1:
         raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
+    if choices.seed + choices.repeat > _MOST_SEEDS:
+        raise InputFault(f"seeds from {choices.seed} on do not last for {choices.repeat} runs", cure="lower --seed")
     return sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
 
 
@@ -286,7 +306,10 @@ def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
     )
 
 
-def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
+def _spec(
+    card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions, repetition: int = 0
+) -> RunSpec:
+    choices = replace(choices, seed=choices.seed + repetition)
     return RunSpec(
         samples=sample_set.name,
         samples_digest=sample_set.digest,

@@ -22,6 +22,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.results import Origin
 
 PROGRAM = "ctxbench"
 GREEDY = (0.0, 1.0)
@@ -193,6 +194,9 @@ def _decoding(run: StoredChoices) -> list[str]:
 
 
 def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]) -> list[str]:
+    if file.format == Origin.REFERENCE:
+        named = ["--samples", run.samples] if run.samples != file.source else []
+        return ["results", "import", "--reference", file.source, *named, *options]
     words = ["results", "import", "--format", file.format]
     if file.has_sample_set:
         words += ["--samples", run.samples]

@@ -1,4 +1,4 @@
-"""Notes on runs and sets: where an imported run comes from, remarks on its numbers, marked samples."""
+"""Notes on runs, sets and generators: origins of imported runs, remarks on numbers, marked samples, cutoffs."""
 
 from __future__ import annotations
 
@@ -66,6 +66,32 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
         return len(new)
 
     return store.settle(append)
+
+
+def add_cutoff(store: Store, generator: str, day: str) -> bool:
+    """Note the cutoff that a generator's spec gives; return False if it is the one that counts already.
+
+    Args:
+        store: where.
+        generator: its canonical spec.
+        day: the last day of what it was trained on, as ``YYYY-MM-DD``.
+    """
+
+    def append(connection: Connection) -> bool:
+        c = t.CUTOFF.c
+        days = list(connection.scalars(select(c.day).where(c.generator == generator).order_by(c.ordinal)))
+        if days[-1:] == [day]:
+            return False
+        connection.execute(insert(t.CUTOFF), {"generator": generator, "ordinal": len(days), "day": day})
+        return True
+
+    return store.settle(append)
+
+
+def cutoffs(connection: Connection) -> dict[str, str]:
+    """Return generator -> the last cutoff that its spec gave; others have none."""
+    c = t.CUTOFF.c
+    return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 
 
 def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:

@@ -13,14 +13,14 @@ from sqlalchemy import Connection, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.metrics.profile import BLOCK_GAIN
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, MEMORISED
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import PRICE, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
 from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
-from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, pass_columns, verdict_counts
+from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_VERDICT
 from ctxbench.harness.store.work import loads_of
@@ -30,6 +30,8 @@ from ctxbench.strategies.registration import is_control
 SET_BACK = "bring back the set as it was then"
 _GIVE_SET = "give --samples the set that it was run over, as it was then"
 """Cure a set that has changed: for commands that take no other, and for those that do."""
+_TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
+"""The costs that reference results come with."""
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
 
@@ -198,7 +200,7 @@ def run_tables(
         selection: read only these; nothing of the others is read.
 
     A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
-    time of imported runs are unknown.
+    time of imported runs are unknown; of reference results only the time is.
     """
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
@@ -226,8 +228,12 @@ def _run_columns(
 ) -> Iterator[RunColumns]:
     """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
-    counts, gains = verdict_counts(connection, ids), mean_gains(connection, ids)
-    imported, remarks = notes.imports(connection, ids), notes.remarks(connection, ids)
+    counts, gains, memories = verdict_counts(connection, ids), mean_gains(connection, ids), memorised(connection, ids)
+    imported, remarks, cutoffs = (
+        notes.imports(connection, ids),
+        notes.remarks(connection, ids),
+        notes.cutoffs(connection),
+    )
     loads = loads_of(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
@@ -238,6 +244,7 @@ def _run_columns(
         values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
+        values |= {MEMORISED: memories[run.id]} if run.id in memories else {}
         yield RunColumns(
             run=run,
             profile=profile,
@@ -247,9 +254,10 @@ def _run_columns(
             marks=marks.get(run.samples_digest, {}),
             exclude=exclude,
             costs=costs[run.id],
-            imported=run.id in imported,
+            origin=imported[run.id].origin if run.id in imported else Origin.RUN,
             loads=loads.get(run.id, ()),
             remarks=remarks[run.id],
+            cutoff=cutoffs.get(run.generator),
         )
 
 
@@ -269,9 +277,11 @@ class RunColumns:
     exclude: bool
     """Whether marked samples are left out."""
     costs: Costs
-    imported: bool
+    origin: Origin
     loads: tuple[Load | None, ...]
     remarks: tuple[str, ...]
+    cutoff: str | None
+    """As `RunInfo.cutoff`."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return a table a language, in the order of their names; or only that of one."""
@@ -290,9 +300,9 @@ class RunColumns:
             level=tuple([facts.level for facts in samples.facts]),
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
             metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},
-            context_tokens=unknown if self.imported else samples.numbers["context_tokens"],
-            calls=unknown if self.imported else samples.numbers["calls"],
-            seconds=unknown if self.imported else samples.seconds,
+            context_tokens=unknown if self.origin is Origin.IMPORTED else samples.numbers["context_tokens"],
+            calls=unknown if self.origin is Origin.IMPORTED else samples.numbers["calls"],
+            seconds=samples.seconds if self.origin is Origin.RUN else unknown,
             dated=tuple([facts.day for facts in samples.facts]) if any(facts.day for facts in samples.kinds) else (),
             mark=tuple([self.marks.get(id_, "") for id_ in ids]) if self.marks else (),
             costs=self._costs(samples),
@@ -311,7 +321,8 @@ class RunColumns:
             **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
             "test_seconds": self._test_seconds(samples),
         }
-        return {name: (None,) * len(samples.id) for name in costs} if self.imported else costs
+        stored_names = {Origin.RUN: tuple(costs), Origin.REFERENCE: _TOKENS}.get(self.origin, ())
+        return {name: column if name in stored_names else (None,) * len(samples.id) for name, column in costs.items()}
 
     def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
         """Return what their tests took: nothing where there was nothing but blanks to test."""
@@ -330,18 +341,19 @@ class RunColumns:
             language=language,
             strategy=run.strategy,
             generator=shown_generator(run),
-            origin=Origin.IMPORTED if self.imported else Origin.RUN,
+            origin=self.origin,
             profile=self.profile,
             ranked=not control,
             control=control,
             functions=any(facts.tested for facts in self.samples.kinds),
             completions=run.n,
             # How imported completions were decoded their file does not say.
-            sampling="" if self.imported else run.sampling,
+            sampling="" if self.origin is Origin.IMPORTED else run.sampling,
             benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
             versions=versions(run),
-            loads=() if self.imported else self.loads,
+            loads=self.loads if self.origin is Origin.RUN else (),
             remarks=self.remarks,
+            cutoff=self.cutoff,
         )
 
 

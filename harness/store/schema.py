@@ -10,6 +10,8 @@
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
+    twin                                             (what references and their twins cost, by set and coder)
+    cutoff                                           (up to which day a generator was trained, as its spec said)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
 everything below it, and its key makes a second one impossible.
@@ -44,7 +46,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -89,6 +91,25 @@ DATED = Table(
     Column("set_digest", _KEY, primary_key=True),
     Column("sample_id", String(500), primary_key=True),
     # YYYY-MM-DD, in UTC.
+    Column("day", String(10), nullable=False),
+)
+TWIN = Table(
+    "twin",
+    METADATA,
+    # A generator's memory of a sample is the same in every run.
+    Column("set_digest", _KEY, primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("coder", String(500), primary_key=True),
+    # Bits of the reference and of its twin; null where nothing in it can be renamed.
+    Column("reference", Float),
+    Column("twin", Float),
+)
+CUTOFF = Table(
+    "cutoff",
+    METADATA,
+    # A canonical spec; of several days that were given for it the last one counts.
+    Column("generator", Text, primary_key=True),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("day", String(10), nullable=False),
 )
 PLANNED = Table(

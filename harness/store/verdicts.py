@@ -257,3 +257,14 @@ def all_equal(store: Store, run: str) -> bool:
     with store.reading() as connection:
         completions, texts = connection.execute(select(func.max(per_sample.c.made), func.max(per_sample.c.texts))).one()
     return (completions or 0) > 1 and texts == 1
+
+
+def equal_runs(store: Store, this: str, other: str) -> bool:
+    """Return whether two whole runs over the same samples have the same prompts and completions."""
+    r, c = t.RESULT.c, t.COMPLETION.c
+    with store.reading() as connection:
+        for columns in ((r.sample_id, r.prompt_digest), (c.sample_id, c.idx, c.text)):
+            mine, its = (select(*columns).where(columns[0].table.c.run_id == run) for run in (this, other))
+            if connection.execute(mine.except_(its).limit(1)).first() is not None:
+                return False
+    return True

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import is_tested
-from ctxbench.harness.results import Load
+from ctxbench.harness.results import Load, Origin
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
@@ -60,6 +60,11 @@ class RunWork:
     alive: bool | None = None
     """Whether a process works at it; False if its last attempt has no end and its process is gone, None if there is
     no such attempt, or nobody can tell."""
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of its numbers."""
+        return Origin.RUN if self.imported is None else self.imported.origin
 
     @property
     def finished(self) -> int:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Table, insert, select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
-from ctxbench.harness.results import Status, samples_label
+from ctxbench.harness.results import Origin, Status, samples_label
 from ctxbench.harness.store import schema as t
 
 Row = dict[str, Any]
@@ -172,8 +172,13 @@ class Imported:
 
     format: str
     source: str
-    """The path as given."""
+    """The path as given; of reference results the name of their standard set."""
     sha256: str
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of a run that was read from it."""
+        return Origin.REFERENCE if self.format == Origin.REFERENCE else Origin.IMPORTED
 
 
 def clean(value: V) -> V:

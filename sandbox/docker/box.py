@@ -140,15 +140,15 @@ class DockerBox:
     def _last_words(self) -> bool:
         """Close the stream and return whether the box had ended by itself; read what it said last."""
         free = self._reading.acquire(blocking=False)
-        try:
-            ended = self._drained() if free else False
-            with contextlib.suppress(OSError):
-                # Wakes the thread that waits for the box, if one does.
-                self._stream.shutdown(socket.SHUT_RDWR)
-            self._stream.close()
-        finally:
-            if free:
-                self._reading.release()
+        ended = self._drained() if free else False
+        with contextlib.suppress(OSError):
+            # Wakes the thread that waits for the box, if one does.
+            self._stream.shutdown(socket.SHUT_RDWR)
+        if not free:
+            # It must have left before the descriptor gets free: else it may wait for what takes that number next.
+            self._reading.acquire()
+        self._stream.close()
+        self._reading.release()
         return ended
 
     def _drained(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench import records, samples, standard
-from ctxbench.bench.dates import dates_of, read_date
+from ctxbench.bench.dates import dates_of, last_day, read_date
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
@@ -22,6 +22,16 @@ from tests.helpers.sets import make_set
 
 def set_of(*sample: Any, **repositories: dict[str, Any]) -> SampleSet:
     return SampleSet("demo", "d", sample, {}, {"repositories": repositories})
+
+
+@pytest.mark.parametrize("text", ["2024-13", "2024-00", "2024-2", "2024", "0000-01", "2024-02-30", ""])
+def test_a_month_stands_for_its_last_day(text: str) -> None:
+    assert (last_day("2024-02"), last_day("2023-02"), last_day("2023-12")) == (
+        date(2024, 2, 29), date(2023, 2, 28), date(2023, 12, 31),
+    )  # fmt: skip
+    assert last_day("2024-02-03") == date(2024, 2, 3)
+    with pytest.raises(ValueError, match="is no date"):
+        last_day(text)
 
 
 @pytest.mark.parametrize("text", ["2024-02-30", "20240601", "2024-W22-6", "2024-6-1", "٢٠٢٤-٠٦-٠١", "", "now"])

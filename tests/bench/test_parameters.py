@@ -118,7 +118,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[str], 
     strategies.strategy("alike")(like_a_strategy)
     monkeypatch.setitem(units._CUTTERS, "alike", cut_alike)  # type: ignore[index]
     return {
-        "generators": (generators.canonical, " (see `ctxbench generator list`)"),
+        "generators": (generators.canonical, ", cutoff (see `ctxbench generator list`)"),
         "encoders": (encoders.get, " (see `ctxbench doctor`)"),
         "strategies": (strategies.resolve, " (see `ctxbench strategy show alike`)"),
         "units": (units.cutter, ""),

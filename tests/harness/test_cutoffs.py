@@ -12,10 +12,17 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cutoffs import Cutoff, Cutoffs, builtin, of_home
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, records, render
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.run.runner import run
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
+from tests.helpers.cells import open_inline
 from tests.helpers.runs import make_table
+from tests.helpers.sets import make_set
 
 CUTOFF = "2024-06-01"
 OLD, SAME_DAY, NEW = "2023-01-01", CUTOFF, "2024-06-02"
@@ -111,3 +118,41 @@ def test_without_both_parts_there_is_a_sentence_and_no_split(
 def test_a_generator_that_has_read_nothing_has_no_cutoff() -> None:
     shown = group((OLD, NEW), stated(CUTOFF, "*"), generator="incontext")
     assert shown.ages is None and not [line for line in notes(shown) if "trained" in line or "may have read" in line]
+
+
+def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    (tmp_path / "cutoffs.toml").write_text('[[cutoff]]\nmatch = "scripted*"\nday = 2020-01-01\n')
+    sample_set = make_set(home, per_repo=1)
+    set_digest = sample_set.digest
+
+    def days_of(spec: str) -> tuple[str, str | None]:
+        with open_store(home.database) as store:
+            [summary] = run(home, store, sample_set, strategies=["lc.infile"], generator=spec, cells=open_inline,
+                            resolve=lambda _: model)  # fmt: skip
+            [table] = run_tables(store)
+        assert table.run.samples_digest == set_digest
+        [only] = board([replace(table, dated=(OLD, NEW))], cutoffs=of_home(home)).groups
+        return summary.run, only.ages.cutoff if only.ages else None
+
+    model = Scripted(lambda request: "x", version="1", prices=True)
+    model.bits = lambda prompts, texts, language: [1.0] * len(texts)  # type: ignore[method-assign]
+    first = days_of("scripted")
+    assert first[1] == "2020-01-01", "the home's table holds where the spec says nothing"
+    assert days_of("scripted(cutoff=2024-02)") == (first[0], "2024-02-29") and model.batches == [2], (
+        "nothing is asked again"
+    )
+    assert days_of("scripted(cutoff=2024-06-01)") == (first[0], CUTOFF), "the last one that was stated counts"
+    assert days_of("scripted") == (first[0], CUTOFF)
+
+
+@pytest.mark.parametrize("text", ["2024", "2024-13", "2024-6", "yesterday", "2024-02-30"])
+def test_a_cutoff_that_is_no_day_is_refused_before_anything_runs(text: str) -> None:
+    with pytest.raises(InputFault, match=r"cutoff=.* does not fit.* a month such as 2024-06"):
+        registry.canonical(f"incontext(cutoff={text})")
+
+
+def test_every_generator_takes_a_cutoff_and_keeps_its_name() -> None:
+    assert registry.canonical("incontext(cutoff=2024-06)") == "incontext"
+    assert registry.canonical("hf:some/model(cutoff=2024-06)") == registry.canonical("hf:some/model")
+    assert registry.cutoff("hf:some/model(cutoff=2023-02)") == "2023-02-28" and registry.cutoff("incontext") is None

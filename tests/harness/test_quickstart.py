@@ -19,7 +19,7 @@ from ctxbench.sandbox.fake import FakeSandbox
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
-OURS = {"seed": quickstart.SEED, "per_repo": quickstart.FUNCTIONS_PER_REPO}
+OURS = {"seed": quickstart.FUNCTION_SEED, "per_repo": quickstart.FUNCTIONS_PER_REPO}
 FOUND = manifest.in_set(quickstart.FUNCTION_SET)
 NAME = quickstart.FUNCTION_SET
 

@@ -10,8 +10,8 @@ import pytest
 from ctxbench.bench.home import Home
 from ctxbench.dashboard.views.leaderboard import heading, lines
 from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.cli.leaderboard import BoardQuery
 from ctxbench.harness.leaderboard import board as make_board
+from ctxbench.harness.query import BoardQuery
 from tests.independent.drawing import Made
 from tests.independent.test_recomputed import board
 

@@ -25,7 +25,7 @@ def analyse(path: str, text: str) -> PythonFile:
     source = Source(text, PYTHON)
     reader = Reader(source)
     loads = _loads(reader)
-    needed = {load.line for load in loads if not load.quoted}
+    needed = {load.line for load in loads}
     definitions = {name: reader.module.kinds.get(name, "variable") for name in sorted(reader.module.stores)}
     return PythonFile(
         path=path,

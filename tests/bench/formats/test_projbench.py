@@ -76,6 +76,75 @@ def test_a_prompt_may_start_in_the_middle() -> None:
     assert (sample.context_start, sample.prefix) == (3, "def pay():\n    total = ")
 
 
+RELEASED = [
+    "import os",
+    "import re",
+    "from shop.cart import (",
+    "    Cart,",
+    "    total,",
+    ")",
+    "import sys",
+    "",
+    "def pay():",
+    "    paid = 0",
+    "    paid = total(Cart(1))",
+    "    return paid",
+]
+
+
+def released_record(start: int, *, next_line: bool, task_id: str = "demo-main/0") -> dict[str, Any]:
+    """Return a task as released: the import deleted from the file, then the prompt cut at line `start` of the rest."""
+    line, column = 10, 11
+    rest = [*RELEASED[:2], *RELEASED[6:line]][start:]
+    return {
+        "prompt": "".join(f"{text}\n" for text in rest) + ("" if next_line else RELEASED[line][:column]),
+        "metadata": {
+            "task_id": task_id,
+            "ground_truth": (RELEASED[line] if next_line else RELEASED[line][column:]) + "\n",
+            "fpath_tuple": ["demo-main", "shop", "pay.py"],
+            "context_start_lineno": start,
+            "line_no": line,
+            "col_no": -1 if next_line else column,
+            "import_no": [2, 5],
+        },
+    }
+
+
+@pytest.mark.parametrize("next_line", [True, False])
+@pytest.mark.parametrize(("start", "first_line"), [(0, 0), (1, 1), (2, 6), (3, 7), (5, 9)])
+def test_lines_deleted_inside_and_before_the_prompt_are_counted(start: int, first_line: int, next_line: bool) -> None:
+    task = projbench.task(released_record(start, next_line=next_line), where="f.jsonl:1")
+    whole = ["" if 2 <= number <= 5 else text for number, text in enumerate(RELEASED[:10])]
+    partial = "" if next_line else RELEASED[10][:11]
+    assert task.sample.context_start == first_line
+    assert task.sample.prefix == "".join(f"{text}\n" for text in whole[first_line:]) + partial
+    assert (task.sample.cursor.line, task.sample.masked) == (10, ((2, 6),))
+    [exported] = projbench.records([task.sample], {task.sample.id: task.reference})
+    assert projbench.task(exported, where="again.jsonl:1") == task
+
+
+def test_a_released_file_gives_the_same_samples_again(home: Home, tmp_path: Path) -> None:
+    made = [released_record(start, next_line=bool(start % 2), task_id=f"demo-main/{start}") for start in range(6)]
+    path, again = task_file(tmp_path, *made), tmp_path / "again.jsonl"
+    stored = import_set("projbench", [path], home, "stored")
+    assert len(stored.samples) == 6
+    write_jsonl(again, projbench.records(stored.samples, stored.references))
+    assert import_set("projbench", [str(again)], home, "stored-again").digest == stored.digest
+    rebuilt = import_set("projbench", [path], home, "rebuilt", repos=repository(tmp_path, RELEASED))
+    assert not rebuilt.manifest["unusable"]
+    for sample, whole in zip(stored.samples, rebuilt.samples, strict=True):
+        assert whole.prefix.endswith(sample.prefix) and whole.prefix.count("\n") == 10
+
+
+def test_records_of_the_released_file_are_read(shared: Path) -> None:
+    path = shared / "projbench" / "released_first24.jsonl"
+    if not path.is_file():
+        pytest.skip(f"no released records at {path}")
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        task = projbench.task(json.loads(line), where=f"{path}:{number}")
+        assert task.sample.prefix.count("\n") == task.sample.cursor.line - task.sample.context_start
+
+
 FAULTS = {
     "no prompt": ({"metadata": record()["metadata"]}, "field prompt"),
     "no metadata": ({"prompt": "x"}, "field metadata"),
@@ -90,6 +159,10 @@ FAULTS = {
     "column does not fit the prompt": (record(col=3), "field metadata.col: is 3, but the last line"),
     "next-line inside a line": (record(col=-1), "field metadata.col: is -1"),
     "too few lines": (record(line_no=40), "field metadata.line_no: prompt has 4 whole lines"),
+    "some masked lines deleted": (
+        record("import os\n\ndef pay():\n    total = ", import_no=[1, 2]),
+        "prompt has 3 whole lines from line 0, not 4, or 2 where its masked lines are deleted",
+    ),
     "start after the line": (record(context_start_lineno=9), "field metadata.line_no"),
     "path is text": (record(fpath_tuple="a/b.py"), "field metadata.fpath_tuple"),
     "path without file": (record(fpath_tuple=["demo-main"]), "field metadata.fpath_tuple"),

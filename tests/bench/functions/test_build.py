@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import PUBLISHED_REUSE
 from ctxbench.bench.types import Kind
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
@@ -51,6 +53,23 @@ def test_only_what_its_tests_certify_becomes_a_sample(tmp_path: Path) -> None:
     assert entry["levels"] == {"slib_runnable": 1, "class_runnable": 1, "file_runnable": 1}
     assert made.manifest["kind"] == "function" and made.manifest["totals"]["kept"] == 3
     assert entry["tests"]["lock"] == list(LOCK) and entry["tests"]["paths"] == ["tests"]
+
+
+def test_boxes_are_used_again_while_only_published_code_and_our_faults_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox, reuses = in_process(), list[int]()
+    opened = sandbox.open
+
+    def open_pool(*names: Any, reuse: int = 1, **more: Any) -> Any:
+        reuses.append(reuse)
+        return opened(*names, reuse=reuse, **more)
+
+    monkeypatch.setattr(sandbox, "open", open_pool)
+    made = make(tmp_path, sandbox)
+    assert reuses == [1, PUBLISHED_REUSE], "the whole suite once, under coverage; then what certifies"
+    verify(Home(tmp_path / "home"), made, sandbox, workers=1, report=print, tick=lambda _: None)
+    assert reuses == [1, PUBLISHED_REUSE, PUBLISHED_REUSE]
 
 
 def test_a_sample_is_the_file_around_the_body(tmp_path: Path) -> None:

@@ -290,9 +290,10 @@ def test_lines_that_are_no_targets() -> None:
         1: "decorator",
         3: "header",
         4: "header",
+        8: "multiline_string",
         9: "header",
         10: "header",
-    }  # the f-string's line holds only a quoted load
+    }
 
 
 def test_a_repository_with_an_init_of_its_own_is_read() -> None:

@@ -14,6 +14,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.projbench import candidates
 from ctxbench.bench.projbench.build import BuiltSamples, build_samples, manifest_of
+from ctxbench.bench.projbench.candidates import OURS, read_protocol
 from ctxbench.bench.repositories.snapshot import MAX_BYTES, Snapshot, load
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
@@ -223,3 +224,76 @@ def test_excluded_paths_give_no_samples_but_count_for_leaks(tmp_path: Path) -> N
     assert not {sample.path for sample in made.samples} & {"vendor/copy.py", "shop/user_0.py"}
     assert made.counts["demo"]["skipped_as_targets"] == {"excluded": 1}
     assert made.counts["demo"]["drops"]["verbatim"] == 12
+
+
+EVERY_USE = """\
+from shop.cart import Cart, total
+import os
+@total
+def run(cart: Cart = total(1)):
+    total
+    note = f"{total} items"
+    text = f\"\"\"
+{total(cart)} items
+    \"\"\"
+    same = total(Cart(1))
+    if cart:
+        same = total(Cart(1))
+    shared = total(Cart(2))
+    print(os.name)
+"""
+
+
+def test_projbench_takes_every_line_of_use_that_no_other_file_has(tmp_path: Path) -> None:
+    shared = "from shop.cart import Cart, total\nshared = total(Cart(2))\nprint 'old'\nold = total(3)\n"
+    read = make_snapshot(tmp_path, {**API, "shop/uses.py": EVERY_USE, "shop/old.py": shared})
+    protocol = read_protocol("projbench")
+    made = build_samples([read], per_repo=100, seed=0, protocol=protocol)
+    lines = sorted((sample.path, sample.cursor.line) for sample in made.samples)
+    assert lines == [("shop/old.py", 3), *(("shop/uses.py", line) for line in (2, 3, 4, 5, 7, 9, 11))]
+    assert made.counts["demo"]["drops"] == {"verbatim": 2} and made.counts["demo"]["skipped_as_targets"] == {}
+    references = {reference.id: reference.target for reference in made.references}
+    for sample in made.samples:
+        line = read.texts[sample.path].split("\n")[sample.cursor.line]
+        assert line[sample.cursor.column :] == references[sample.id] and "total" in references[sample.id]
+    with pytest.raises(
+        InputFault, match="syntax_error 1, decorator 1, few_tokens 1, header 1, in_string 2, verbatim 3"
+    ):
+        build_samples([read], per_repo=100, seed=0)
+
+
+def test_projbench_draws_lines_and_not_files(tmp_path: Path) -> None:
+    read = repository(tmp_path, users=2, **{"shop/large.py": user(7) + user(8) + user(9) + user(10) + user(11)})
+    protocol = read_protocol("projbench")
+    ids = {
+        n: [sample.id for sample in build_samples([read], per_repo=n, seed=4, protocol=protocol).samples]
+        for n in (6, 40)
+    }
+    assert ids[40][:6] == ids[6]
+    large = [sum("large" in id_ for id_ in ids[40][start : start + 3]) for start in range(0, 39, 3)]
+    assert set(large) > {1}, "files do not take turns"
+
+
+def test_what_is_reached_through_an_alias_can_be_a_first_use(tmp_path: Path) -> None:
+    text = "from shop import cart as pz\na = pz.total(1)\nb = pz.Cart(1)\nc = pz.Cart(2)\n"
+    read = make_snapshot(tmp_path, {**API, "shop/uses.py": text})
+    masked = {}
+    for spec in ("projbench", "projbench(first_use=member)"):
+        made = build_samples([read], per_repo=100, seed=0, protocol=read_protocol(spec))
+        masked[spec] = sorted(sample.cursor.line for sample in made.samples if sample.masked)
+    assert masked == {"projbench": [1], "projbench(first_use=member)": [1, 2]}
+
+
+def test_a_protocol_is_read_and_kept_in_the_account(tmp_path: Path) -> None:
+    for spec in ("ctxbench", "projbench", "projbench(first_use=member)"):
+        assert str(read_protocol(spec)) == spec
+    assert read_protocol("ctxbench") == OURS and read_protocol("projbench").per_repo == 200
+    for wrong in ("projbenc", "projbench(first_use=alias)", "ctxbench(first_use=member)", "projbench("):
+        with pytest.raises(InputFault):
+            read_protocol(wrong)
+    read = repository(tmp_path)
+    for spec, account in (("ctxbench", {}), ("projbench", {"protocol": "projbench"})):
+        protocol = read_protocol(spec)
+        made = build_samples([read], per_repo=5, seed=0, protocol=protocol)
+        about = manifest_of(made, [read], {}, seed=0, per_repo=5, protocol=protocol)
+        assert {key: about[key] for key in ("protocol",) if key in about} == account

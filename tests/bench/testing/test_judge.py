@@ -21,7 +21,7 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing import python as guest
 from ctxbench.bench.testing import suites
-from ctxbench.bench.testing.judge import MOST_CHARACTERS, Judge
+from ctxbench.bench.testing.judge import MOST_CHARACTERS, PUBLISHED_REUSE, Judge
 from ctxbench.bench.testing.python import PythonSuite
 from ctxbench.bench.testing.suites import added_texts, entry, laid, read_tree, suite_of, tree_digest
 from ctxbench.bench.testing.types import Verdict
@@ -198,6 +198,21 @@ class Missing(FakeSandbox):
         if self.step == "open":
             raise SandboxUnavailable("no engine answers", where="docker", cure="start it")
         return super().open(environment, **settings)
+
+
+def test_a_box_is_used_again_only_where_the_judge_is_told_that_no_completion_is_a_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, made = make(tmp_path)
+    fake = Boxes(passing)
+    settings: list[dict[str, Any]] = []
+    opened = fake.open
+    monkeypatch.setattr(fake, "open", lambda *names, **more: settings.append(more) or opened(*names, **more))
+    for more in ({}, {"reuse": PUBLISHED_REUSE}):
+        with Judge(home, made, fake, width=1, **more) as judge:
+            judge.judge(shop.sample(), shop.TARGETS["total"])
+            judge.failing(shop.sample(), shop.reference(), shop.TARGETS["total"])
+    assert [setting["reuse"] for setting in settings] == [1, PUBLISHED_REUSE]
 
 
 @pytest.mark.parametrize("step", ["prepare", "open"])

@@ -20,6 +20,7 @@ from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells
 from ctxbench.harness.cells.contract import StrategyBounds
+from ctxbench.harness.cells.paths import REFERENCE_FOLDER
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, Remarks, Scratch
 from ctxbench.harness.cells.server import _JUDGED, _NEWEST, _REFUSED_CALLS
@@ -519,6 +520,36 @@ def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
     assert answered("clone", 0x10000000) == seccomp.ERROR | errno.EPERM
     assert run_filter(code, architecture, _NEWEST + 1) == seccomp.ERROR | errno.ENOSYS
     assert run_filter(code, architecture, _NEWEST) == seccomp.ALLOW
+
+
+LISTS = """
+import os
+from ctxbench.strategies import *
+
+
+@strategy("lists")
+def lists(query: Query, repo: Repository, *, at: str = "") -> Context:
+    try:
+        text = " ".join(os.listdir(at)) or "zq empty"
+    except OSError as error:
+        text = f"zq {error}"
+    return Context((Snippet(path="a", text=text),))
+"""
+
+
+@pytest.mark.usefixtures("needs_landlock")
+@pytest.mark.parametrize("namespaces", [True, False])
+def test_no_cell_reads_the_shipped_results(namespaces: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if not namespaces:
+        request.getfixturevalue("without_namespaces")
+    file = tmp_path / "lists.py"
+    file.write_text(LISTS)
+    names = [path.name for path in REFERENCE_FOLDER.iterdir()]
+    assert names
+    with open_cells([], 1) as cells:
+        for folder in (REFERENCE_FOLDER, REFERENCE_FOLDER.resolve()):
+            text = cells.run(f"{file}@lists(at='{folder}')", QUERY, view_for(QUERY), _generate).text
+            assert "zq" in text and not any(name in text for name in names), text
 
 
 @pytest.mark.usefixtures("needs_landlock")

@@ -108,7 +108,7 @@ BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
     ("unreachable", lambda f: ["fetch", broken(f, HEAD + LOCAL)], ["none of its sources", 'kind = "local"']),
     ("no-archive", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml"))], ["not a whole archive"]),
     ("unknown-name", lambda f: ["fetch", "fasta2"], ["'fasta2'", "did you mean fasta2a", "ctxbench repo list"]),
-    ("unknown-set", lambda f: ["fetch", "--set", "quickstrat"], ["did you mean quickstart"]),
+    ("unknown-set", lambda f: ["fetch", "--set", "recnt"], ["did you mean recent"]),
     ("unknown-set-list", lambda f: ["list", "--set", "x"], ["no repository set", "known: "]),
     ("check-unknown", lambda f: ["check", "nope"], ["1 fault in 1 manifest"]),
 ]  # fmt: skip

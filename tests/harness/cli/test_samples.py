@@ -55,6 +55,22 @@ def test_show_hides_the_answer_until_asked(built: str, tmp_path: Path) -> None:
     assert record["target"] in run_cli("samples", "show", built, record["id"], "--reference").out
 
 
+def test_build_by_the_protocol_of_the_paper(manifest: str) -> None:
+    build = ("samples", "build", "theirs", "--repo", manifest, "--workers", "1")
+    result = run_cli(*build, "--protocol", "projbench(first_use=member)")
+    assert result.code == 0 and "theirs: 30 samples" in result.out
+    shown = run_cli("samples", "show", "theirs").out
+    assert "protocol projbench(first_use=member), seed 0, per_repo 200" in shown
+    assert run_cli("samples", "build", "few", *build[3:], "--protocol", "projbench", "--per-repo", "3").code == 0
+    assert_fault(run_cli(*build, "--protocol", "projbenc"), "did you mean projbench")
+    for options, words in (
+        (("--kind", "function"), "--protocol is for --kind line"),
+        (("--set", "ctxbench-1"), "a standard set has its own"),
+    ):
+        refused = run_cli("samples", "build", "x", *options, "--protocol", "projbench")
+        assert refused.code == 2 and words in refused.err
+
+
 def test_building_again_changes_nothing(built: str, manifest: str) -> None:
     again = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "5", "--workers", "1")
     assert again.code == 0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.leaderboard import BoardQuery
 from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.query import BoardQuery
 from tests.helpers.cli import run_cli
 
 PRINTED = {

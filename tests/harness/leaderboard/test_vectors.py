@@ -89,7 +89,8 @@ def test_differences_of_many_are_those_of_each(metric: str, repos: int, whole: b
     for (this, other), difference in zip(((0, 1), (0, 2), (1, 2)), together, strict=True):
         both = {**repositories(found[this]), **repositories(found[other])}
         pair = pairs.paired(values(found[this], metric, scale), values(found[other], metric, scale), both)
-        alone = pairs.aligned(pair.this, pair.other, stats.coded(pair.repos))
+        gaps = stats.clustered(pairs.gap(pair.this, pair.other), stats.coded(pair.repos))
+        alone = pairs.Aligned(pair.this, pair.other, gaps)
         assert [difference] == pairs.differences([alone], scale, seed="s")
         assert difference.n_common == len(pair.samples) > 0
 

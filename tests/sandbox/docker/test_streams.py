@@ -1,13 +1,20 @@
-"""Taking the engine's stream apart, however it is cut."""
+"""Taking the engine's stream apart, however it is cut, and its end."""
 
 from __future__ import annotations
 
+import os
+import select
+import socket
 import struct
+import threading
+import time
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.sandbox.docker.box import Streams
+from ctxbench.sandbox.docker.box import DockerBox, StreamEnded, Streams
 
 FRAMES = st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=300)), max_size=12)
 
@@ -30,3 +37,35 @@ def test_only_the_last_words_are_kept() -> None:
         streams.feed(packed([(2, b"%05d" % number * 20)]))
     assert len(streams.words) == 4096
     assert streams.words.endswith(b"00999")
+
+
+def test_a_reader_leaves_before_the_number_of_its_stream_can_be_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is opened next would take the number, and the reader would wait for that until its deadline."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    removed = threading.Event()
+    gone = SimpleNamespace(remove_container=lambda *_, **__: removed.set())
+    box = DockerBox(SimpleNamespace(api=gone), "box", ours)
+    number, idle = ours.fileno(), os.pipe()
+    real, ending = select.poll, threading.Thread(target=box.end)
+
+    class Interrupted:
+        """A poll before which another thread ends the box."""
+
+        def __init__(self) -> None:
+            self.poll_, self.register = (inner := real()), inner.register
+
+        def poll(self, milliseconds: float) -> list[tuple[int, int]]:
+            ending.start()
+            if removed.wait(0.2):
+                os.dup2(idle[0], number)
+            return self.poll_.poll(milliseconds)
+
+    monkeypatch.setattr(select, "poll", Interrupted)
+    with pytest.raises(StreamEnded):
+        box.receive(time.monotonic() + 1)
+    ending.join()
+    assert removed.is_set() and ours.fileno() == -1
+    for handle in idle:
+        os.close(handle)
+    theirs.close()

@@ -1,0 +1,392 @@
+"""Reference results: scores of the built-in strategies on a standard set, in a file that ships with ctxbench.
+
+Imported, they are runs of origin `reference`, beside which a strategy of one's own stands after a single run. The file
+holds scores, tokens and calls of every sample, and no text: neither a prompt nor a completion. No strategy can read it
+(`harness.cells`), for its numbers were measured with the answers. `python -m scripts.reference_results` writes it.
+
+JSON Lines, compressed: a header with the samples as columns, then a line a run with its own columns in their order.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from ctxbench.bench import standard
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.dates import dates_of
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.files import sha256
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.harness import metrics
+from ctxbench.harness.cells.paths import REFERENCE_FOLDER
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.generators.incontext import VERSION
+from ctxbench.harness.imported.importing import ImportSummary
+from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.run.attempt import Progress, silent
+from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.store import notes
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.runs import CONTEXT
+from ctxbench.harness.store.samples import asked_scores, stored_scores
+from ctxbench.harness.store.scores import add_scores
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import Finished, Imported, StoredGeneration
+from ctxbench.strategies.api import Prompt
+
+GENERATOR = "incontext"
+_PROMPT = Prompt(blocks=())
+_PROBES = (
+    ("shop = ", "Shop(corner, owner=1) ; other\nprint(shop)", "Shop(corner, owner=root)"),
+    ("    ", "return total(names) - 1", "return self.total(names);"),
+)
+"""Prompt, prediction and ground truth, in every language: a metric that scores one of them otherwise than when the file
+was written is another metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceRun:
+    """One strategy over all samples of the file; every column is in their order."""
+
+    strategy: str
+    strategy_version: str
+    generator: str
+    generator_version: str
+    coder: str
+    sampling: Mapping[str, Any]
+    tokenizer: str
+    code: str
+    """The version of ctxbench that made it."""
+    status: Sequence[str]
+    context_tokens: Sequence[int]
+    calls: Sequence[Sequence[tuple[str, int, int]]]
+    """Of each sample its calls: role, tokens in, tokens out."""
+    scores: Mapping[str, Mapping[str, Sequence[float | None]]]
+    """Profile -> metric -> value in the profile's own scale."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceResults:
+    """The runs of one file, or the part of them that is over the lite form of its set."""
+
+    name: str
+    """Of the standard set."""
+    digest: str
+    """Of its samples."""
+    source: Imported
+    samples: tuple[Sample, ...]
+    """Without any of their texts."""
+    days: Mapping[str, date]
+    kinds: Mapping[str, Sequence[str]]
+    """Sample -> the kinds of names that its target uses, as of `bench.types.Use`."""
+    probed: Mapping[str, Mapping[str, Any]]
+    """Profile -> language -> of each probe metric -> value, when the file was written."""
+    runs: tuple[ReferenceRun, ...]
+
+
+def names() -> tuple[str, ...]:
+    """Return the standard sets that have reference results, each followed by its lite form."""
+    return tuple(name for name in standard.names() if _file(name).is_file())
+
+
+def _file(name: str) -> Path:
+    return REFERENCE_FOLDER / f"{standard.whole_name(name)}-line.jsonl.gz"
+
+
+def load(name: str) -> ReferenceResults:
+    """Return the reference results of a standard set; those of a lite form are a part of the whole set's.
+
+    Raises:
+        UnknownName: if there are none.
+    """
+    if name not in names():
+        raise UnknownName("set with reference results", name, names())
+    members, packed = standard.load(name), _file(name).read_bytes()
+    header, *lines = map(json.loads, gzip.decompress(packed).decode().splitlines())
+    columns = header["samples"]
+    keep = [place for place, repo in enumerate(columns["repo"]) if repo in members.domains]
+    rows = [{key: column[place] for key, column in columns.items()} for place in keep]
+    return ReferenceResults(
+        name=name,
+        digest=members.digests[Kind.LINE],
+        source=Imported(format=Origin.REFERENCE, source=name, sha256=sha256(packed)),
+        samples=tuple(map(_sample, rows)),
+        days={row["id"]: date.fromisoformat(row["day"]) for row in rows if row["day"]},
+        kinds={row["id"]: row["kinds"] for row in rows},
+        probed=header["probes"],
+        runs=tuple(_run(line, keep) for line in lines),
+    )
+
+
+def _part(column: Sequence[Any], keep: Sequence[int]) -> list[Any]:
+    return [column[place] for place in keep]
+
+
+def _sample(row: Mapping[str, Any]) -> Sample:
+    return Sample(
+        id=row["id"],
+        benchmark=row["benchmark"],
+        language=Language(row["language"]),
+        kind=Kind.LINE,
+        subkind=row["subkind"],
+        repo=row["repo"],
+        path=row["path"],
+        cursor=Cursor(line=row["line"], column=row["column"]),
+        prefix="",
+    )
+
+
+def _run(line: Mapping[str, Any], keep: Sequence[int]) -> ReferenceRun:
+    scores = {
+        profile: {metric: _part(column, keep) for metric, column in columns.items()}
+        for profile, columns in line["scores"].items()
+    }
+    parts = {key: _part(line[key], keep) for key in ("status", "context_tokens", "calls")}
+    return ReferenceRun(**{**line, **parts, "scores": scores})
+
+
+def import_reference(
+    store: Store, name: str, *, sample_set: SampleSet | None = None, progress: Progress = silent
+) -> list[ImportSummary]:
+    """Store the reference results of a standard set as runs; what is stored already stays as it is.
+
+    Args:
+        store: where to.
+        name: the standard set.
+        sample_set: the user's own build of it, whose name the runs then have; None if there is none.
+        progress: shows how far it is.
+
+    Raises:
+        UnknownName: if the set has no reference results.
+        InputFault: if they are over other samples than the user's set, or were measured with other metrics or
+            another model than those of this version. Then nothing is stored.
+    """
+    results = load(name)
+    _check(results, sample_set)
+    set_name = name if sample_set is None else sample_set.name
+    with progress("import", len(results.runs)) as tick:
+        summaries = []
+        for run in results.runs:
+            summaries.append(_stored(store, results, run, set_name))
+            tick(1)
+    return summaries
+
+
+def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
+    where = f"--reference {results.name}"
+    if sample_set is not None and sample_set.digest != results.digest:
+        raise InputFault(
+            f"the sample set {sample_set.name!r} holds other samples than those of the reference results",
+            where=where,
+            cure=f"build the set with `ctxbench samples build NAME --set {results.name}` and give --samples NAME",
+        )
+    current = {"generator_version": VERSION, "coder": f"{GENERATOR} {VERSION}", "tokenizer": TOKENIZER}
+    cure = f"install ctxbench {results.runs[0].code}, which made them, or run the strategies yourself"
+    for run in results.runs:
+        for field, version in current.items():
+            if getattr(run, field) != version:
+                raise InputFault(
+                    f"the reference results were measured with {getattr(run, field)}, and this version has {version}",
+                    where=where,
+                    cure=cure,
+                )
+    changed = _changed_profiles(results)
+    if changed:
+        raise InputFault(
+            f"the reference results were scored by other metrics than those of this version: {', '.join(changed)}",
+            where=where,
+            cure=cure,
+        )
+
+
+def _changed_profiles(results: ReferenceResults) -> list[str]:
+    languages = sorted({sample.language for sample in results.samples})
+    return [
+        profile
+        for profile, then in results.probed.items()
+        if profile not in metrics.PROFILES
+        or _probe(profile, languages) != {language: then.get(language) for language in languages}
+    ]
+
+
+def _probe(profile: str, languages: Sequence[str]) -> dict[str, list[dict[str, float | None]]]:
+    return {
+        str(language): [
+            dict(metrics.score(profile, language, prompt=prompt, prediction=text, ground_truth=truth))
+            for prompt, text, truth in _PROBES
+        ]
+        for language in languages
+    }
+
+
+def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name: str) -> ImportSummary:
+    spec = RunSpec(
+        samples=set_name,
+        samples_digest=results.digest,
+        strategy=run.strategy,
+        # The id of a run that somebody made is another: a file's numbers never become that run's.
+        strategy_version=f"{Origin.REFERENCE} {results.source.sha256[:12]} {run.strategy_version}",
+        generator=run.generator,
+        generator_version=run.generator_version,
+        coder=run.coder,
+        sampling=Sampling(**run.sampling),
+        tokenizer=run.tokenizer,
+        code=run.code,
+    )
+    id_ = store.add_run(spec, results.samples, results.days)
+    notes.add_imported(store, id_, results.source)
+    finished_ids = store.finished(id_)
+    new = [place for place, sample in enumerate(results.samples) if sample.id not in finished_ids]
+    if new:
+        attempt = store.start_attempt(id_, "imported")
+        stored_count, reason = 0, "interrupted"
+        try:
+            store.add_generations(
+                [generation for place in new for generation in _generations(spec, results, run, place)]
+            )
+            stored_count = store.add_all_finished(
+                id_, spec.coder, [_finished(spec, results, run, place) for place in new]
+            )
+            reason = "done"
+        finally:
+            store.end_attempt(attempt, reason=reason, finished=stored_count, missing=len(new) - stored_count)
+    for profile, columns in run.scores.items():
+        values = {
+            (sample.id, 0): {metric: column[place] for metric, column in columns.items()}
+            for place, sample in enumerate(results.samples)
+        }
+        add_scores(store, id_, profile, values)
+    return ImportSummary(
+        run=id_,
+        samples=set_name,
+        strategy=run.strategy,
+        generator=run.generator,
+        n=1,
+        planned=len(results.samples),
+        present=len(results.samples),
+        new=len(new),
+        remarks=(),
+    )
+
+
+def _generations(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> list[StoredGeneration]:
+    """Return what the calls of a sample cost; neither prompt nor answer is in the file."""
+    return [
+        StoredGeneration(
+            id=_call_id(spec, results, place, ordinal),
+            generator=spec.generator,
+            version=f"{Origin.REFERENCE} {results.source.sha256}",
+            prompt_digest=_PROMPT.digest,
+            prompt=_PROMPT.text,
+            sampling="{}",
+            idx=0,
+            text="",
+            finish="stop",
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            seconds=0.0,
+        )
+        for ordinal, (_, tokens_in, tokens_out) in enumerate(run.calls[place])
+    ]
+
+
+def _call_id(spec: RunSpec, results: ReferenceResults, place: int, ordinal: int) -> str:
+    return sha256(f"{Origin.REFERENCE}\0{spec.id}\0{results.samples[place].id}\0{ordinal}")
+
+
+def _finished(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> Finished:
+    return Finished(
+        sample_id=results.samples[place].id,
+        status=Status(run.status[place]),
+        prompt_digest=_PROMPT.digest,
+        prompt=_PROMPT.text,
+        context_tokens=run.context_tokens[place],
+        flags=(),
+        strategy_seconds=0.0,
+        generator_seconds=0.0,
+        calls=tuple(
+            (role, _call_id(spec, results, place, ordinal)) for ordinal, (role, *_) in enumerate(run.calls[place])
+        ),
+        blocks=(),
+        completions=(),
+        bits=(),
+    )
+
+
+def write(store: Store, sample_set: SampleSet, run_ids: Sequence[str]) -> Path:
+    """Write complete runs over a whole standard set into the file that ships; return its path."""
+    days = dates_of(sample_set)
+    samples = [
+        {
+            "id": sample.id,
+            "benchmark": sample.benchmark,
+            "language": sample.language,
+            "subkind": sample.subkind,
+            "repo": sample.repo,
+            "path": sample.path,
+            "line": sample.cursor.line,
+            "column": sample.cursor.column,
+            "day": str(days.get(sample.id, "")),
+            "kinds": sorted({use.kind for use in sample.uses}),
+        }
+        for sample in sample_set.samples
+    ]
+    ids = [sample.id for sample in sample_set.samples]
+    profiles = sorted(metrics.PROFILES)
+    languages = sorted({sample.language for sample in sample_set.samples})
+    header = {
+        "samples": {key: [row[key] for row in samples] for key in samples[0]},
+        "probes": {profile: _probe(profile, languages) for profile in profiles},
+    }
+    lines = [header, *(asdict(_read(store, id_, ids, profiles)) for id_ in run_ids)]
+    text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
+    path = _file(sample_set.name)
+    # The same results are the same bytes: no time of writing.
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return path
+
+
+def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str]) -> ReferenceRun:
+    """Return a stored run as columns."""
+    r, c, g = t.RESULT.c, t.CALL.c, t.GENERATION.c
+    result_query = select(r.sample_id, r.status, r.context_tokens).where(r.run_id == id_)
+    call_query = (
+        select(c.sample_id, c.role, g.tokens_in, g.tokens_out)
+        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
+        .where(c.run_id == id_)
+        .order_by(c.sample_id, c.ordinal)
+    )
+    calls: dict[str, list[tuple[str, int, int]]] = {sample: [] for sample in samples}
+    with store.reading() as connection:
+        run = connection.execute(select(t.RUN).where(t.RUN.c.id == id_)).one()
+        results = {row.sample_id: row for row in connection.execute(result_query)}
+        for call in connection.execute(call_query):
+            calls[call.sample_id].append((call.role, call.tokens_in, call.tokens_out))
+        scores = {
+            profile: {
+                metric: [of_sample.get(sample) for sample in samples]
+                for metric, of_sample in stored_scores(connection, asked_scores([profile]), id_).items()
+            }
+            for profile in (CONTEXT, *profiles)
+        }
+    return ReferenceRun(
+        **{field: getattr(run, field) for field in _SPEC_FIELDS},
+        sampling=json.loads(run.sampling),
+        status=[results[sample].status for sample in samples],
+        context_tokens=[results[sample].context_tokens for sample in samples],
+        calls=[calls[sample] for sample in samples],
+        scores=scores,
+    )
+
+
+_SPEC_FIELDS = ("strategy", "strategy_version", "generator", "generator_version", "coder", "tokenizer", "code")

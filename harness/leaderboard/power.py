@@ -1,0 +1,330 @@
+"""Power before a run: how many repositories and samples a difference takes, by the test that boards use. Pure.
+
+A sample's paired difference is taken as the true difference, plus what its repository adds (variance *between*), plus
+what the sample adds (variance *within*): two levels, both about normal. Stored runs tell the two variances. What a
+repository of m samples sums up to then scatters by between + within / m, and the board's own test, on simulated
+repositories, tells how often it would see the difference.
+
+Source: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components (1992), section 3.6 (analysis of variance of
+unbalanced data).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.cutoffs import NO_CUTOFFS
+from ctxbench.harness.leaderboard import choices, numbers, stats, student
+from ctxbench.harness.leaderboard.family import count_of, listed
+from ctxbench.harness.leaderboard.pairs import NUMBERS
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS
+from ctxbench.harness.leaderboard.scales import scale_of
+from ctxbench.harness.leaderboard.stats import Array, Clustered
+from ctxbench.harness.leaderboard.stepdown import step_down
+from ctxbench.harness.leaderboard.table import GroupMaker, comparable
+from ctxbench.harness.results import RunTable
+
+REPOSITORIES = (6, 8, 12, 16, 24, 40, 64)
+SAMPLES = (5, 10, 25, 50)
+"""Of the table: repositories, and samples of each."""
+_BOARDS = 1_000
+_DRAWS = 10_000
+_CRITICAL_BOARDS = 4
+_MANY = 100
+"""Repositories from which on what a statistic has to exceed stays about the same."""
+_FEW = 8
+"""Repositories up to which boards are tested each by itself: what a statistic has to exceed depends on the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """The variances of paired differences, in the square of the unit shown."""
+
+    between: float
+    """Of repositories' true mean differences."""
+    within: float
+    """Of samples' differences in one repository."""
+
+    def deviation(self, samples: float) -> float:
+        """Return the standard deviation of a repository's mean over so many samples; infinitely many are allowed."""
+        return math.sqrt(self.between + self.within / samples)
+
+
+def spread(gap: Clustered) -> Spread | None:
+    """Estimate the variances from the paired differences of two runs.
+
+    Returns:
+        None if they do not tell: fewer than `stats.FEWEST` repositories, one sample in each, or no difference at all.
+    """
+    count, n = len(gap.sums), len(gap.values)
+    if count < stats.FEWEST or n == count:
+        return None
+    squares = math.fsum(np.square(gap.values).tolist())
+    of_means = math.fsum((np.square(gap.sums) / gap.sizes).tolist())
+    within = max(0.0, squares - of_means) / (n - count)
+    mean_square = (of_means - math.fsum(gap.sums.tolist()) ** 2 / n) / (count - 1)
+    size = (n - math.fsum(np.square(gap.sizes).tolist()) / n) / (count - 1)
+    between = max(0.0, (mean_square - within) / size)
+    return Spread(between=between, within=within) if between + within > 0 else None
+
+
+def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) -> float:
+    """Return how likely a board tells a row from another that it leads by `effect`.
+
+    Args:
+        effect: the true mean difference, above 0.
+        deviation: the standard deviation of a repository's mean difference, in the same unit; 0 if there is none.
+        repositories: of the planned run, all of one size.
+        rows: ranked rows of the board, 2 or more, for all pairs of which the test corrects. The one leads all others,
+            which do not differ: the hardest case.
+    """
+    ratio = effect / deviation if deviation else math.inf
+    if stats.smallest_p(repositories) > stats.ALPHA:
+        return 0.0
+    # Beyond, the smallest of the normal numbers drawn below changes nothing.
+    ratio = min(ratio, 100.0)
+    if repositories <= _FEW:
+        boards = [_sums(scores, ratio) for scores in _boards(repositories, rows, _BOARDS)]
+        # A pair alone is tested as fast as many are.
+        alone = stats.p_values(np.concatenate(boards), seed="power") if rows == 2 else None
+        p = [step_down(sums, seed="power").p[0] for sums in boards] if alone is None else alone
+        return float(np.mean(np.array(p) <= stats.ALPHA))
+    critical = _critical(min(repositories, _MANY), rows)
+    if critical is None:
+        return 0.0
+    sums = _normal(repositories) + ratio
+    return float(np.mean(np.abs(sums.sum(axis=1)) > critical * np.sqrt(np.square(sums).sum(axis=1))))
+
+
+def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> int | None:
+    """Return the fewest repositories, of `pairs.NUMBERS`, that show `effect` with 80% power; None if none of them do.
+
+    The arguments are those of `power`.
+    """
+    low, high = 0, len(NUMBERS)
+    while low < high:
+        middle = (low + high) // 2
+        if power(effect, deviation, NUMBERS[middle], rows=rows) >= stats.POWER:
+            high = middle
+        else:
+            low = middle + 1
+    return NUMBERS[low] if low < len(NUMBERS) else None
+
+
+def _boards(repositories: int, rows: int, boards: int) -> Iterator[Array]:
+    """Yield what rows score in each repository, shape (rows, repositories); differences have variance 1."""
+    random = stats.generator(f"power/{repositories}/{rows}")
+    for _ in range(boards):
+        yield random.standard_normal((rows, repositories)) / math.sqrt(2)
+
+
+def _sums(scores: Array, lead: float) -> Array:
+    """Return the differences of all pairs, the first row's first; it leads by `lead`."""
+    pairs = itertools.combinations(range(len(scores)), 2)
+    return np.array([scores[this] - scores[other] + lead * (this == 0) for this, other in pairs])
+
+
+@lru_cache(maxsize=256)
+def _critical(repositories: int, rows: int) -> float | None:
+    """Return what a pair's statistic has to exceed on a board; it hardly varies with what the rows score."""
+    if rows == 2 and repositories > stats.EXACT_UP_TO:
+        # Drawn flips of a pair alone come to Student's t, of which the statistic is a function.
+        t = student.quantile(1 - stats.ALPHA / 2, repositories - 1)
+        return t * math.sqrt(repositories / (repositories - 1 + t * t))
+    criticals = [
+        step_down(_sums(scores, 0.0), seed="power").critical for scores in _boards(repositories, rows, _CRITICAL_BOARDS)
+    ]
+    return statistics.fmean(critical for critical in criticals if critical is not None) if all(criticals) else None
+
+
+@lru_cache(maxsize=2)
+def _normal(repositories: int) -> Array:
+    draws = min(_DRAWS, max(2_000, _DRAWS * 32 // repositories))
+    return stats.generator(f"power/{repositories}").standard_normal((draws, repositories))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What runs over one set by one generator, paired with a baseline, tell of runs to come."""
+
+    samples: str
+    language: str
+    generator: str
+    baseline: str
+    strategies: tuple[str, ...]
+    """Those whose stored runs were paired with the baseline's."""
+    metric: str
+    unit: str
+    effect: float
+    rows: int
+    repositories: int
+    """The most that a stored pair has."""
+    samples_each: int
+    """Samples of a repository in the stored pairs, on average."""
+    between: float
+    """The standard deviation between repositories, root mean square over the pairs; in the unit shown."""
+    within: float
+    """The same of samples in one repository."""
+    table: tuple[tuple[int, int, float], ...]
+    """Repositories, samples of each, power."""
+    needed: int | None
+    """Repositories with `samples_each` samples that show the effect with 80% power; None if more than 1,000."""
+    needed_at_least: int | None
+    """The same with infinitely many samples of each."""
+    needed_by_pair: tuple[int | None, int | None]
+    """The same as `needed`, by the pair that varies least and by the one that varies most."""
+
+    def answer(self) -> str:
+        """Say in plain words what the effect takes."""
+        size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
+        pair = "" if self.rows == 2 else f", corrected for all pairs of {self.rows} rows"
+        effect = numbers.value(self.effect, self.effect)
+        if self.needed is None:
+            return f"A difference of {effect} {self.unit} takes more than {NUMBERS[-1]} repositories of {size}{pair}."
+        more = f"; with more samples of each it still takes {self.needed_at_least}"
+        return (
+            f"A difference of {effect} {self.unit} takes about {count_of(self.needed)} of {size} "
+            f"(80% power at 5%{pair}){more if self.needed_at_least != self.needed else ''}."
+        )
+
+    def basis(self) -> str:
+        """Say from what the answer was estimated, and how far the pairs differ."""
+        between, within = (numbers.value(deviation, deviation) for deviation in (self.between, self.within))
+        low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
+        span = f"; by the pair that varies least it would be {low}, by the one that varies most {high}"
+        return (
+            f"Estimated from {self.baseline} beside {listed(self.strategies)} on {count_of(self.repositories)}: mean "
+            f"differences of repositories scatter by {between} {self.unit}, samples in one by {within} (standard "
+            f"deviations){span if len(self.strategies) > 1 else ''}."
+        )
+
+
+def plans(
+    tables: Sequence[RunTable], *, baseline: str, effect: float, metric: str | None = None, rows: int = 2
+) -> tuple[list[Plan], list[InputFault]]:
+    """Say what a difference from a baseline takes, for each group of stored runs that has the baseline.
+
+    Args:
+        tables: stored runs, oldest first.
+        baseline: a strategy (spec or name), or the id of a run.
+        effect: the difference to be seen, in the unit shown, above 0.
+        metric: of the difference; None for the one that would rank.
+        rows: ranked rows of the board that will test it.
+
+    Returns:
+        The plans, and why other groups cannot tell.
+
+    Raises:
+        UnknownName: if no run has that metric, or none is the baseline.
+    """
+    strategy_by_run = {table.run.id: table.run.strategy for table in tables}
+    strategy = strategy_by_run.get(baseline, baseline)
+    choices.check(tables, metric, strategy)
+    plans_by_group: list[Plan] = []
+    faults: list[InputFault] = []
+    for members in comparable(tables).values():
+        if baseline in strategy_by_run and all(table.run.id != baseline for table in members):
+            continue
+        # Of the baseline's runs the one that was named counts, else the newest.
+        named = [table for table in members if table.run.id == baseline]
+        others = [table for table in members if not (named and table.run.strategy == strategy)]
+        maker = GroupMaker(
+            choices.newest([*others, *named]),
+            ALL_LEVELS,
+            metric=metric,
+            baseline=strategy,
+            seed=0,
+            scale=scale_of,
+            cutoffs=NO_CUTOFFS,
+        )
+        base = maker.base
+        if base is None or not choices.is_named(strategy, maker.tables[base].run.strategy):
+            continue
+        try:
+            plans_by_group.append(_plan(maker, base, effect, rows))
+        except InputFault as fault:
+            faults.append(fault)
+    return plans_by_group, faults
+
+
+def _plan(maker: GroupMaker, base: int, effect: float, rows: int) -> Plan:
+    """Return the plan of one group; raise `InputFault` if its runs cannot tell."""
+    run, metric = maker.tables[base].run, maker.metric
+    others = [index for index in maker.ranked if index != base] if base in maker.ranked else []
+    gaps = [pair.gap for pair in maker.aligned([(index, base) for index in others], metric)]
+    spreads = {index: spread(gap) for index, gap in zip(others, gaps, strict=True) if len(gap.sums)}
+    telling = {index: estimate for index, estimate in spreads.items() if estimate is not None}
+    if not telling:
+        raise _untold(maker, base, max((len(gap.sums) for gap in gaps), default=0))
+    repositories = max(len(gap.sums) for gap in gaps)
+    samples_each = max(1, round(sum(len(gap.values) for gap in gaps) / sum(len(gap.sums) for gap in gaps)))
+    both = Spread(
+        between=statistics.fmean(estimate.between for estimate in telling.values()),
+        within=statistics.fmean(estimate.within for estimate in telling.values()),
+    )
+    deviations = sorted(estimate.deviation(samples_each) for estimate in telling.values())
+    least, most = (repositories_needed(effect, deviation, rows=rows) for deviation in (deviations[0], deviations[-1]))
+    return Plan(
+        samples=run.samples,
+        language=run.language,
+        generator=run.generator,
+        baseline=run.strategy,
+        strategies=tuple(maker.tables[index].run.strategy for index in telling),
+        metric=metric,
+        unit=maker.scales[metric].unit,
+        effect=effect,
+        rows=rows,
+        repositories=repositories,
+        samples_each=samples_each,
+        between=math.sqrt(both.between),
+        within=math.sqrt(both.within),
+        table=tuple(
+            (count, size, power(effect, both.deviation(size), count, rows=rows))
+            for count in REPOSITORIES
+            for size in SAMPLES
+        ),
+        needed=repositories_needed(effect, both.deviation(samples_each), rows=rows),
+        needed_at_least=repositories_needed(effect, both.deviation(math.inf), rows=rows),
+        needed_by_pair=(least, most),
+    )
+
+
+def _untold(maker: GroupMaker, base: int, repositories: int) -> InputFault:
+    """Return why the runs of a group tell no variances, and the command after which they do."""
+    run = maker.tables[base].run
+    place = f"{run.samples}, {run.language}, {run.generator}"
+    name = run.samples.partition("[")[0]
+    generator = shlex.quote(run.generator.removesuffix(" [fim]"))
+    command = f"`ctxbench run --samples {name} --strategy SPEC --generator {generator}`"
+    if base not in maker.ranked:
+        return InputFault(
+            f"{run.strategy} has no values of {maker.metric} that could be compared",
+            where=place,
+            cure="name a baseline that is ranked, or another --metric",
+        )
+    if not repositories:
+        return InputFault(
+            f"no other run is paired with {run.strategy}, so nothing tells how differences vary",
+            where=place,
+            cure=f"store one of another strategy: {command}",
+        )
+    if repositories < stats.FEWEST:
+        return InputFault(
+            f"the runs share {count_of(repositories)}; {stats.FEWEST} are the fewest that tell how repositories vary",
+            where=place,
+            cure=f"store both runs over a set with more: {command}",
+        )
+    return InputFault(
+        "the stored pairs never differ, or have one sample a repository, so nothing tells how differences vary",
+        where=place,
+        cure=f"store another strategy, with several samples a repository: {command}",
+    )

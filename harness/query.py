@@ -1,0 +1,121 @@
+"""`RunQuery` and `BoardQuery`: a choice of stored runs, read from the database, and a board of them."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.home import Home
+
+if TYPE_CHECKING:
+    from ctxbench.harness.leaderboard.rows import Board
+    from ctxbench.harness.results import RunTable
+
+NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
+
+
+class NothingStored(InputFault):
+    """There is no run to show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """A user's choice of stored runs; a field for each option."""
+
+    home: Home
+    db: str | None = None
+    samples: str | None = None
+    profile: str = "ctxbench"
+    ks: tuple[int, ...] = ()
+    marked: Literal["exclude", "include"] = "exclude"
+    after: date | None = None
+    """The day after which samples are dated; None for all, dated or not."""
+    prices: Path | None = None
+    """A file of rates by which the runs' tokens are priced."""
+
+    @property
+    def url(self) -> str:
+        """The database of the runs."""
+        return self.db or self.home.database
+
+    def tables(self) -> list[RunTable]:
+        """Return the stored runs, oldest first.
+
+        Raises:
+            UnknownName: if no run has that sample set, or there is no such profile.
+            NothingStored: if there is no run.
+            InputFault: if the file of rates is wrong, or no sample is dated after the day that was given.
+        """
+        from ctxbench.harness.leaderboard.scales import newer
+        from ctxbench.harness.metrics import PROFILES
+        from ctxbench.harness.prices import load
+        from ctxbench.harness.store.runs import run_tables
+        from ctxbench.harness.store.store import exists, open_current
+
+        if self.profile not in PROFILES:
+            raise UnknownName("metric profile", self.profile, PROFILES)
+        # Looking must not leave an empty database behind.
+        if self.db is None and not exists(self.url):
+            raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
+        rates = load(self.prices) if self.prices else None
+        with open_current(self.url) as store:
+            read = functools.partial(
+                run_tables, store, profile=self.profile, ks=self.ks, marked=self.marked, prices=rates
+            )
+            tables = read(samples=self.samples and self.samples.partition("[")[0])
+            others = read(samples=None) if not tables and self.samples else []
+        if self.samples:
+            # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
+            whole = [table for table in tables if table.run.samples == self.samples]
+            part = f"{self.samples}["
+            matching = whole or [table for table in tables or others if table.run.samples.startswith(part)]
+            if not matching and (tables or others):
+                names = {table.run.samples for table in tables or others}
+                raise UnknownName("sample set of the stored runs", self.samples, names)
+            tables = matching
+        if self.after is not None:
+            tables = newer(tables, self.after)
+        if not tables:
+            what = f"no runs with scores of profile {self.profile} are stored"
+            raise NothingStored(what, where=self.url, cure=NOTHING_CURE)
+        return list(tables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardQuery(RunQuery):
+    """A user's choice of stored runs, and of a board of them."""
+
+    metric: str | None = None
+    baseline: str | None = None
+    by_level: bool | None = None
+    published: Literal["auto", "all", "none"] = "auto"
+    seed: int = 0
+
+    def board(self) -> Board:
+        """Return the board; with ``published=all`` also if no run is stored.
+
+        Raises:
+            InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is wrong.
+        """
+        from ctxbench.harness import cutoffs
+        from ctxbench.harness.leaderboard import board
+
+        try:
+            tables = self.tables()
+        except NothingStored:
+            if self.published != "all" or self.samples:
+                raise
+            tables = []
+        return board(
+            tables,
+            metric=self.metric,
+            baseline=self.baseline,
+            by_level=self.by_level,
+            seed=self.seed,
+            published=self.published,
+            cutoffs=cutoffs.of_home(self.home),
+        )

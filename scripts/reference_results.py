@@ -1,0 +1,303 @@
+"""Make the reference results: ``python -m scripts.reference_results [HOME]``.
+
+With HOME: build the standard set there, run what is missing (stopped, it goes on where it was) and write the file that
+ships. Then, and without HOME nothing but this: write the board and the pictures of docs/results.md from that file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench import standard
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.projbench.build import build
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.spec import parse
+from ctxbench.harness.cli.progress import progress, say
+from ctxbench.harness.imported import reference
+from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.rows import Group, Row
+from ctxbench.harness.leaderboard.stats import Estimate, estimate
+from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import CONTEXT, run_tables
+
+NAME = "ctxbench-1"
+STRATEGIES = (
+    "lc.infile",
+    "lc.repocoder",
+    "lc.random_windows",
+    "lc.infercom(encoder=bm25)",
+    "lc.repofuse(encoder=bm25)",
+    "gold",
+    "blank",
+    "lc.infercom(encoder=bm25, uer=off, fsr=off)",
+    "lc.infercom(encoder=bm25, fsr=off)",
+    "lc.infercom(encoder=bm25, uer=off)",
+    "aim(lc.infile, encoder=bm25)",
+    "aim(lc.repofuse(encoder=bm25), encoder=bm25)",
+    "aim(lc.repocoder, encoder=bm25)",
+    "oracle-context",
+    "lc.repocoder(iterations=1)",
+    "lc.infile(limit=2048)",
+    "lc.repofuse(rationale=off, encoder=bm25)",
+    "lc.infercom(encoder=jaccard)",
+    "lc.infercom",
+    "lc.repofuse",
+    "aim(lc.repocoder)",
+)
+"""All that take lines and need no model that follows instructions; the rows that others are compared with first."""
+WITH_APIS, WITHOUT_APIS = "lc.infercom(encoder=bm25)", "lc.infercom(encoder=bm25, fsr=off, uer=off)"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, BOARD_PICTURE, API_PICTURE = DOCS / "results.md", DOCS / "results-board.svg", DOCS / "results-apis.svg"
+BEGIN, END = "<!-- board: python -m scripts.reference_results -->\n", "<!-- end of the board -->"
+LANGUAGES = {"python": "Python", "java": "Java"}
+_COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
+GAIN = "context_gain"
+_METRICS = ("es", "em", "id_f1")
+
+
+def make(home: Home) -> Path:
+    """Build the set, run what is missing and write the file; return its path.
+
+    Raises:
+        InputFault: if the set is not the published one, or samples of a run are missing.
+        MachineFault: if the machine lost samples.
+    """
+    sample_set = _sample_set(home)
+    with open_store(home.database) as store:
+        summaries = run(home, store, sample_set, strategies=STRATEGIES, generator=GENERATOR, progress=progress)
+        fault = fault_of(summaries)
+        if fault is not None:
+            raise fault
+        return reference.write(store, sample_set, [summary.run for summary in summaries])
+
+
+def _sample_set(home: Home) -> SampleSet:
+    members = standard.load(NAME)
+    if NAME in sets.names(home):
+        sample_set = sets.load(home, NAME)
+    else:
+        sample_set = build(
+            members.manifests, home, NAME, per_repo=members.per_repo["line"], seed=members.seed, report=say
+        )
+    if sample_set.digest != members.digests["line"]:
+        raise InputFault(f"the samples of {NAME} are not the published ones", cure=f"remove {home.samples / NAME}")
+    return sample_set
+
+
+def groups_of(name: str) -> list[Group]:
+    """Return the boards of the file's rows: Python's, then Java's."""
+    with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
+        reference.import_reference(store, name)
+        groups = {group.language: group for group in board(run_tables(store)).groups}
+    return [groups[language] for language in LANGUAGES if language in groups]
+
+
+def board_text(group: Group) -> str:
+    """Return a language's board as a Markdown table."""
+    head = "| rank | tier | strategy | context gain, bits | ES | EM | ID-F1 | tokens shown | beats |"
+    lines = [head, "|---|---|---|---|---:|---:|---:|---:|---:|"]
+    for row in group.rows:
+        rank = "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
+        cells = [
+            rank.partition("-")[0] if row.rank_low == row.rank_high else rank,
+            row.tier or "control",
+            f"`{row.run.strategy}`",
+            _interval(row.metrics[GAIN]),
+            *(f"{row.metrics[metric].mean:.1f}" for metric in _METRICS),
+            f"{row.context_tokens:.0f}",
+            str(len(row.beats)) if row.rank_low else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.mean:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
+
+
+def api_worth(results: ReferenceResults) -> dict[str, float]:
+    """Return sample -> bits that InferCom's APIs save: its gain less that of the same strategy without them."""
+    columns = {run.strategy: run.scores[CONTEXT][GAIN] for run in results.runs}
+    pairs = zip(results.samples, columns[str(parse(WITH_APIS))], columns[str(parse(WITHOUT_APIS))], strict=True)
+    return {sample.id: shown - bare for sample, shown, bare in pairs if shown is not None and bare is not None}
+
+
+def api_text(results: ReferenceResults) -> str:
+    """Return where APIs help: a sentence a language, and a table by kind of used name."""
+    worth = api_worth(results)
+    by_language = {
+        language: [sample for sample in results.samples if sample.language == language] for language in LANGUAGES
+    }
+    sentences, lines = [], [f"| what the target uses | {' | '.join(LANGUAGES.values())} |", "|---|---|---|"]
+    for language, samples in by_language.items():
+        mean = _estimate([(worth[sample.id], sample.repo) for sample in samples])
+        of_repo = _by_repo(results, worth, language)
+        best, worst = max(of_repo, key=of_repo.__getitem__), min(of_repo, key=of_repo.__getitem__)
+        helped = sum(bits > 0 for bits in of_repo.values())
+        sentences.append(
+            f"In {LANGUAGES[language]} the APIs save {_interval(mean)} bits a sample on the mean, and help in {helped} "
+            f"of {len(of_repo)} repositories: most in {best} ({of_repo[best]:+.1f}), least in {worst} "
+            f"({of_repo[worst]:+.1f})."
+        )
+    kinds = sorted({kind for of_sample in results.kinds.values() for kind in of_sample} - {"unknown"})
+    rows = [(f"a {kind}", {id_ for id_, own in results.kinds.items() if kind in own}) for kind in kinds]
+    levels = sorted({sample.subkind for sample in results.samples})
+    rows += [
+        (f"any, {level}", {sample.id for sample in results.samples if sample.subkind == level}) for level in levels
+    ]
+    for label, ids in rows:
+        cells = []
+        for samples in by_language.values():
+            values = [(worth[sample.id], sample.repo) for sample in samples if sample.id in ids]
+            cells.append(f"{_interval(_estimate(values))}, n = {len(values)}")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join([*sentences, "", *lines])
+
+
+def _estimate(values: Sequence[tuple[float, str]]) -> Estimate:
+    numbers, repos = zip(*values, strict=True)
+    return estimate(numbers, repos, seed="reference")
+
+
+def _by_repo(results: ReferenceResults, worth: Mapping[str, float], language: str) -> dict[str, float]:
+    repos = dict.fromkeys(sample.repo for sample in results.samples if sample.language == language)
+    return {
+        repo: statistics.fmean(worth[sample.id] for sample in results.samples if sample.repo == repo) for repo in repos
+    }
+
+
+class Plot:
+    """An SVG of labelled lines, each with marks over one axis in bits."""
+
+    def __init__(self, labels: Sequence[str], values: Iterable[float], *, height: int, labels_width: int) -> None:
+        """Make the axis wide enough for all values, and the lines `height` pixels high."""
+        numbers = [0.0, *values]
+        step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if (max(numbers) - min(numbers)) / step <= 8)
+        self.low, self.high = math.floor(min(numbers) / step) * step, math.ceil(max(numbers) / step) * step
+        self.left, self.width, self.height = labels_width, 860, height
+        bottom = 40 + height * len(labels)
+        self.parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {bottom + 45}" '
+            'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="#fff"/>'
+        ]
+        for tick in range(self.low, self.high + 1, step):
+            x, stroke = self.x(tick), "#888" if tick == 0 else "#ddd"
+            self.parts.append(f'<path d="M{x:.1f} 30V{bottom}" stroke="{stroke}"/>')
+            self.parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{tick}</text>')
+        for line, label in enumerate(labels):
+            y = self.y(line) + 4
+            self.parts.append(f'<text x="{self.left - 10}" y="{y}" text-anchor="end">{label}</text>')
+        for place, (language, name) in enumerate(LANGUAGES.items()):
+            x = self.left + 70 * place
+            self.parts.append(f'<circle cx="{x}" cy="15" r="4" fill="{_COLOURS[language]}"/>')
+            self.parts.append(f'<text x="{x + 9}" y="19">{name}</text>')
+        self.caption = f'<text x="{(self.left + self.width) / 2}" y="{bottom + 36}" text-anchor="middle">'
+
+    def x(self, value: float) -> float:
+        """Return where a value stands."""
+        return self.left + (self.width - self.left - 20) * (value - self.low) / (self.high - self.low)
+
+    def y(self, line: int) -> int:
+        """Return the middle of a line."""
+        return 40 + self.height * line + self.height // 2
+
+    def text(self, caption: str) -> str:
+        """Return the picture."""
+        return "\n".join([*self.parts, f"{self.caption}{caption}</text></svg>", ""])
+
+
+def board_picture(groups: Sequence[Group]) -> str:
+    """Return an SVG: each strategy's context gain in both languages, with its interval."""
+    rows: dict[str, dict[str, Row]] = {}
+    for group in groups:
+        for row in group.rows:
+            # Both show the file alone: the reference itself is in no prompt.
+            if row.run.strategy not in ("gold", "blank"):
+                rows.setdefault(row.run.strategy, {})[group.language] = row
+    means = {name: statistics.fmean(row.metrics[GAIN].mean or 0 for row in of.values()) for name, of in rows.items()}
+    names = sorted(means, key=means.__getitem__, reverse=True)
+    ends = [
+        end for of in rows.values() for row in of.values() for end in (row.metrics[GAIN].low, row.metrics[GAIN].high)
+    ]
+    plot = Plot(names, [end or 0.0 for end in ends], height=26, labels_width=330)
+    for line, name in enumerate(names):
+        for language, row in rows[name].items():
+            gain, y = row.metrics[GAIN], plot.y(line) + (-4 if language == "python" else 5)
+            colour, low, high = _COLOURS[language], plot.x(gain.low or 0), plot.x(gain.high or 0)
+            plot.parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="{colour}" stroke-width="2"/>')
+            title = f"<title>{name}, {LANGUAGES[language]}: {_interval(gain)}</title>"
+            plot.parts.append(
+                f'<circle cx="{plot.x(gain.mean or 0):.1f}" cy="{y}" r="4" fill="{colour}">{title}</circle>'
+            )
+    return plot.text("context gain in bits, with 95% intervals over repositories")
+
+
+def api_picture(results: ReferenceResults) -> str:
+    """Return an SVG: what APIs are worth in each repository."""
+    worth = api_worth(results)
+    bars = [(bits, repo, name) for name in LANGUAGES for repo, bits in _by_repo(results, worth, name).items()]
+    bars.sort(reverse=True)
+    plot = Plot([repo for _, repo, _ in bars], [bits for bits, *_ in bars], height=13, labels_width=150)
+    for line, (bits, repo, language) in enumerate(bars):
+        start, end = sorted((plot.x(0), plot.x(bits)))
+        title = f"<title>{repo}: {bits:+.1f}</title>"
+        plot.parts.append(
+            f'<rect x="{start:.1f}" y="{plot.y(line) - 4}" width="{max(end - start, 0.5):.1f}" height="9" '
+            f'fill="{_COLOURS[language]}">{title}</rect>'
+        )
+    return plot.text("bits that the APIs save a sample, by repository")
+
+
+def page_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[str]:
+    """Yield the paragraphs of the page."""
+    ranked = [row for row in groups[0].rows if row.rank_low]
+    versions = {run.code for run in results.runs}
+    yield (
+        f"{len(ranked)} strategies and {len(groups[0].rows) - len(ranked)} controls over the {len(results.samples):,} "
+        f"samples of `{results.name}`, by `{results.runs[0].generator}`, measured with ctxbench {', '.join(versions)}."
+    )
+    yield f"![Context gain of each strategy in both languages]({BOARD_PICTURE.name})"
+    for group in groups:
+        repositories = len({sample.repo for sample in results.samples if sample.language == group.language})
+        yield f"### {LANGUAGES[group.language]}: {repositories} repositories"
+        yield board_text(group)
+    yield "### Where API retrieval helps"
+    yield (
+        f"The context gain of `{WITH_APIS}` less that of the same strategy without APIs, `{WITHOUT_APIS}`, which keeps "
+        "their share of the prompt free."
+    )
+    yield api_text(results)
+    yield f"![Bits that the APIs save, by repository]({API_PICTURE.name})"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Make the file if a home is named; write the page."""
+    if arguments:
+        path = make(Home(Path(arguments[0]).absolute()))
+        say(f"{path}: {path.stat().st_size:,} bytes")
+    results, groups = reference.load(NAME), groups_of(NAME)
+    text = "\n\n".join(page_parts(results, groups))
+    page = re.sub(
+        f"{re.escape(BEGIN)}.*{END}",
+        lambda _: f"{BEGIN}{text}\n{END}",
+        PAGE.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
+    PAGE.write_text(page, encoding="utf-8")
+    BOARD_PICTURE.write_text(board_picture(groups), encoding="utf-8")
+    API_PICTURE.write_text(api_picture(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,93 @@
+"""The pages' choice of newer samples, and the Leaderboard page's scores before and after a model's cutoff."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.harness.generators.scripted import Scripted
+from tests.dashboard.browser import app
+from tests.dashboard.stored import make_runs
+from tests.helpers.cli import run_cli
+from tests.helpers.sets import make_set
+
+_DAYS = ("2023-01-01", "2024-06-01", "2025-03-01", None)
+"""Of the samples of each of two repositories."""
+_CUTOFF = "2024-06-01"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home with two runs over samples from before and after their model's cutoff, which its spec states."""
+    home = Home(tmp_path_factory.mktemp("ages"))
+    undated = make_set(home, per_repo=len(_DAYS), name="undated")
+    samples = [
+        replace(sample, dated=date.fromisoformat(day) if (day := _DAYS[at % len(_DAYS)]) else None)
+        for at, sample in enumerate(undated.samples)
+    ]
+    sample_set = sets.save(home, "demo", samples, undated.references.values(), undated.manifest)
+    model = Scripted(lambda request: request.prompt.text[-1:] + "apply_tax(cart_2, rate)", version="1")
+    make_runs(home, sample_set, model, ("lc.infile", "lc.repocoder"), generator=f"scripted(cutoff={_CUTOFF})")
+    return home.root
+
+
+def records(home: Path, *options: str) -> list[dict[str, object]]:
+    result = run_cli("leaderboard", "--home", str(home), "--format", "json", *options)
+    assert result.code == 0, result.err
+    rows: list[dict[str, object]] = json.loads(result.out)
+    return rows
+
+
+def test_the_page_has_the_commands_scores_before_and_after_the_cutoff(home: Path) -> None:
+    page = app("leaderboard", home)
+    lines = page.dataframe[0].value.to_dict("records")
+    for line, record in zip(lines, records(home), strict=True):
+        assert line["strategy"] == record["strategy"]
+        assert (line[f"n up to {_CUTOFF}"], line[f"n after {_CUTOFF}"]) == (4, 2)
+        assert line[f"up to {_CUTOFF} [95%]"] == pytest.approx(record["before_cutoff"], abs=0.1)
+        assert line[f"after {_CUTOFF} [95%]"] == pytest.approx(record["after_cutoff"], abs=0.1)
+        assert record["after_cutoff"] != record["before_cutoff"]
+    assert any(
+        "may have read 4 of these samples, and not the 2 newer ones" in note.proto.body for note in page.get("html")
+    )
+
+
+def test_a_day_in_the_address_leaves_the_newer_samples(home: Path) -> None:
+    page = app("leaderboard", home, after="2024-01-01")
+    lines = page.dataframe[0].value.to_dict("records")
+    assert page.query_params["after"] == "2024-01-01"
+    assert [line["n"] for line in lines] == [4, 4]
+    expected = records(home, "--after", "2024-01-01")
+    assert [(line["strategy"], line["rank"]) for line in lines] == [
+        (record["strategy"], f"{record['rank_low']}-{record['rank_high']}") for record in expected
+    ]
+    assert [record["es"]["mean"] for record in expected] != [record["es"]["mean"] for record in records(home)]  # type: ignore[index]
+    assert all("after=2024-01-01" in line["compare"] for line in lines)
+
+
+@pytest.mark.parametrize("name", ["compare", "cost"])
+def test_the_other_pages_take_the_same_choice(home: Path, name: str) -> None:
+    page = app(name, home, after="2024-01-01")
+    assert not page.exception and page.dataframe and page.query_params["after"] == "2024-01-01"
+    whole = app(name, home)
+    assert not whole.text_input(key="url/widget/after").value
+    assert page.dataframe[0].value.to_dict("records") != whole.dataframe[0].value.to_dict("records")
+
+
+def test_a_word_that_is_no_day_leaves_nothing_out(home: Path) -> None:
+    page = app("leaderboard", home, after="lately")
+    assert any("lately is no day such as 2024-06-01" in note.proto.body for note in page.get("html"))
+    assert [line["n"] for line in page.dataframe[0].value.to_dict("records")] == [8, 8]
+
+
+def test_a_day_after_every_sample_is_one_line(home: Path) -> None:
+    page = app("leaderboard", home, after="2025-03-01")
+    assert not page.exception and not page.dataframe
+    [error] = page.error
+    assert "is dated after 2025" in error.value and "the newest is of 2025" in error.value

@@ -1,0 +1,172 @@
+"""Reference results: written from stored runs, imported as runs of their own origin, refused where they do not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from ctxbench.bench import standard
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.harness.imported import reference
+from ctxbench.harness.results import Origin, RunTable
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables, stored_runs
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+NAME, LITE = "ctxbench-1", "ctxbench-1-lite"
+STRATEGIES = ("lc.infile", "lc.repocoder")
+
+
+def ran(home: Home, samples: str, *strategies: str) -> None:
+    for strategy in strategies:
+        words = ("--samples", samples, "--strategy", strategy, "--generator", "incontext", "--home", str(home.root))
+        result = run_cli("run", *words)
+        assert result.code == 0, result
+
+
+def tables(home: Home, profile: str = "ctxbench") -> dict[tuple[str, Origin], RunTable]:
+    with open_store(home.database) as store:
+        return {(table.run.strategy, table.run.origin): table for table in run_tables(store, profile=profile)}
+
+
+def imported(home: Home, *words: str) -> Any:
+    return run_cli("results", "import", "--reference", *words, "--home", str(home.root))
+
+
+@pytest.fixture(scope="module")
+def authors(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return a home with runs of two strategies over what stands for the standard set, of six repositories."""
+    home = Home(tmp_path_factory.mktemp("authors") / "home")
+    make_set(home, name=NAME, repos=6, per_repo=2)
+    ran(home, NAME, *STRATEGIES)
+    return home
+
+
+@pytest.fixture
+def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleSet]:
+    """Write the reference file of these runs; the lite form of the set has its first two repositories."""
+    from ctxbench.bench import samples
+
+    whole = samples.load(authors, NAME)
+    lite = make_set(Home(tmp_path / "lite"), name=LITE, repos=2, per_repo=2)
+    sets = {
+        name: standard.StandardSet(
+            name=name,
+            per_repo=2,
+            seed=0,
+            domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "shops")),
+            digests=MappingProxyType({"line": sample_set.digest}),
+        )
+        for name, sample_set in ((NAME, whole), (LITE, lite))
+    }
+    monkeypatch.setattr(standard, "load", sets.__getitem__)
+    monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
+    with open_store(authors.database) as store:
+        ids = {run.strategy: run.id for run in stored_runs(store)}
+        path = reference.write(store, whole, [ids[strategy] for strategy in STRATEGIES])
+    assert path.parent == tmp_path
+    yield whole
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.mark.parametrize("profile", ["ctxbench", "infercom"])
+def test_rows_are_those_of_the_authors_but_for_their_origin(
+    authors: Home, written: SampleSet, home: Home, profile: str
+) -> None:
+    result = imported(home, NAME)
+    assert result.code == 0 and len(result.out.splitlines()) == 2, result
+    theirs, ours = tables(authors, profile), tables(home, profile)
+    assert set(ours) == {(strategy, Origin.REFERENCE) for strategy in STRATEGIES}
+    for strategy in STRATEGIES:
+        run, row = theirs[strategy, Origin.RUN], ours[strategy, Origin.REFERENCE]
+        assert row.metrics == run.metrics and row.status == run.status and row.dated == run.dated
+        assert (row.sample, row.repo, row.level) == (run.sample, run.repo, run.level)
+        assert (row.context_tokens, row.calls) == (run.context_tokens, run.calls)
+        assert row.costs["tokens_in"] == run.costs["tokens_in"] and row.costs["tokens_out"] == run.costs["tokens_out"]
+        assert set(row.seconds) == set(row.costs["strategy_seconds"]) == {None} and row.run.loads == ()
+        assert row.run.id != run.run.id and row.run.sampling == run.run.sampling
+
+
+def test_nothing_twice_and_after_an_interrupt_the_rest(
+    written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reference, "add_scores", interrupted)
+        assert imported(home, NAME).code != 0
+    assert not next(iter(tables(home).values())).metrics
+    assert imported(home, NAME).code == 0
+    whole = tables(home)
+    again = imported(home, NAME)
+    assert again.out.count("was imported before: nothing changed") == 2
+    assert tables(home) == whole and all(table.metrics for table in whole.values())
+
+
+def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: SampleSet, home: Home) -> None:
+    # Another name for the same samples: their digest tells.
+    make_set(home, name="mine", repos=6, per_repo=2)
+    assert imported(home, NAME, "--samples", "mine").code == 0
+    ran(home, "mine", "lc.random_windows", "lc.infile")
+    board = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
+    rows = {(row["strategy"], row["origin"]): row for row in board}
+    assert set(rows) == {("lc.random_windows", "run"), ("lc.infile", "run"), ("lc.repocoder", "reference")}
+    difference = rows["lc.repocoder", "reference"]["difference"]["context_gain"]
+    assert difference["repositories"] == 6 and difference["p_adjusted"] is not None
+    text = run_cli("leaderboard", "--home", str(home.root)).out
+    assert "lc.repocoder (reference)" in text and "came with ctxbench" in text and "1 run is not shown" in text
+    runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)
+    commands = {run["strategy"]: run["command"] for run in runs if run["origin"] == "reference"}
+    assert commands["lc.repocoder"].startswith(f"ctxbench results import --reference {NAME} --samples mine")
+
+
+def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) -> None:
+    make_set(home, name=LITE, repos=2, per_repo=2)
+    assert imported(home, LITE).code == 0
+    ours, theirs = tables(home)["lc.repocoder", Origin.REFERENCE], tables(authors)["lc.repocoder", Origin.RUN]
+    keep = [place for place, repo in enumerate(theirs.repo) if repo in ("shop0", "shop1")]
+    assert ours.sample == tuple(theirs.sample[place] for place in keep) and len(ours.sample) == 4
+    assert ours.metrics["bits"] == tuple(theirs.metrics["bits"][place] for place in keep)
+    with open_store(home.database) as store:
+        assert {run.samples_digest for run in stored_runs(store)} == {standard.load(LITE).digests["line"]}
+
+
+def test_other_samples_are_refused(written: SampleSet, home: Home) -> None:
+    make_set(home, name=NAME, repos=5, per_repo=2)
+    assert_fault(imported(home, NAME), "holds other samples", f"samples build NAME --set {NAME}")
+    assert_fault(imported(home, LITE, "--samples", NAME), "holds other samples", f"samples build NAME --set {LITE}")
+    with open_store(home.database) as store:
+        assert not stored_runs(store)
+
+
+@pytest.mark.parametrize("name", ["VERSION", "TOKENIZER"])
+def test_another_model_or_tokenizer_is_refused(
+    written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(reference, name, "2-other")
+    assert_fault(imported(home, NAME), "were measured with", "this version has", "2-other", "install ctxbench")
+
+
+def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference.metrics, "score", lambda *_, **__: {"em": 1.0})
+    assert_fault(imported(home, NAME), "scored by other metrics", "ctxbench, ", "install ctxbench")
+
+
+def test_names_and_options(written: SampleSet, home: Home) -> None:
+    assert_fault(imported(home, "ctxbench1"), "did you mean ctxbench-1")
+    assert_fault(imported(home, NAME, "--samples", "none"), "none")
+    for words in (("--format", "ctxbench"), ("file.jsonl",), ("--strategy", "mine")):
+        assert imported(home, NAME, *words).code == 2
+    assert run_cli("results", "import", "--home", str(home.root)).code == 2

@@ -1,0 +1,329 @@
+"""Runs that differ only in the seed: pooled to one row, and the part of its uncertainty that repetition has."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ctxbench.dashboard.report.page import html, report
+from ctxbench.dashboard.views import compare as compare_view
+from ctxbench.dashboard.views import leaderboard as page
+from ctxbench.harness.leaderboard import board, records, stats
+from ctxbench.harness.leaderboard.compare import compare
+from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.render import comparison, table
+from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, pooled, variance_parts, variance_text
+from ctxbench.harness.results import RunTable, Status
+from tests.helpers.runs import make_run, make_table
+
+DONE, FAILED, MISSING, MARKED = Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.EXCLUDED
+REPOS = tuple(f"r{index % 6}" for index in range(24))
+
+
+def repetition(seed: int, es: Sequence[float | None], repos: Sequence[str] = REPOS, **changes: Any) -> RunTable:
+    """Return a run that says how it was decoded, with its seed."""
+    sampling = json.dumps({"temperature": 0.8, "seed": seed, **changes.pop("sampling", {})})
+    named = {"id": f"{changes.get('strategy', 'lc.infile')}-{seed}", "sampling": sampling, **changes}
+    return make_table({"es": es}, repos, **named)
+
+
+def drawn(strategy: str, mean: float, runs: int = 5, *, noise: float = 0.05) -> list[RunTable]:
+    """Return repeated runs of a strategy over 24 samples of 6 repositories."""
+    random = np.random.default_rng(len(strategy))
+    level = mean + random.normal(0, 0.1, len(REPOS))
+    return [
+        repetition(seed, np.clip(level + random.normal(0, noise, len(REPOS)), 0, 1).tolist(), strategy=strategy)
+        for seed in range(runs)
+    ]
+
+
+def parts(values: NDArray[np.float64], codes: Sequence[int]) -> VarianceParts:
+    """Split the variance of the mean of values, shape (samples, repetitions)."""
+    noise = Noise.of(values)
+    assert noise is not None
+    return variance_parts(np.nanmean(values, axis=1), np.array(codes, dtype=np.intp), noise)
+
+
+# Components.
+
+
+@pytest.mark.parametrize("deviations", [(3.0, 5.0, 4.0), (0.0, 5.0, 4.0), (3.0, 0.0, 4.0), (3.0, 5.0, 0.0)])
+def test_known_components_are_recovered(deviations: tuple[float, float, float]) -> None:
+    random = np.random.default_rng(7)
+    sizes = random.integers(1, 12, 3000)
+    codes = np.repeat(np.arange(3000), sizes)
+    repo, sample, single = deviations
+    values = (
+        random.normal(0, repo, 3000)[codes, np.newaxis]
+        + random.normal(0, sample, (len(codes), 1))
+        + random.normal(0, single, (len(codes), 5))
+    )
+    # Unbalanced in repetitions too.
+    values[random.random(values.shape) < 0.2] = np.nan
+    keep = ~np.isnan(values).all(axis=1)
+    split = parts(values[keep], codes[keep].tolist())
+    # An estimate has an error: 0.4 is some 10% of what is estimated; of nothing it is larger.
+    for name, expected in zip(("repositories", "samples", "repetition"), deviations, strict=True):
+        assert split[name].deviation == pytest.approx(expected, abs=0.4 if expected else 1.0), name
+    n, squares = keep.sum(), np.square(np.bincount(codes[keep])).sum()
+    in_mean = [
+        repo**2 * squares / n**2,
+        sample**2 / n,
+        single**2 * (1 / (~np.isnan(values[keep])).sum(axis=1)).sum() / n**2,
+    ]
+    assert [source.share for source in split.values()] == pytest.approx(np.array(in_mean) / sum(in_mean), abs=0.1)
+
+
+def test_components_are_unbiased_on_few_repositories() -> None:
+    """The mean over many small boards, before anything is set to 0, is the truth; here it rarely is."""
+    random = np.random.default_rng(3)
+    codes = np.repeat(np.arange(8), (3, 9, 5, 7, 4, 6, 8, 6))
+    found = []
+    for _ in range(2000):
+        values = random.normal(0, 6, 8)[codes, np.newaxis] + random.normal(0, 6, (len(codes), 1))
+        split = parts(values + random.normal(0, 3, (len(codes), 4)), codes.tolist())
+        found.append([split[name].deviation ** 2 for name in ("repositories", "samples", "repetition")])
+    assert np.mean(found, axis=0) == pytest.approx([36, 36, 9], rel=0.04)
+
+
+def test_a_balanced_table_by_hand() -> None:
+    """Two repositories with two samples, each run twice; sums of squares worked out by hand."""
+    values = np.array([[1.0, 3.0], [5.0, 7.0], [9.0, 11.0], [17.0, 19.0]])
+    split = parts(values, [0, 0, 1, 1])
+    # Within a sample each residual is 1: 8 / 4 = 2. Samples 2, 6 | 10, 18: 8 + 32 = 40 of 2 degrees, less 2/2 each.
+    assert split["repetition"].deviation ** 2 == pytest.approx(2.0)
+    assert split["samples"].deviation ** 2 == pytest.approx(20.0 - 1.0)
+    # Means 4 and 14: 2 (25 + 25) = 100 of 1 degree is 2 x repositories + samples + 2/2.
+    assert split["repositories"].deviation ** 2 == pytest.approx((100.0 - 20.0) / 2)
+    shares = np.array([40 / 2, 19 / 4, 2 / 8])
+    assert [source.share for source in split.values()] == pytest.approx(shares / shares.sum())
+    # On a balanced table the parts add up to the square of the error that the interval rests on.
+    means = stats.clustered(values.mean(axis=1), np.array([0, 0, 1, 1]))
+    assert shares.sum() == pytest.approx(means.error**2)
+
+
+def test_a_variance_below_nothing_is_nothing_and_said() -> None:
+    # Both repositories have the same mean, and their samples differ.
+    split = parts(np.array([[0.0, 1.0], [10.0, 11.0], [0.0, 1.0], [10.0, 11.0]]), [0, 0, 1, 1])
+    assert (split["repositories"].share, split["repositories"].negative) == (0.0, True)
+    repeated = make_run(repetitions=("a", "b"))
+    assert "0% repositories (estimated below 0, set to 0), " in variance_text(split, repeated)
+
+
+def test_what_cannot_be_told_is_left_out() -> None:
+    single = parts(np.array([[1.0, 2.0], [5.0, 7.0]]), [0, 0])
+    assert list(single) == ["samples", "repetition"]
+    thin = parts(np.array([[1.0, 2.0], [5.0, 7.0]]), [0, 1])
+    assert list(thin) == ["repositories", "repetition"]
+    assert Noise.of(np.array([[1.0, np.nan], [np.nan, 2.0]])) is None, "no sample was repeated"
+    # What rounding leaves of equal numbers is no noise.
+    flat = parts(np.array([[0.1] * 3, [0.1] * 3]), [0, 1])
+    assert variance_text(flat, make_run(repetitions=("a", "b"))) == "nothing varies"
+
+
+# Pooling.
+
+
+def test_a_pooled_row_is_the_hand_computation() -> None:
+    status = [DONE, DONE, FAILED, MARKED]
+    runs = [
+        repetition(0, [0.2, 0.4, None, 0.9], "aabb", status=status),
+        repetition(1, [0.6, None, 0.8, 0.7], "aabb", status=[DONE, MISSING, DONE, MARKED]),
+        repetition(2, [0.7, None, None, 0.8], "aabb", status=[DONE, MISSING, FAILED, MARKED]),
+    ]
+    [group] = board(runs).groups
+    [row] = group.rows
+    expected = [50.0, 40.0, 80 / 3]
+    estimate = row.metrics["es"]
+    assert (estimate.mean, estimate.n) == (pytest.approx(statistics.fmean(expected)), 3)
+    assert estimate.mean_with_marked == pytest.approx(statistics.fmean([*expected, 80.0]))
+    assert (row.n, row.model_failed, row.unscored, row.excluded) == (3, 0, 0, 1)
+    # What is missing, and what was nothing usable, is said.
+    assert (row.answers_missing, row.answers_failed) == (2, 2)
+    assert row.sensitivity["es"].worst == pytest.approx((50 + 40 / 3 + 80 / 3) / 3)
+    assert row.sensitivity["es"].best == pytest.approx((50 + (40 + 200) / 3 + 80 / 3) / 3)
+    assert (row.run.id, row.run.repetitions) == ("lc.infile-0", ("lc.infile-0", "lc.infile-1", "lc.infile-2"))
+    text = " ".join(notes(group))
+    assert "lack (the values of their samples are means over the others): lc.infile 2. Cure: run the same" in text
+    assert "nothing usable, of samples that other runs scored: lc.infile 2." in text
+
+
+def test_costs_are_means_over_the_runs_that_have_them() -> None:
+    runs = [
+        dataclasses.replace(
+            repetition(seed, [0.5, 0.5], "ab", status=[DONE, status]),
+            costs={"price": (price, price), "tokens_in": (10.0 * seed, 30.0)},
+            calls=(seed + 1.0, seed + 1.0),
+        )
+        for seed, status, price in ((0, DONE, 0.25), (1, MISSING, None))
+    ]
+    [row] = board(runs).rows
+    # A price that is unknown in one run is unknown of the row; where nothing was asked nothing is.
+    assert row.costs["price"] is None
+    assert row.costs["tokens_in"] == pytest.approx((5.0 + 30.0) / 2) and row.calls == pytest.approx((1.5 + 1.0) / 2)
+
+
+def test_a_run_by_itself_stays_as_it_is() -> None:
+    alone = repetition(3, [0.5] * 24)
+    assert pooled([alone]) == [alone] and pooled([alone])[0] is alone
+    assert "runs" not in table(board([alone])).splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sampling": {"temperature": 0.7}},
+        {"versions": {"strategy": "2"}},
+        {"completions": 2},
+        {"samples": "demo[:24]"},
+        {"generator": "other"},
+        {"samples_digest": "e" * 64},
+    ],
+)
+def test_only_what_differs_in_the_seed_alone_is_pooled(changes: dict[str, Any]) -> None:
+    runs = [repetition(0, [0.5] * 24), repetition(1, [0.6] * 24, **changes)]
+    assert pooled(runs) == runs
+
+
+def test_runs_whose_decoding_nobody_knows_are_not_pooled() -> None:
+    runs = [make_table({"es": [0.5] * 24}, REPOS, id=id_) for id_ in "ab"]
+    assert pooled(runs) == runs
+
+
+def test_the_newest_version_is_shown_with_all_of_its_repetitions() -> None:
+    old = [repetition(seed, [0.1] * 24, id=f"old{seed}", versions={"strategy": "1"}) for seed in (0, 1)]
+    new = [repetition(seed, [0.5] * 24, versions={"strategy": "2"}) for seed in (0, 1, 2)]
+    [group] = board([old[0], new[0], old[1], new[1], new[2]]).groups
+    assert [row.metrics["es"].mean for row in group.rows] == [pytest.approx(50)] and group.superseded == 2
+
+
+def test_a_repetition_that_is_under_way_hides_no_other() -> None:
+    begun = repetition(1, [0.9, *([None] * 23)], status=[DONE, *([MISSING] * 23)])
+    [row] = board([repetition(0, [0.5] * 24), begun]).rows
+    assert (row.n, row.unscored, row.answers_missing) == (24, 0, 23)
+    assert row.metrics["es"].mean == pytest.approx((23 * 50 + 70) / 24)
+
+
+def test_runs_with_dates_for_some_samples_are_aligned_by_sample() -> None:
+    """A filter by date may have left other samples of one run than of another, of an earlier version."""
+    runs = [
+        repetition(0, [0.2, 0.4], "ab"),
+        repetition(1, [0.6], "b", first=1),
+    ]
+    [one] = pooled(runs)
+    assert one.sample == ("s00000", "s00001") and one.metrics["es"] == (0.2, 0.5)
+    assert one.outcomes == ((DONE, MISSING), (DONE, DONE)) and one.repeated["es"] == ((0.2, None), (0.4, 0.6))
+
+
+def test_pass_at_k_is_the_mean_of_what_each_run_estimates() -> None:
+    runs = [
+        dataclasses.replace(repetition(seed, [0.0] * 2, "ab", completions=2, functions=True), metrics=metrics)
+        for seed, metrics in enumerate(
+            ({"pass@1": (0.5, 0.0), "pass@2": (1.0, 0.0)}, {"pass@1": (1.0, 0.5), "pass@2": (1.0, 1.0)})
+        )
+    ]
+    [row] = board(runs).rows
+    # Two completions a task in each run, and no pass@4 of both together.
+    assert row.run.completions == 2 and set(row.metrics) == {"pass@1", "pass@2"}
+    assert [row.metrics[name].mean for name in ("pass@1", "pass@2")] == pytest.approx([50.0, 75.0])
+
+
+# The board, and what is said.
+
+
+def test_three_strategies_five_times() -> None:
+    names = ("lc.infile", "lc.random_windows", "lc.repocoder")
+    runs = [drawn(name, mean) for name, mean in zip(names, (0.3, 0.35, 0.6), strict=True)]
+    by_seed = [run for repetitions in zip(*runs, strict=True) for run in repetitions]
+    made = board(by_seed)
+    [group] = made.groups
+    assert len(group.rows) == 3 and group.superseded == 0
+    # What the test and the interval see is one value a sample, the mean over runs.
+    averaged = [
+        make_table(
+            {"es": [statistics.fmean(cells) for cells in zip(*(run.metrics["es"] for run in of), strict=True)]},
+            REPOS,
+            strategy=name,
+        )
+        for name, of in zip(names, runs, strict=True)
+    ]
+    for row, expected in zip(group.rows, board(averaged).groups[0].rows, strict=True):
+        assert row.run.strategy == expected.run.strategy and row.tier == expected.tier
+        mine, its = row.metrics["es"], expected.metrics["es"]
+        assert [mine.mean, mine.low, mine.high] == pytest.approx([its.mean, its.low, its.high])
+        if expected.difference:
+            assert row.difference["es"].p_adjusted == expected.difference["es"].p_adjusted
+    _say_runs(made, names)
+
+
+def _say_runs(made: Any, names: Sequence[str]) -> None:
+    """Check every form of a board of three strategies with five runs each."""
+    [group] = made.groups
+    text = table(made, width=200)
+    assert "runs" in text.splitlines()[1] and "their mean over them" not in text
+    assert "one row, a sample's value its mean over them: lc.repocoder 5," in text.replace("\n  ", " ")
+    for name in names:
+        [sentence] = [line for line in notes(group) if line.startswith(f"Where the uncertainty of {name} comes from")]
+        assert sentence.count("% repetition") == (1 if name == group.baseline else 2)
+        assert (" its difference to lc.infile: " in sentence) == (name != group.baseline)
+    assert not any(line.startswith("Runs were decoded in different ways") for line in notes(group))
+    rows = json.loads(records.to_json(made))
+    assert [(row["runs"], len(row["repetitions"])) for row in rows] == [(5, 5)] * 3
+    assert rows[0]["sampling"]["seed"] == [0, 1, 2, 3, 4]
+    shares = [part["share"] for part in rows[0]["variance"]["es"].values()]
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
+    cells = next(iter(csv.DictReader(io.StringIO(records.to_csv(made)))))
+    assert cells["runs"] == "5" and float(cells["variance_es_repetition_share"]) == pytest.approx(shares[-1])
+    assert [line["runs"] for line in page.lines(group)] == [5, 5, 5]
+    assert html(report(made, {})).count("Where the uncertainty of ") == 3
+
+
+def test_a_row_of_several_runs_and_one_of_a_single_run_pair_by_means() -> None:
+    several, single = drawn("lc.infile", 0.3), drawn("lc.repocoder", 0.5, runs=1)
+    [group] = board([*several, *single]).groups
+    [lead, base] = group.rows
+    assert (lead.variance, set(base.variance)) == ({}, {"es"})
+    assert lead.difference["es"].n_common == 24
+    [sentence] = [line for line in notes(group) if line.startswith("Where the uncertainty of ")]
+    assert "uncertainty of lc.infile comes from (variance): its es: " in sentence and "lc.repocoder" not in sentence
+    assert [line.get("runs") for line in page.lines(group)] == [None, 5]
+
+
+def test_compare_says_it_of_the_difference() -> None:
+    several, single = pooled(drawn("lc.repocoder", 0.5)), drawn("lc.infile", 0.3, runs=1)
+    [pair] = compare([*single, *several])
+    assert pair.difference.mean == pytest.approx(board([*several, *single]).groups[0].rows[0].difference["es"].mean)
+    text = comparison([pair])
+    assert "lc.repocoder (lc.repocoder-0, 5 runs) minus lc.infile (lc.infile-0)" in text
+    assert (
+        "    of its variance: " in text and "% repetition (that of the single run of lc.infile is in samples)" in text
+    )
+    assert records.comparison_json([pair]).count('"share"') == 3
+    [sentence] = [
+        line for line in compare_view.remarks([pair], {"lc.repocoder-0": "x", "lc.infile-0": "y"}) if "variance" in line
+    ]
+    assert sentence.startswith("x: of the variance of its difference ")
+
+
+def test_the_noise_of_a_difference_is_that_of_both_rows() -> None:
+    noisy, steady = drawn("lc.repocoder", 0.5, noise=0.1), drawn("lc.infile", 0.3, noise=0.05)
+    [pair] = compare([*pooled(steady), *pooled(noisy)])
+    rows = {row.run.strategy: row for row in board([*noisy, *steady]).rows}
+    singles = [rows[name].variance["es"]["repetition"].deviation for name in ("lc.infile", "lc.repocoder")]
+    both = pair.difference.variance["repetition"].deviation
+    assert both**2 == pytest.approx(singles[0] ** 2 + singles[1] ** 2)
+
+
+def test_runs_that_never_differ_say_that_repetition_adds_nothing() -> None:
+    values = np.random.default_rng(1).random(24).tolist()
+    [row] = board([repetition(seed, values) for seed in range(3)]).rows
+    assert row.variance["es"]["repetition"].share == 0.0 and not row.variance["es"]["repetition"].negative

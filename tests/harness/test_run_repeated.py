@@ -1,0 +1,162 @@
+"""`run --repeat`: runs of their own that differ in the seed, made once, and one row of the board."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.run.runner import RunOptions, run
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.work import works
+from tests.harness.test_runner import Bench
+from tests.helpers.cells import open_inline
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+RANDOM = "lc.random_windows(blocks=1, stride=1, window=2)"
+
+
+class Sampler(Scripted):
+    """Answers by seed as a model does that samples; notes the seeds that it was asked with."""
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__(self._write, version="1", **changes)
+        self.seeds: list[int] = []
+
+    def _write(self, request: Request) -> str:
+        seed = request.sampling.seed if request.sampling.temperature else 0
+        return f"apply_tax(cart_{seed}, rate)"
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Response]:
+        self.seeds += [request.sampling.seed for request in requests]
+        return super().generate(requests)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_each_repetition_is_a_run_with_its_seed(bench: Bench) -> None:
+    choices = RunOptions(temperature=0.8, seed=7, repeat=3)
+    summaries = bench.run(Sampler(), "lc.infile", "lc.repocoder(iterations=1)", choices=choices)
+    # All strategies with a seed before the next seed: what is interrupted is a whole board.
+    assert [(summary.strategy, summary.seed) for summary in summaries] == [
+        (spec, seed) for seed in (7, 8, 9) for spec in ("lc.infile", "lc.repocoder(iterations=1)")
+    ]
+    assert {(work.choices.seed, work.finished) for work in works(bench.store)} == {(7, 8), (8, 8), (9, 8)}
+    # Nothing is special about them: the seed alone makes the same run.
+    [alone] = bench.run(Sampler(), choices=RunOptions(temperature=0.8, seed=8))
+    assert alone.run == summaries[2].run and alone.new == 0
+
+
+def test_nothing_is_done_twice_and_more_can_be_added(bench: Bench) -> None:
+    first, model = Sampler(), Sampler()
+    bench.run(first, choices=RunOptions(temperature=0.8, repeat=2))
+    summaries = bench.run(model, choices=RunOptions(temperature=0.8, repeat=4))
+    assert sorted(set(first.seeds)) == [0, 1] and sorted(set(model.seeds)) == [2, 3]
+    assert [summary.new for summary in summaries] == [0, 0, 8, 8]
+
+
+def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
+    choices = RunOptions(temperature=0.8, repeat=3)
+    done = 0
+
+    @contextlib.contextmanager
+    def progress(_: str, __: int) -> Iterator[Callable[[int], None]]:
+        def tick(step: int) -> None:
+            nonlocal done
+            done += step
+            if done >= 11:
+                raise KeyboardInterrupt
+
+        yield tick
+
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            bench.home,
+            bench.store,
+            bench.set,
+            strategies=["lc.infile"],
+            generator="scripted",
+            choices=choices,
+            progress=progress,
+            cells=open_inline,
+            resolve=lambda spec: bench.coder if spec == "incontext" else Sampler(batch_size=1),
+        )
+    [row] = board([bench.table(at) for at in range(2)]).rows
+    assert (len(row.run.repetitions), row.n, row.unscored, row.answers_missing) == (2, 8, 0, 16 - done)
+    model = Sampler()
+    summaries = bench.run(model, choices=choices)
+    assert sum(summary.new for summary in summaries) == 24 - done and 0 not in model.seeds
+    [row] = board([bench.table(at) for at in range(3)]).rows
+    assert len(row.run.repetitions) == 3 and row.answers_missing == 0
+    assert row.variance["es"]["repetition"].deviation > 0
+
+
+def test_a_strategy_that_draws_is_drawn_anew_each_time(bench: Bench) -> None:
+    model = Scripted(lambda request: "apply_tax" if "print" in request.prompt.text else "x", version="1")
+    summaries = bench.run(model, RANDOM, choices=RunOptions(repeat=4))
+    assert len(summaries) == 4 and not any(summary.repeats for summary in summaries)
+    prompts = bench.rows("SELECT count(DISTINCT prompt_digest) FROM result GROUP BY sample_id")
+    assert max(prompts)[0] > 1
+
+
+@pytest.mark.parametrize(("temperature", "made"), [(0.0, 2), (0.8, 3)])
+def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, temperature: float, made: int) -> None:
+    model = Scripted(lambda _: "x", version="1")
+    choices = RunOptions(temperature=temperature, repeat=3)
+    summaries = bench.run(model, "lc.infile", "gold", choices=choices)
+    assert [summary.repeats for summary in summaries if summary.strategy == "lc.infile"] == [False, True, False][:made]
+    # A control draws nothing whatever the model does.
+    assert [summary.strategy for summary in summaries].count("gold") == 1
+    again = bench.run(model, "lc.infile", "gold", choices=choices)
+    assert [summary.run for summary in again] == [summary.run for summary in summaries]
+
+
+def test_seeds_that_do_not_last_are_refused(bench: Bench) -> None:
+    with pytest.raises(InputFault, match="do not last for 2 runs"):
+        bench.run(Sampler(), choices=RunOptions(seed=2**63 - 1, repeat=2))
+
+
+@pytest.mark.usefixtures("inline_cells")
+def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, repos=6, per_repo=2)
+    command = ["run", "--samples", "demo", "--generator", "scripted(mode=echo)", f"--home={home.root}", "--repeat=5"]
+    result = run_cli(*command, "--strategy", RANDOM, "--strategy", "lc.infile", "--strategy", "gold")
+    assert result.code == 0, result
+    lines = result.out.splitlines()
+    assert [line.rpartition("  ")[2] for line in lines if RANDOM in line] == [f"seed {seed}" for seed in range(5)]
+    assert len(lines) == 5 + 2 + 1
+    assert "lc.infile: the seeds 0 and 1 gave the same prompts and completions, so repetition tells" in result.err
+    with open_store(home.database) as store:
+        ids = {work.choices.seed: work.id for work in works(store) if work.choices.strategy == RANDOM}
+    shown = run_cli("leaderboard", f"--home={home.root}", "--format=markdown", "--metric=context_gain")
+    assert f"{RANDOM} 5, lc.infile 2" in shown.out.replace("\\", "") and "% repetition" in shown.out
+    infile = next(line.split()[0] for line in lines if "lc.infile" in line)
+    # Any of the runs names them all; two of them are compared with each other.
+    pooled = run_cli("compare", f"--home={home.root}", infile, ids[3])
+    assert f"{RANDOM} ({ids[0]}, 5 runs) minus lc.infile ({infile}, 2 runs)" in pooled.out
+    single = run_cli("compare", f"--home={home.root}", ids[1], ids[3])
+    assert f"{RANDOM} ({ids[3]}) minus {RANDOM} ({ids[1]})" in single.out
+    report = run_cli("report", f"--home={home.root}", "--out", str(tmp_path / "report.html"))
+    assert report.code == 0, report
+    text = (tmp_path / "report.html").read_text()
+    assert all(id_ in text for id_ in ids.values()) and "--seed 4" in text
+
+
+def test_usage(tmp_path: Path) -> None:
+    words = ["run", "--samples=demo", "--strategy=lc.infile", "--generator=scripted(text=x)", f"--home={tmp_path}"]
+    assert run_cli(*words, "--repeat=0").code == 2
+    make_set(Home(tmp_path))
+    assert_fault(run_cli(*words, f"--seed={2**63 - 1}", "--repeat=2"), "do not last", "lower --seed")

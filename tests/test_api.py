@@ -1,0 +1,98 @@
+"""`import ctxbench`: what the commands do, as functions that return frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import ctxbench
+from ctxbench.bench.errors import CtxbenchError, InputFault
+from ctxbench.bench.home import Home
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+STRATEGIES = ("lc.infile", "lc.random_windows")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home with a run of two strategies over eight samples."""
+    home = tmp_path_factory.mktemp("api") / "home"
+    make_set(Home(home), repos=2, per_repo=4)
+    frame = ctxbench.run("demo", "lc.{infile,random_windows}", "scripted(text=apply_tax)", home=home)
+    assert frame["strategy"] == STRATEGIES and frame["scored"] == frame["new"] == (8, 8)
+    return home
+
+
+def test_a_second_run_has_nothing_left_to_do(home: Path) -> None:
+    frame = ctxbench.run("demo", STRATEGIES, "scripted(text=apply_tax)", home=home)
+    assert frame["new"] == (0, 0) and frame["scored"] == (8, 8)
+
+
+def test_samples(home: Path) -> None:
+    assert ctxbench.samples(home=home)["name"] == ("demo",)
+    frame = ctxbench.samples("demo", home=home)
+    assert frame.height == 8 and set(frame["repository"]) == {"shop0", "shop1"}
+    assert all(reference.startswith("apply_tax(") for reference in frame["reference"])
+
+
+def test_scores_are_those_of_the_board(home: Path) -> None:
+    scores = pd.DataFrame(ctxbench.scores("demo", home=home))
+    board = pd.DataFrame(ctxbench.board("demo", home=home))
+    assert len(scores) == 16 and set(scores["status"]) == {"scored"}
+    means = scores.groupby("strategy")["es"].mean() * 100
+    assert board.set_index("strategy")["es"].to_dict() == pytest.approx(means.to_dict())
+
+
+def test_the_board_is_the_command_s(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXBENCH_HOME", str(home))
+    board = ctxbench.board("demo", baseline="lc.random_windows")
+    options = ("--samples", "demo", "--baseline", "lc.random_windows", "--published", "none")
+    text = run_cli("leaderboard", *options, "--format", "csv").out
+    assert board.to_csv() == text and set(board["baseline"]) == {None, "lc.random_windows"}
+    shown = board._repr_mimebundle_()["text/markdown"]
+    assert shown == run_cli("leaderboard", *options, "--format", "markdown").out
+
+
+def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
+    place = ("--home", str(home), "--samples", "demo")
+    rows = list(csv.DictReader(io.StringIO(run_cli("scores", *place).out)))
+    records = [json.loads(line) for line in run_cli("scores", *place, "--format", "jsonl").out.splitlines()]
+    parquet = tmp_path / "scores.parquet"
+    assert run_cli("scores", *place, "--format", "parquet", "--out", str(parquet)).code == 0
+    assert records == list(ctxbench.scores("demo", home=home).records()) == pq.read_table(parquet).to_pylist()
+    assert [row["sample"] for row in rows] == [record["sample"] for record in records]
+    assert run_cli("scores", *place, "--format", "parquet").code == 2
+    assert_fault(run_cli("scores", "--home", str(home), "--samples", "dem"), "demo")
+
+
+def test_faults_are_exceptions_with_a_cure(home: Path) -> None:
+    with pytest.raises(InputFault, match="no date"):
+        ctxbench.scores("demo", home=home, after="June")
+    with pytest.raises(CtxbenchError, match="demo"):
+        ctxbench.run("dmeo", "lc.infile", "incontext", home=home)
+
+
+def test_folders_beside_a_notebook_do_not_disturb_it(home: Path, tmp_path: Path) -> None:
+    for room in ("strategies", "bench", "sandbox", "harness", "dashboard"):
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").write_text("raise RuntimeError('not this one')\n")
+    code = f"import ctxbench; print(ctxbench.board('demo', home={str(home)!r})['strategy']); ctxbench.strategy"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and all(name in done.stdout for name in STRATEGIES), done.stderr
+
+
+def test_an_author_s_import_stays_light() -> None:
+    code = (
+        "import sys; from ctxbench import Context, strategy; print('sqlalchemy' in sys.modules, 'click' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,19 @@
+"""The notebook of the docs runs, and shows what the page says that it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from scripts.notebook_page import PAGE, executed, tables
+
+pytestmark = pytest.mark.network
+
+
+def test_the_notebook_runs_and_its_page_is_up_to_date(tmp_path: Path) -> None:
+    notebook = executed(tmp_path)
+    assert tables(notebook) == tables(nbformat.read(PAGE, as_version=4)), "run `python -m scripts.notebook_page`"
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert any("<progress" in output.get("data", {}).get("text/html", "") for output in shown)
