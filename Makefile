@@ -13,8 +13,8 @@ help:           ## Show these targets
 quickstart: setup  ## Build samples of real repositories, run two strategies, print the leaderboard
 	$(BIN)/ctxbench quickstart
 
-# The type checker uses one processor: unit tests use the other one meanwhile. Slow tests wait a good deal, for boxes,
-# servers and limits of time: three workers keep two processors busy.
+# The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
+# their own: two workers keep two processors busy, and one of them gets what shares an image or a model.
 test: setup-dev engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
 	$(MAKE) -j2 --output-sync=line lint unit
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or network"

@@ -1,5 +1,7 @@
 """The days up to which models were trained, as their makers state them: built in, and the user's own before them.
 
+A day that a generator's spec gives comes before both: it is part of `harness.results.RunInfo`.
+
 A file is TOML with a table ``[[cutoff]]`` for each; every fault of a file is reported at once.
 
 ==============  =======================================================================================

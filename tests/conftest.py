@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +36,7 @@ LONGEST = (
     "tests/sandbox/forgeries/test_forgeries.py",
     "tests/bench/testing/test_java_suite.py",
     "tests/bench/codereval/test_rebuild.py",
+    "tests/harness/generators/test_hf.py",
     "tests/harness/cells/hostile/test_hostile.py",
     "tests/sandbox/attacks/test_attacks.py",
     "tests/harness/test_run_survives.py",
@@ -45,10 +47,10 @@ LONGEST = (
     "tests/sandbox/docker/test_images.py",
 )
 """The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
-
-
 WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_model.py", "test_vllm_hf.py"}
 """The files that import torch and transformers, for seconds; all of their tests are slow."""
+WITH_JAVA = {"test_java_real.py", "test_java_suite.py", "test_rebuild_java.py"}
+"""The files that install a JDK into an image, for half a minute where the machine has none yet."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -61,6 +63,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
     places = {file: place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Give the files of one of the groups above to one worker: another would do the same at the same time, or wait."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    scheduling = importlib.import_module("xdist.scheduler").LoadFileScheduling(config, log)
+    scheduling._split_scope = group_of
+    return scheduling
+
+
+def group_of(test: str) -> str:
+    """Return the name of what one worker runs as a whole: a test's file, or the group that its file belongs to."""
+    file = test.partition("::")[0]
+    groups = (name for name, files in {"models": WITH_MODELS, "java": WITH_JAVA}.items() if Path(file).name in files)
+    return next(groups, file)
 
 
 @pytest.hookimpl(wrapper=True)

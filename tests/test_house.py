@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,18 @@ def test_the_files_that_are_collected_otherwise_are_there() -> None:
     for name in conftest.WITH_MODELS:
         (file,) = (ROOT / "tests").rglob(name)
         assert "\npytestmark = [\n    pytest.mark.slow,\n" in file.read_text(encoding="utf-8"), "all of it is slow"
+
+
+def test_files_that_share_what_takes_long_to_make_have_one_worker() -> None:
+    for files in (conftest.WITH_MODELS, conftest.WITH_JAVA):
+        paths = [path.relative_to(ROOT).as_posix() for name in files for path in (ROOT / "tests").rglob(name)]
+        assert len(paths) == len(files)
+        assert len({conftest.group_of(f"{path}::test") for path in paths}) == 1
+    assert conftest.group_of("tests/test_docs.py::TestA::test_b") == "tests/test_docs.py"
+    chosen = {"dist": "loadfile", "tx": ["2*popen"]}
+    scheduling: Any = conftest.pytest_xdist_make_scheduler(SimpleNamespace(getvalue=chosen.get), None)
+    assert scheduling._split_scope("tests/bench/functions/test_java_real.py::test_a") == "java"
+    assert conftest.pytest_xdist_make_scheduler(SimpleNamespace(getvalue={"dist": "worksteal"}.get), None) is None
 
 
 def test_no_room_names_one_above_it_in_its_strings() -> None:

@@ -20,7 +20,7 @@ from ctxbench.harness.leaderboard.notes import coders_of
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.scales import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
-from ctxbench.harness.metrics.profile import BIT_METRICS
+from ctxbench.harness.metrics.profile import BIT_METRICS, MEMORISED
 from ctxbench.harness.results import RunInfo, RunTable
 
 
@@ -99,7 +99,8 @@ def compare(
             )
         shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
-    names = [metric] if metric else sorted(shared, key=lambda name: (name != ranking, name))
+    # What one model has memorised is the same whatever the strategy.
+    names = [metric] if metric else sorted({*shared} - {MEMORISED}, key=lambda name: (name != ranking, name))
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))
 
 

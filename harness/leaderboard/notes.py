@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,8 @@ PAGE = Instructions(
 def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
     """Return the sentences of one group, the most needed first, worded for the command line or the pages."""
     lines = [*_ranking(group), *_intervals(group), *_unscored(group, instructions), *_marked(group, instructions)]
-    failed = [f"{row.run.strategy} {row.model_failed}" for row in group.rows if row.model_failed]
-    if failed:
-        lines.append(f"Nothing usable came from the model, counted as the worst value: {', '.join(failed)}.")
+    if failed := _counts(group.rows, lambda row: row.model_failed):
+        lines.append(f"Nothing usable came from the model, counted as the worst value: {failed}.")
     if choices.measures_context(group.generator):
         lines.append(
             f"{group.generator} is a copy model without knowledge of its own: "
@@ -101,7 +100,7 @@ def _repetitions(group: Group) -> list[str]:
     rows = [row for row in group.rows if row.run.repetitions]
     if not rows:
         return []
-    counts = ", ".join(f"{row.run.strategy} {len(row.run.repetitions)}" for row in rows)
+    counts = _counts(rows, lambda row: len(row.run.repetitions))
     lines = [f"Runs that differ only in the seed are one row, a sample's value its mean over them: {counts}."]
     base = next((row.run for row in group.rows if row.run.strategy == group.baseline), None)
     for row in rows:
@@ -112,9 +111,10 @@ def _repetitions(group: Group) -> list[str]:
             texts.append(f"its difference to {base.strategy}: {text}")
         if texts:
             lines.append(f"Where the uncertainty of {row.run.strategy} comes from (variance): {'; '.join(texts)}.")
-    failed = [f"{row.run.strategy} {row.answers_failed}" for row in rows if row.answers_failed]
-    if failed:
-        lines.append(f"Answers that were nothing usable, of samples that other runs scored: {', '.join(failed)}.")
+    failed, undefined = (_counts(rows, count) for count in (lambda r: r.answers.failed, lambda r: r.answers.undefined))
+    lines += [f"Answers that were nothing usable, of samples that other runs scored: {failed}."] if failed else []
+    if undefined:
+        lines.append(f"Answers without {group.metric}, at samples where other runs have it: {undefined}.")
     return lines
 
 
@@ -310,19 +310,25 @@ def _repositories_of(row: Row, metric: str) -> int:
 
 
 def _unscored(group: Group, instructions: Instructions) -> list[str]:
-    missing = [row for row in group.rows if row.unscored or row.answers_missing]
+    missing = [row for row in group.rows if row.unscored or row.answers.missing]
     functions = " (not with --sandbox none)" if any(row.run.functions for row in missing) else ""
-    lines = []
-    for what, counts in (
-        ("Unscored (the machine failed; not counted as 0)", {row.run.strategy: row.unscored for row in missing}),
-        (
-            "Answers that some of several runs lack (the values of their samples are means over the others)",
-            {row.run.strategy: row.answers_missing for row in missing},
-        ),
-    ):
-        if listing := ", ".join(f"{strategy} {count}" for strategy, count in counts.items() if count):
-            lines.append(f"{what}: {listing}. Cure: {instructions.again}{functions}.")
+    lines = [
+        f"{what}: {counts}. Cure: {instructions.again}{functions}."
+        for what, counts in (
+            ("Unscored (the machine failed; not counted as 0)", _counts(missing, lambda row: row.unscored)),
+            (
+                "Answers that some of several runs lack (a sample's value is its mean over the others)",
+                _counts(missing, lambda row: row.answers.missing),
+            ),
+        )
+        if counts
+    ]
     return lines + [line for row in missing if (line := _sensitivity(group, row))]
+
+
+def _counts(rows: Sequence[Row], count_of: Callable[[Row], int]) -> str:
+    """Name the strategies of rows of which a count is not 0, each with its count."""
+    return ", ".join(f"{row.run.strategy} {count}" for row in rows if (count := count_of(row)))
 
 
 def _sensitivity(group: Group, row: Row) -> str:
@@ -383,6 +389,9 @@ def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
 def _decoding(runs: Sequence[RunInfo]) -> list[str]:
     decodings = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
     differ = _differing([decoded for _, decoded in decodings])
+    if any(run.repetitions for run in runs):
+        # With several seeds a row, which ones is chance, and part of the interval.
+        differ = [name for name in differ if name != "seed"]
     if not differ:
         return []
     how = "; ".join(f"{strategy} {_how(decoded, differ)}" for strategy, decoded in decodings)
@@ -390,10 +399,7 @@ def _decoding(runs: Sequence[RunInfo]) -> list[str]:
 
 
 def _decoded(run: RunInfo) -> dict[str, Any]:
-    decoded = {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
-    # Another seed is another draw of the same decoding.
-    decoded.pop("seed", None)
-    return decoded
+    return {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
 
 
 def _how(decoded: dict[str, Any], differ: list[str]) -> str:

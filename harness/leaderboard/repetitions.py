@@ -148,6 +148,32 @@ def _mean(cells: Sequence[float | None]) -> float | None:
     return math.fsum(present) / len(present) if present else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerGaps:
+    """What some of several runs lack at samples that others completed: numbers of answers, one a sample and run."""
+
+    missing: int = 0
+    """The machine failed, or the run is not done."""
+    failed: int = 0
+    """Nothing usable, where others were scored; counted as the worst value."""
+    undefined: int = 0
+    """Completed without a value of the ranking metric, where others have one."""
+
+
+def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
+    """Count the gaps of a table, which has none if it is not pooled."""
+    missing = failed = undefined = 0
+    by_sample = table.repeated.get(metric) or ((),) * len(table.outcomes)
+    for status, outcomes, values in zip(table.status, table.outcomes, by_sample, strict=True) if table.outcomes else ():
+        if status in (Status.SCORED, Status.MODEL_FAILED):
+            lacking = outcomes.count(Status.INFRA_FAILED)
+            missing += lacking
+            failed += outcomes.count(Status.MODEL_FAILED) if status is Status.SCORED else 0
+            # What no run has a value of is left out of the row's mean, and said there.
+            undefined += values.count(None) - lacking if any(value is not None for value in values) else 0
+    return AnswerGaps(missing=missing, failed=failed, undefined=undefined)
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """What repetition alone adds to values that are means over runs, as variances in the square of the unit shown."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ctxbench.harness.leaderboard.family import Family
 from ctxbench.harness.leaderboard.pairs import Difference
-from ctxbench.harness.leaderboard.repetitions import VarianceParts
+from ctxbench.harness.leaderboard.repetitions import AnswerGaps, VarianceParts
 from ctxbench.harness.leaderboard.scales import Scale, at_level, at_levels
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.papers.tables import LEVELS
@@ -64,7 +64,7 @@ class SampleAges:
     unknown: int
     """Samples whose day is not known."""
     cutoff: str | None
-    """The last day of what the model was trained on; None if nobody states it."""
+    """The last day of what the model was trained on, by its generator's spec, else by the tables; None if unknown."""
     before: int
     """Samples of that day or an earlier one; 0 without a cutoff, as is the next."""
     after: int
@@ -112,10 +112,8 @@ class Row:
     after_cutoff: Estimate | None = None
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
     """Metric -> where the uncertainty of its mean comes from; empty for a run by itself, of which nobody knows it."""
-    answers_missing: int = 0
-    """Of pooled runs: answers that some of them lack, of samples that others completed."""
-    answers_failed: int = 0
-    """Of pooled runs: answers that were nothing usable, of samples that others scored; counted as the worst value."""
+    answers: AnswerGaps = field(default_factory=AnswerGaps)
+    """What some of its runs lack and others have; nothing for a run by itself."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """Name of `harness.results.COSTS` -> mean over the samples that count; a price is None unless all of theirs are
     known."""

@@ -21,7 +21,7 @@ from ctxbench.harness.results import PRICE
 _BESIDE = ("em", "es", "id_f1", "context_gain")
 _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
-_DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN, MEMORISED)
+_DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
 _MOST_PASSES = 2
 
 
@@ -67,8 +67,9 @@ def title(group: Group) -> str:
 def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> BoardSection:
     more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
     columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
-    if any(row.before_cutoff for row in group.rows):
-        columns.append([COLUMNS["strategy"], *(COLUMNS[key] for key in CUTOFF)])
+    read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
+    read_before += [metric_column(group, MEMORISED)] if MEMORISED in group.scales else []
+    columns += [[COLUMNS["strategy"], *read_before]] if read_before else []
     columns += [[COLUMNS["strategy"], *(metric_column(group, name) for name in more)]] if more else []
     tables = tuple(TextTable.of(table_columns, group) for table_columns in columns)
     return BoardSection(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))

@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard import choices, pairs, stats
 from ctxbench.harness.leaderboard.family import family as family_of
 from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
-from ctxbench.harness.leaderboard.repetitions import pooled
+from ctxbench.harness.leaderboard.repetitions import answer_gaps, pooled
 from ctxbench.harness.leaderboard.rows import (
     LEVELLED,
     Board,
@@ -257,8 +257,6 @@ class GroupMaker:
         unscored = table.status.count(Status.INFRA_FAILED)
         keep = completed(table)
         before, after = self._around_cutoff(table, mine)
-        # Of the samples that count: those that every run lacks are unscored.
-        answers = [(table.status[i], table.outcomes[i]) for i in keep] if table.outcomes else []
         return Row(
             run=table.run,
             level=self.level,
@@ -270,10 +268,7 @@ class GroupMaker:
             metrics=metrics,
             sensitivity=self._sensitivity(mine, unscored, table),
             variance={name: column.variance for name, column in mine.items() if column and column.variance},
-            answers_missing=sum(of_runs.count(Status.INFRA_FAILED) for _, of_runs in answers),
-            answers_failed=sum(
-                of_runs.count(Status.MODEL_FAILED) for status, of_runs in answers if status is Status.SCORED
-            ),
+            answers=answer_gaps(table, self.metric),
             context_tokens=_mean(_of(table.context_tokens, keep)),
             calls=_mean(_of(table.calls, keep)),
             seconds=_mean(_of(table.seconds, keep)),

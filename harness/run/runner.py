@@ -140,14 +140,13 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
                 store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
             )
             summary = attempt.go(progress)
-            if repetition == 1 and not summary.missing:
-                summary = replace(
-                    summary, repeats=equal_runs(store, run_id, _spec(card, sample_set, machinery, choices).id)
-                )
-                if summary.repeats and spec.sampling.temperature == 0:
-                    repeated.discard(card.spec)
+            if repetition == 1:
+                first_run = next(earlier.run for earlier in summaries if earlier.strategy == card.spec)
+                summary = replace(summary, repeats=not summary.missing and equal_runs(store, run_id, first_run))
+            if summary.repeats and spec.sampling.temperature == 0:
+                repeated.discard(card.spec)
             summaries.append(summary)
-            report(summaries[-1])
+            report(summary)
     return summaries
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.run.runner import RunOptions
 from tests.dashboard.browser import Site, app, cells, settled
-from tests.dashboard.stored import HARMFUL, PLANTED
+from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
 from tests.helpers.cli import run_cli
+from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -221,3 +225,21 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
     settled(page)
     server.check(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    model = Scripted(lambda request: f"apply_tax(cart_{request.sampling.seed}, rate)", version="1")
+    choices = RunOptions(temperature=0.8, repeat=3)
+    make_runs(home, make_set(home, repos=6, per_repo=2), model, ("lc.infile", "lc.repocoder"), choices=choices)
+    rows = {row["strategy"]: row for row in stored(home, "demo")}
+    difference = comparison(home, [rows[name]["repetitions"][2] for name in ("lc.infile", "lc.repocoder")], "es")[0]
+    page = app("compare", home.root, samples="demo", first=rows["lc.infile"]["run"], runs=rows["lc.repocoder"]["run"])
+    assert not page.exception and not page.error
+    assert len(frame(page, "better")) == 1 and difference["repetitions"] == rows["lc.repocoder"]["repetitions"]
+    assert "of the variance of its difference" in page_text(page)
+    page = app("leaderboard", home.root, samples="demo", metric="es")
+    assert [row["runs"] for row in frame(page, "runs")] == [3, 3]
+    assert "Where the uncertainty of lc.repocoder comes from (variance): its es: " in page_text(page)
+    page = app("cost", home.root, samples="demo", metric="es")
+    assert not page.exception and len(frame(page, "front")) == 2

@@ -35,6 +35,8 @@ __all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]
 TESTS = TestSuite()
 ONE_BACK_END = pytest.mark.parametrize("real_sandbox", ["docker"], indirect=True)
 """For what does not depend on the back end; all the rest runs in both."""
+REUSE = 20
+"""Jobs in one box, also of forgeries: what one leaves there must not help the next."""
 
 
 def silent(_: str) -> None:
@@ -60,7 +62,7 @@ def shop(real_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
     where = layout(TESTS, TREE)
     suite = JavaSuite(TESTS, where, TREE, built(TESTS, where, TREE, home, real_sandbox, silent))
     real_sandbox.prepare(suite.environment, silent)
-    with real_sandbox.open(suite.environment, limits=suite.limits) as pool:
+    with real_sandbox.open(suite.environment, limits=suite.limits, reuse=REUSE) as pool:
         yield Shop(suite, pool)
 
 

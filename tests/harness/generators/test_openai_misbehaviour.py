@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,25 @@ def test_there_are_many_and_each_has_a_name_of_its_own() -> None:
     assert [name for name, times in Counter(one.name for one in MISBEHAVIOURS).items() if times > 1] == []
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=one.name) for one in MISBEHAVIOURS])
+SLOW = [one for one in MISBEHAVIOURS if one.slow]
+"""Those whose answer has no end in time, which is waited for."""
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.name) for one in MISBEHAVIOURS if not one.slow])
 def test_a_request_that_meets_it(one: Misbehaviour) -> None:
+    assert_met(one)
+
+
+def test_requests_whose_answers_have_no_end_in_time() -> None:
+    with ThreadPoolExecutor(len(SLOW)) as threads:
+        waiting = {one.name: threads.submit(assert_met, one) for one in SLOW}
+    assert len(waiting) >= 7
+    assert {name: fault for name, met in waiting.items() if (fault := met.exception())} == {}
+
+
+def assert_met(one: Misbehaviour) -> None:
+    """Ask a server that misbehaves so once, then twice where it does not; check what comes of each request."""
+
     def choose(body: Body) -> Play:
         return one.play if "odd" in body["prompt"] else Whole(reply(good(body["prompt"].upper())))
 

@@ -130,6 +130,17 @@ def test_what_cannot_be_told_is_left_out() -> None:
     assert variance_text(flat, make_run(repetitions=("a", "b"))) == "nothing varies"
 
 
+@pytest.mark.parametrize("single", [1, 5])
+def test_false_positives_stay_at_the_nominal_level(single: int) -> None:
+    """Right or wrong by chance, equally often for both rows; five runs against `single`."""
+    random = np.random.default_rng(5)
+    sizes = np.array([20, 12, 8, 6, 5, 4, 3, 3, 2, 2])
+    chance = np.repeat(random.beta(0.4, 1.2, (1500, len(sizes))), sizes, axis=1)
+    gaps = random.binomial(5, chance) / 5 - random.binomial(single, chance) / single
+    sums = np.add.reduceat(gaps, np.concatenate(([0], np.cumsum(sizes)[:-1])), axis=1)
+    assert (stats.p_values(sums, seed="simulation") <= stats.ALPHA).mean() <= 0.055
+
+
 # Pooling.
 
 
@@ -148,13 +159,38 @@ def test_a_pooled_row_is_the_hand_computation() -> None:
     assert estimate.mean_with_marked == pytest.approx(statistics.fmean([*expected, 80.0]))
     assert (row.n, row.model_failed, row.unscored, row.excluded) == (3, 0, 0, 1)
     # What is missing, and what was nothing usable, is said.
-    assert (row.answers_missing, row.answers_failed) == (2, 2)
+    assert (row.answers.missing, row.answers.failed) == (2, 2)
     assert row.sensitivity["es"].worst == pytest.approx((50 + 40 / 3 + 80 / 3) / 3)
     assert row.sensitivity["es"].best == pytest.approx((50 + (40 + 200) / 3 + 80 / 3) / 3)
     assert (row.run.id, row.run.repetitions) == ("lc.infile-0", ("lc.infile-0", "lc.infile-1", "lc.infile-2"))
     text = " ".join(notes(group))
-    assert "lack (the values of their samples are means over the others): lc.infile 2. Cure: run the same" in text
+    assert "lack (a sample's value is its mean over the others): lc.infile 2. Cure: run the same" in text
     assert "nothing usable, of samples that other runs scored: lc.infile 2." in text
+
+
+def test_a_level_has_the_repetitions_of_its_samples() -> None:
+    levels = ["a", "b"] * 12
+    runs = [
+        repetition(0, [0.5, 0.25] * 12, level=levels),
+        repetition(1, [0.5, 0.75] * 12, level=levels, status=[DONE] * 23 + [MISSING]),
+    ]
+    groups = {group.level: group.rows[0] for group in board(runs, by_level=True).groups}
+    deviations = {level: row.variance["es"]["repetition"].deviation for level, row in groups.items()}
+    assert (deviations["a"], deviations["b"]) == (0.0, pytest.approx(25 * 2**0.5))
+    assert {level: (row.n, row.answers.missing) for level, row in groups.items()} == {
+        "all": (24, 1),
+        "a": (12, 0),
+        "b": (12, 1),
+    }
+
+
+def test_answers_without_a_value_of_the_metric_are_said() -> None:
+    """Of repeated runs one may have been scored under a profile, and another not."""
+    runs = [repetition(0, [0.2, 0.4, None], "abc"), repetition(1, [None, 0.6, None], "abc")]
+    [group] = board(runs).groups
+    [row] = group.rows
+    assert (row.answers.missing, row.answers.undefined, row.metrics["es"].mean) == (0, 1, pytest.approx(35.0))
+    assert "without es, at samples where other runs have it: lc.infile 1." in " ".join(notes(group))
 
 
 def test_costs_are_means_over_the_runs_that_have_them() -> None:
@@ -209,7 +245,7 @@ def test_the_newest_version_is_shown_with_all_of_its_repetitions() -> None:
 def test_a_repetition_that_is_under_way_hides_no_other() -> None:
     begun = repetition(1, [0.9, *([None] * 23)], status=[DONE, *([MISSING] * 23)])
     [row] = board([repetition(0, [0.5] * 24), begun]).rows
-    assert (row.n, row.unscored, row.answers_missing) == (24, 0, 23)
+    assert (row.n, row.unscored, row.answers.missing) == (24, 0, 23)
     assert row.metrics["es"].mean == pytest.approx((23 * 50 + 70) / 24)
 
 

@@ -108,6 +108,7 @@ def test_a_large_board_takes_little_memory() -> None:
 UNEVEN = (64, 41, 27, 18, 13, 9, 7, 5, 3, 2, 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "board",
     [
