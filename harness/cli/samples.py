@@ -162,7 +162,7 @@ def build(
     from ctxbench.bench.projbench.candidates import OURS, read_protocol
 
     line_protocol = OURS if protocol is None else read_protocol(protocol)
-    standard_set = _standard_set(context, set_name, repos, kind)
+    standard_set = _standard_set(context, set_name, repos)
     sets.folder(home, name)
     if standard_set is not None:
         per_repo, seed = standard_set.per_repo[kind], standard_set.seed
@@ -234,7 +234,7 @@ def _manifests(
     return manifests if after is None else _released_after(manifests, after)
 
 
-def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...], kind: str) -> StandardSet | None:
+def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...]) -> StandardSet | None:
     """Return the standard set of that name; None if repositories are named instead."""
     from ctxbench.bench import standard
 
@@ -246,20 +246,20 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
         if context.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
             option = parameter.replace("_", "-")
             raise click.UsageError(f"--{option} is for --repo: a standard set has its own")
-    standard_set = standard.load(name)
-    if kind not in standard_set.digests:
-        raise InputFault(
-            f"{name} has no samples of kind {kind}", cure=f"use --kind {' or '.join(standard_set.digests)}"
-        )
-    return standard_set
+    return standard.load(name)
 
 
 def _compare_digest(standard_set: StandardSet, kind: str, digest: str) -> None:
-    """Say whether a set is the published one, byte for byte.
+    """Say whether a set is the published one, byte for byte, or that none is published yet.
 
     Raises:
-        InputFault: if it is not.
+        InputFault: if it is another.
     """
+    if kind not in standard_set.digests:
+        say(
+            f"no {kind} samples of {standard_set.name} are published yet: the next version of ctxbench may build others"
+        )
+        return
     if digest != standard_set.digests[kind]:
         raise InputFault(
             f"these are not the published samples of {standard_set.name}, whose digest is {standard_set.digests[kind]}",

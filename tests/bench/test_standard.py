@@ -64,13 +64,18 @@ def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.Monkey
     monkeypatch.setattr("ctxbench.bench.functions.build.build", build_functions)
     monkeypatch.setattr("ctxbench.harness.cli.samples.opened_sandbox", lambda *_: None)
     rule = {"per_repo": {"function": 3}, "seed": 7, "tested": frozenset({"tinydb", "mistune"})}
-    for digest, code in (("0" * 64, 1), (make_set(Home(tmp_path), name="equal").digest, 0)):
-        members = replace(WHOLE, **rule, digests={"function": digest})
+    digest = make_set(Home(tmp_path), name="equal").digest
+    for digests, code, outcome in (
+        ({"function": "0" * 64}, 1, "these are not the published samples"),
+        ({"function": digest}, 0, "equal to the published samples"),
+        ({}, 0, "no function samples of ctxbench-1 are published yet"),
+    ):
+        members = replace(WHOLE, **rule, digests=digests)
         monkeypatch.setattr(standard, "load", lambda _, members=members: members)
         result = run_cli(
             "samples", "build", "mine", "--set", "ctxbench-1", "--kind", "function", "--home", str(tmp_path)
         )
-        assert result.code == code and ("equal to the published" in result.err) == (not code), result.err
+        assert result.code == code and outcome in result.err, result.err
     names, options = calls[-1]
     assert names == ["mistune", "tinydb"] and (options["per_repo"], options["seed"]) == (3, 7)
 
