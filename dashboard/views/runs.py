@@ -188,7 +188,8 @@ HELP: Mapping[str, str] = {
 
 def label(work: RunWork) -> str:
     """Return the sample set as leaderboards call it."""
-    return samples_label(work.choices.samples, limit=work.choices.limit, after=work.choices.after)
+    choices = work.choices
+    return samples_label(choices.samples, limit=choices.limit, after=choices.after, until=choices.until)
 
 
 def generator(work: RunWork) -> str:

@@ -31,11 +31,18 @@ if TYPE_CHECKING:
 @click.option(
     "--strategy",
     "strategies",
-    required=True,
     multiple=True,
     metavar="SPEC",
     help="A strategy, name(key=value, …), a preset or a control; for more, give the option again or "
     "braces, name(key={1,2}) (see `ctxbench strategy list`).",
+)
+@click.option(
+    "--until-decided",
+    "pair",
+    nargs=2,
+    metavar="A B",
+    help="Instead of --strategy: add repositories to the runs of these two until they are told apart, the rest would "
+    "hardly do it, or none is left (docs/statistics.md).",
 )
 @click.option(
     "--generator",
@@ -105,6 +112,7 @@ def run(
     *,
     samples: str,
     strategies: tuple[str, ...],
+    pair: tuple[str, str] | None,
     generator: str,
     n: int | None,
     ks: tuple[int, ...],
@@ -116,13 +124,15 @@ def run(
 
     Prints a line a strategy: run id, strategy, samples scored, failed by the model, missing; for functions
     pass@k over the samples whose completions all have verdicts. The same command again does only what is
-    missing; it ends with exit code 1 as long as something is.
+    missing; it ends with exit code 1 as long as something is. With --until-decided prints instead what came
+    of the difference, and what it cost.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand
+    from ctxbench.harness.cli.decided import UntilDecided, check_pair
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.runner import RunOptions, decoding
+    from ctxbench.harness.run.runner import RunOptions, decoding, whole
     from ctxbench.harness.run.runner import run as run_strategies
     from ctxbench.harness.store import open_store
 
@@ -131,11 +141,16 @@ def run(
     n = n or max(ks, default=1)
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
-    options = RunOptions(n=n, **choices)
-    strategies = tuple(spec_of(spec) for text in strategies for spec in expand(text))
+    if bool(strategies) == bool(pair):
+        raise click.UsageError("give --strategy, or two strategies with --until-decided")
+    strategies = tuple(spec_of(spec) for text in strategies or pair or () for spec in expand(text))
+    options = RunOptions(n=n, until_decided=pair is not None, **choices)
+    if pair:
+        check_pair(sample_set, strategies, options)
     if n > 1:
         _say_decoding(decoding(options, sample_set.samples), n)
     with open_store(db or home.database) as store:
+        decision = UntilDecided(store, sample_set) if pair else None
         summaries = run_strategies(
             home,
             store,
@@ -144,7 +159,8 @@ def run(
             generator=generator,
             choices=options,
             progress=progress,
-            report=partial(_say, ks=ks or (1,), n=n, repeat=options.repeat),
+            report=decision.report if decision else partial(_say, ks=ks or (1,), n=n, repeat=options.repeat),
+            parts=decision.parts if decision else whole,
         )
     _conclude(summaries, samples)
 

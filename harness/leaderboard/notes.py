@@ -356,7 +356,18 @@ def group_warnings(group: Group) -> list[str]:
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
     """Say where runs were decoded differently or were made by different versions; of a strategy too if it is one."""
-    return [*_decoding(runs), *_versions(runs)]
+    return [*_sequential(runs), *_decoding(runs), *_versions(runs)]
+
+
+def _sequential(runs: Sequence[RunInfo]) -> list[str]:
+    """Say that repositories were added until a decision, where they were: the tests here know nothing of it."""
+    pairs = dict.fromkeys(run.until for run in runs if run.until)
+    return [
+        f"Repositories were added until {listed(pair)} were told apart, or would hardly be: the p-values and intervals "
+        "here take their number as fixed, so p is too small and an interval too short; the same `ctxbench run "
+        "--until-decided` prints those of its own rule."
+        for pair in pairs
+    ]
 
 
 def load_of(runs: Sequence[RunInfo]) -> str:

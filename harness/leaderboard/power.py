@@ -26,6 +26,7 @@ from ctxbench.harness.cutoffs import NO_CUTOFFS
 from ctxbench.harness.leaderboard import choices, numbers, stats, student
 from ctxbench.harness.leaderboard.family import count_of, listed
 from ctxbench.harness.leaderboard.pairs import NUMBERS
+from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS
 from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.leaderboard.stats import Array, Clustered
@@ -238,7 +239,7 @@ def plans(
         named = [table for table in members if table.run.id == baseline]
         others = [table for table in members if not (named and table.run.strategy == strategy)]
         maker = GroupMaker(
-            choices.newest([*others, *named]),
+            choices.newest(pooled([*others, *named])),
             ALL_LEVELS,
             metric=metric,
             baseline=strategy,

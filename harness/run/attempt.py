@@ -157,7 +157,8 @@ class Attempt:
             strategy=self._spec.strategy,
             scored=stored.scored,
             model_failed=stored.model_failed,
-            missing=len(self._planned) - stored.scored - stored.model_failed,
+            # A run that ends with a decision may have stored more than this part of its samples.
+            missing=len(unfinished_samples(self._planned, self._store.finished(self._run))),
             new=self._tally.new,
             faults=tuple(self._tally.faults),
             too_long=self._tally.too_long,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
@@ -46,6 +46,8 @@ SEVERAL = (0.8, 0.95)
 """Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
+Parts = Callable[[Sequence[Sample]], Iterator[Sequence[Sample]]]
+"""The samples of a run -> those to be done before the next part is asked for; each part begins with the one before."""
 _MOST_SEEDS = 2**63
 """A stored seed is less."""
 _AGAIN = "run the same command again"
@@ -61,6 +63,8 @@ class RunOptions:
     limit: int | None = None
     after: date | None = None
     """Only samples dated after that day; None for all, dated or not."""
+    until_decided: bool = False
+    """Whether a decision between the two strategies ends their runs; what `parts` does is the caller's."""
     n: int = 1
     seed: int = 0
     repeat: int = 1
@@ -77,6 +81,11 @@ class RunOptions:
     """Whether the model is shown what follows the cursor; strategies never are."""
 
 
+def whole(planned: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+    """Take all samples at once."""
+    yield planned
+
+
 def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     home: Home,
     store: Store,
@@ -88,6 +97,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     progress: Progress = silent,
     report: Callable[[RunSummary], None] = lambda _: None,
     judges: OpenJudge = open_judge,
+    parts: Parts = whole,
     **machines: Any,
 ) -> list[RunSummary]:
     """Run strategies over a sample set, one after the other.
@@ -102,6 +112,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
+        parts: what is done by all strategies before more is; a fault ends it.
         machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
@@ -127,26 +138,31 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         bits = Bits(store, sample_set.references, machinery.pricer)
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
+        until = tuple(card.spec for card in cards) if choices.until_decided else ()
         summaries: list[RunSummary] = []
         repeated = {card.spec for card in cards if card.spec not in CONTROLS}
-        for repetition, card in itertools.product(range(choices.repeat), cards):
-            if repetition and card.spec not in repeated:
-                continue
-            spec = _spec(card, sample_set, machinery, choices, repetition)
-            run_id = store.add_run(spec, planned, days)
-            if remarks:
-                add_remarks(store, run_id, remarks)
-            attempt = Attempt(
-                store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
-            )
-            summary = attempt.go(progress)
-            if repetition == 1:
-                first_run = next(earlier.run for earlier in summaries if earlier.strategy == card.spec)
-                summary = replace(summary, repeats=not summary.missing and equal_runs(store, run_id, first_run))
-            if summary.repeats and spec.sampling.temperature == 0:
-                repeated.discard(card.spec)
-            summaries.append(summary)
-            report(summary)
+        for part in parts(planned):
+            summaries = []
+            for repetition, card in itertools.product(range(choices.repeat), cards):
+                if repetition and card.spec not in repeated:
+                    continue
+                spec = replace(_spec(card, sample_set, machinery, choices, repetition), until=until)
+                run_id = store.add_run(spec, part, days)
+                if remarks:
+                    add_remarks(store, run_id, remarks)
+                attempt = Attempt(
+                    store, sample_set, snapshots, machinery, spec, part, scorer=scorer, executes=card.executes
+                )
+                summary = attempt.go(progress)
+                if repetition == 1:
+                    first_run = next(earlier.run for earlier in summaries if earlier.strategy == card.spec)
+                    summary = replace(summary, repeats=not summary.missing and equal_runs(store, run_id, first_run))
+                if summary.repeats and spec.sampling.temperature == 0:
+                    repeated.discard(card.spec)
+                summaries.append(summary)
+                report(summary)
+            if fault_of(summaries):
+                break
     return summaries
 
 

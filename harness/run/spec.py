@@ -40,6 +40,8 @@ class RunSpec:
     """How many samples were chosen of the set; None for all."""
     after: date | None = None
     """The day after which the chosen samples are dated; None for all, dated or not."""
+    until: tuple[str, ...] = ()
+    """The two strategies between which a decision ends the run, canonical specs; empty if it takes all its samples."""
     strategy: str
     """Canonical spec."""
     strategy_version: str
@@ -63,8 +65,9 @@ class RunSpec:
         """Twelve hexadecimal digits of a digest over every field."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
         # Ids from before it existed stay as they were.
-        day = fields.pop("after")
+        day, until = fields.pop("after"), fields.pop("until")
         fields |= {} if day is None else {"after": day.isoformat()}
+        fields |= {"until": until} if until else {}
         return sha256(json.dumps(fields, sort_keys=True))[:12]
 
 
@@ -122,6 +125,8 @@ class StoredChoices:
     """How many samples were chosen of the set; None for all."""
     after: str | None = None
     """The day, as ``YYYY-MM-DD``, after which the chosen samples are dated; None for all."""
+    until: tuple[str, ...] = ()
+    """The two strategies between which a decision ends the run; empty if it takes all its samples."""
     strategy: str
     """Canonical spec; for an imported run its label."""
     generator: str
@@ -170,7 +175,8 @@ def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) 
 
 
 def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
-    words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
+    strategies = ["--until-decided", *run.until] if run.until else ["--strategy", run.strategy]
+    words = ["run", "--samples", run.samples, *strategies, "--generator", run.generator]
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
     if run.after is not None:

@@ -46,7 +46,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0010"
+HEAD = "0011"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -74,6 +74,8 @@ RUN = Table(
     Column("code", Text, nullable=False),
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
+    # JSON: the two strategies between which a decision ends the run; null where it takes all its samples.
+    Column("until_decided", Text),
 )
 SAMPLE = Table(
     "sample",

@@ -276,7 +276,7 @@ def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
         samples: as in `RunInfo.samples`.
     """
     r = t.RUN.c
-    chosen = (r.samples, r.sample_limit, r.samples_after)
+    chosen = (r.samples, r.sample_limit, r.samples_after, r.until_decided)
     query = select(r.id, *chosen, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
     with store.reading() as connection:
         rows = connection.execute(query).all()

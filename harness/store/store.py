@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -105,13 +106,15 @@ class Store:
 
         Args:
             spec: what decides it.
-            planned: its samples, in order.
+            planned: its samples, in order. Those of a run that ends with a decision grow: what is there already
+                stands first.
             days: sample -> the day of its code; noted also of samples that are there already.
         """
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
         run["samples_after"] = None if (day := run.pop("after")) is None else day.isoformat()
+        run["until_decided"] = json.dumps(until) if (until := run.pop("until")) else None
         content = [sample_row(spec.samples_digest, sample) for sample in planned]
         plan = [
             {"run_id": id_, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
@@ -119,9 +122,13 @@ class Store:
         ]
         with self._writing() as connection:
             append_days(connection, spec.samples_digest, {sample.id: days.get(sample.id) for sample in planned})
-            if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == id_)).first() is not None:
+            if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == id_)).first() is None:
+                connection.execute(insert(t.RUN), run)
+            elif spec.until:
+                planned_ids = set(connection.scalars(select(t.PLANNED.c.sample_id).where(t.PLANNED.c.run_id == id_)))
+                plan = [row for row in plan if row["sample_id"] not in planned_ids]
+            else:
                 return id_
-            connection.execute(insert(t.RUN), run)
             stored_ids = set(
                 connection.scalars(select(t.SAMPLE.c.id).where(t.SAMPLE.c.set_digest == spec.samples_digest))
             )
