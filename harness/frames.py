@@ -104,10 +104,10 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
 
 
 def _line(tag: str, cells: Iterable[Any]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{_shown(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}>{_as_html(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
-def _shown(cell: Any) -> str:
+def _as_html(cell: Any) -> str:
     """Return a cell as HTML; a model's text and a strategy's name are data, never markup."""
     return "" if cell is None else html.escape(f"{cell:.6g}" if isinstance(cell, float) else str(cell))
 

@@ -42,9 +42,9 @@ def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = s
         key = key_of(table.run)
         if key not in newest_tables or complete(table) or not complete(newest_tables[key]):
             newest_tables[key] = table
-    chosen = list(newest_tables.values())
-    own = {table.run.strategy for table in chosen if table.run.origin is Origin.RUN and complete(table)}
-    return [table for table in chosen if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own]
+    candidates = list(newest_tables.values())
+    own = {table.run.strategy for table in candidates if table.run.origin is Origin.RUN and complete(table)}
+    return [table for table in candidates if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own]
 
 
 def complete(table: RunTable) -> bool:
