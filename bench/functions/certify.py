@@ -95,10 +95,16 @@ def certify(  # noqa: PLR0913 - each is used once, here
             tick(count - drops.total(), count)
 
     left_out: set[str] = set()
+    batch: dict[str, tuple[Draft, Certificate]] = {}
     attempt = partial(_attempt, references, boxes, earlier, report)
-    with closing(_in_order(attempt, drafts, workers)) as results:
+    with closing(_in_order(attempt, drafts, workers, lambda: most - len(certified) - len(batch))) as results:
         fresh = passing(results)
-        while batch := {draft.sample.id: (draft, result) for draft, result in islice(fresh, most - len(certified))}:
+        while len(certified) < most:
+            batch.clear()
+            for draft, result in islice(fresh, most - len(certified)):
+                batch[draft.sample.id] = draft, result
+            if not batch:
+                break
             samples = [draft.sample for draft, _ in batch.values()]
             again = partial(_again, {name: draft.blank for name, (draft, _) in batch.items()}, references, boxes)
             loaded = under_load(samples, references, boxes, earlier, again, jobs=jobs, report=report)
@@ -202,17 +208,17 @@ def _unreliable(
 
 
 def _in_order(
-    attempt: Callable[[Draft], Certificate | str], drafts: Sequence[Draft], workers: int
+    attempt: Callable[[Draft], Certificate | str], drafts: Sequence[Draft], workers: int, needed: Callable[[], int]
 ) -> Generator[tuple[Draft, Certificate | str]]:
-    """Yield each draft with its result, in order; no more than `workers` are begun ahead."""
+    """Yield each draft with its result, in order; no more are begun ahead than `workers`, or than are needed."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="certify")
     waiting: deque[tuple[Draft, Future[Certificate | str]]] = deque()
     try:
         for draft in drafts:
-            waiting.append((draft, pool.submit(attempt, draft)))
-            if len(waiting) > workers:
+            while waiting and len(waiting) >= min(workers + 1, needed()):
                 first, result = waiting.popleft()
                 yield first, result.result()
+            waiting.append((draft, pool.submit(attempt, draft)))
         while waiting:
             first, result = waiting.popleft()
             yield first, result.result()

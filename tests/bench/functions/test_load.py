@@ -137,6 +137,14 @@ def test_what_is_known_is_not_tried_again(tmp_path: Path) -> None:
     assert references == left and not idle.idle and not idle.measured
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_are_tried_than_are_needed(tmp_path: Path, most: int) -> None:
+    samples, references = made(5)
+    machine = Machine(references, lambda *_: P)
+    certificates = certified(machine, samples, references, tmp_path, wanted=most)
+    assert list(certificates.samples) == list(machine.idle) == [sample.id for sample in samples[:most]]
+
+
 def test_the_certificate_says_where_only_clocks_judge(tmp_path: Path) -> None:
     samples, references = made(1)
     machine = Machine(references, lambda test, _: F if test == "t.py::test_value" else P)
