@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
@@ -34,24 +35,20 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from ctxbench.harness.cli.leaderboard import printed
-    from ctxbench.harness.leaderboard import board
-    from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.store import open_store
 
     # A fault of the database shows now, and not after the minutes that samples take.
     open_store(db or home.database).close()
-    lines, fault = _lines(limit, home, db)
-    functions: list[RunSummary] = []
+    summaries, fault = _lines(limit, home, db)
+    # Functions take minutes more: what the lines tell is shown before.
+    _show(summaries, home, db)
     other: CtxbenchError | SandboxError | None
     try:
-        functions, other = _functions(limit, sandbox, home, db)
+        summaries, other = _functions(limit, sandbox, home, db)
+        _show(summaries, home, db)
     except (CtxbenchError, SandboxError) as missing:
         # The lines are done and shown all the same; the exit code and the last line report the fault.
         other = missing
-    run_ids = {summary.run for summary in [*lines, *functions]}
-    tables = [table for table in BoardQuery(home=home, db=db).tables() if table.run.id in run_ids]
-    click.echo(printed(board(tables), "table"), nl=False)
     say(
         "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-1-lite` and "
         "`ctxbench leaderboard`; then your own: README.md"
@@ -60,6 +57,20 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
         raise fault
     if other is not None:
         raise other
+
+
+def _show(summaries: Sequence[RunSummary], home: Home, db: str | None) -> None:
+    """Print the leaderboard of those of some runs that have results."""
+    from ctxbench.harness.cli.leaderboard import printed
+    from ctxbench.harness.leaderboard import board
+    from ctxbench.harness.store import open_store
+    from ctxbench.harness.store.runs import run_tables
+
+    run_ids = {summary.run for summary in summaries}
+    with open_store(db or home.database) as store:
+        tables = [table for table in run_tables(store) if table.run.id in run_ids]
+    if tables:
+        click.echo(printed(board(tables), "table"))
 
 
 def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,9 +117,11 @@ def test_a_wrong_database_is_told_before_the_work(home: Home, monkeypatch: pytes
 def test_lines_are_shown_though_functions_cannot_be_made(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = MachineFault("a lost index", cure="wait")
     lines = make_set(home, name="lines", repos=1, per_repo=2)
+    shown: list[str] = []
 
     def fetched(_home: Home, _report: object, name: str = quickstart.SET) -> tuple[()]:
         if name == NAME:
+            shown.append(sys.stdout.getvalue())
             raise fault
         return ()
 
@@ -130,3 +133,4 @@ def test_lines_are_shown_though_functions_cannot_be_made(home: Home, monkeypatch
     result = run_cli("quickstart", "--home", str(home.root))
     assert_fault(result, str(fault))
     assert "lc.repocoder" in result.out and result.err.rstrip().endswith(str(fault))
+    assert shown == [result.out], "the lines' board is there before the minutes that functions take"
