@@ -103,6 +103,9 @@ def test_the_page_states_every_digest() -> None:
         (members.name, kind, digest) for members in (WHOLE, LITE) for kind, digest in members.digests.items()
     ]
     assert all(f"| {name} |" in page or f"| **{name}** |" in page for name in WHOLE.domains)
+    tested = Counter(str(repository.language) for repository in WHOLE.manifests_of("function"))
+    counts = f"{tested.total()} repositories, {tested['python']} in Python and {tested['java']} in Java, bring tests"
+    assert counts in " ".join(page.split())
 
 
 def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
