@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.secrets import redacted
 
@@ -158,12 +159,17 @@ def _split(inner: str, text: str) -> list[str]:
     raise InputFault(f"brackets or quotes do not match in {redacted(text)!r}", cure=_CURE)
 
 
+def _literal(value: str) -> object:
+    with TREE_LOCK:
+        return ast.literal_eval(value)
+
+
 def _read(value: str, text: str) -> Value:
     words = {"true": True, "false": False, "none": None}
     if value.lower() in words:
         return words[value.lower()]
     try:
-        return _freeze(ast.literal_eval(value))
+        return _freeze(_literal(value))
     except (ValueError, SyntaxError, TypeError):
         pass
     if _BARE.fullmatch(value):
@@ -208,7 +214,7 @@ def _reads_back(value: str) -> bool:
     if not value or value != value.strip():
         return False
     try:
-        ast.literal_eval(value)
+        _literal(value)
     except (ValueError, SyntaxError, TypeError):
         pass
     else:

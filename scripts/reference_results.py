@@ -50,11 +50,9 @@ STRATEGIES = (
     "lc.infile(limit=2048)",
     "lc.repofuse(rationale=off, encoder=bm25)",
     "lc.infercom(encoder=jaccard)",
-    "lc.infercom",
-    "lc.repofuse",
-    "aim(lc.repocoder)",
 )
-"""All that take lines and need no model that follows instructions; the rows that others are compared with first."""
+"""All that take lines and need no model that follows instructions, with encoders that need no weights; the rows that
+others are compared with first."""
 RANDOM = "lc.random_windows"
 WITH_APIS, WITHOUT_APIS = "lc.infercom(encoder=bm25)", "lc.repocoder"
 DOCS = Path(__file__).resolve().parents[1] / "docs"

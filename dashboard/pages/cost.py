@@ -9,7 +9,7 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
-from ctxbench.harness.leaderboard.notes import group_warnings, load_of
+from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
 from ctxbench.harness.store.work import construction_times
 

@@ -14,9 +14,9 @@ import altair as alt
 from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.family import pair_verdict
-from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.scales import completed, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope

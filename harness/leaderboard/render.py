@@ -13,9 +13,9 @@ from rich.text import Text
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import TextTable
+from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.family import count_of, pair_verdict
-from ctxbench.harness.leaderboard.notes import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import Board
 from ctxbench.harness.leaderboard.sections import sections

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import Spec, expand, parse
 
@@ -115,3 +118,16 @@ def test_braces_give_every_combination(firsts: list[object], seconds: list[objec
     first, second = (",".join(values) for values in spellings)
     specs = [parse(text) for text in expand(f"name(a={{{first}}}, b={{{second}}})")]
     assert specs == [Spec("name", {"a": a, "b": b}) for a in firsts for b in seconds]  # type: ignore[dict-item]
+
+
+def test_no_two_threads_build_a_tree_of_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    locked: list[bool] = []
+    read = ast.literal_eval
+
+    def literal_eval(text: str) -> object:
+        locked.append(TREE_LOCK.locked())
+        return read(text)
+
+    monkeypatch.setattr(ast, "literal_eval", literal_eval)
+    assert str(parse("x(limit=3, text='auto')")) == "x(limit=3, text=auto)"
+    assert locked == [True] * len(locked) != []

@@ -138,8 +138,6 @@ def test_a_released_file_gives_the_same_samples_again(home: Home, tmp_path: Path
 
 def test_records_of_the_released_file_are_read(shared: Path) -> None:
     path = shared / "projbench" / "released_first24.jsonl"
-    if not path.is_file():
-        pytest.skip(f"no released records at {path}")
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         task = projbench.task(json.loads(line), where=f"{path}:{number}")
         assert task.sample.prefix.count("\n") == task.sample.cursor.line - task.sample.context_start

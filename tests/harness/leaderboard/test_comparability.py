@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.notes import load_of, notes
+from ctxbench.harness.leaderboard.comparability import load_of
+from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.results import Load, RunTable
 from tests.helpers.runs import make_run, make_table
 
