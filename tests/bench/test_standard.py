@@ -63,7 +63,8 @@ def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("ctxbench.bench.functions.build.build", build_functions)
     monkeypatch.setattr("ctxbench.harness.cli.samples.opened_sandbox", lambda *_: None)
-    rule = {"per_repo": {"function": 3}, "seed": 7, "tested": frozenset({"tinydb", "mistune"})}
+    rule = {"per_repo": {"function": 3}, "seed": 7, "tested": frozenset({"tinydb", "mistune", "jheaps"})}
+    command = ("samples", "build", "mine", "--set", "ctxbench-1", "--kind", "function", "--home", str(tmp_path))
     digest = make_set(Home(tmp_path), name="equal").digest
     for digests, code, outcome in (
         ({"function": "0" * 64}, 1, "these are not the published samples"),
@@ -72,12 +73,11 @@ def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.Monkey
     ):
         members = replace(WHOLE, **rule, digests=digests)
         monkeypatch.setattr(standard, "load", lambda _, members=members: members)
-        result = run_cli(
-            "samples", "build", "mine", "--set", "ctxbench-1", "--kind", "function", "--home", str(tmp_path)
-        )
+        result = run_cli(*command)
         assert result.code == code and outcome in result.err, result.err
     names, options = calls[-1]
-    assert names == ["mistune", "tinydb"] and (options["per_repo"], options["seed"]) == (3, 7)
+    assert names == ["mistune", "tinydb", "jheaps"] and (options["per_repo"], options["seed"]) == (3, 7)
+    assert (run_cli(*command, "--language", "java").code, calls[-1][0]) == (0, ["jheaps"])
 
 
 def test_lite_is_the_beginning_of_each_language() -> None:
@@ -103,6 +103,9 @@ def test_the_page_states_every_digest() -> None:
         (members.name, kind, digest) for members in (WHOLE, LITE) for kind, digest in members.digests.items()
     ]
     assert all(f"| {name} |" in page or f"| **{name}** |" in page for name in WHOLE.domains)
+    tested = Counter(str(repository.language) for repository in WHOLE.manifests_of("function"))
+    counts = f"{tested.total()} repositories, {tested['python']} in Python and {tested['java']} in Java, bring tests"
+    assert counts in " ".join(page.split())
 
 
 def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
