@@ -18,7 +18,8 @@ sys.path.insert(0, str(ROOT))
 from ctxbench.bench.home import Home  # noqa: E402
 from ctxbench.bench.quickstart import SET  # noqa: E402
 from ctxbench.dashboard.app import PAGES  # noqa: E402
-from ctxbench.harness.store.runs import stored_runs  # noqa: E402
+from ctxbench.harness.results import Origin  # noqa: E402
+from ctxbench.harness.store.runs import run_tables  # noqa: E402
 from ctxbench.harness.store.store import open_reader  # noqa: E402
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
 
@@ -49,9 +50,10 @@ def take(
 
 
 def disagreement(home: Path) -> dict[str, str]:
-    """Return the view of the samples page that shows where two strategies differ, if the database has both."""
+    """Return the view of the samples page that shows where two strategies differ, if both were run here."""
     with open_reader(Home(home).database) as store:
-        runs = {run.strategy: run.id for run in stored_runs(store) if run.samples == SET and not run.limit}
+        own = [table.run for table in run_tables(store, samples=SET) if table.run.origin is Origin.RUN]
+    runs = {run.strategy: run.id for run in own}
     if not {"lc.repocoder", "lc.infile"} <= runs.keys():
         return {}
     both = {"run": runs["lc.repocoder"], "other": runs["lc.infile"]}

@@ -66,7 +66,7 @@ def test_real_samples_of_both_languages(home: Path, first: Result) -> None:
     languages = [entry["language"] for entry in about["repositories"].values()]
     assert (languages.count("python"), languages.count("java")) == (12, 6)
     assert samples.load(Home(home), quickstart.SET).digest == standard.load(quickstart.SET).digests["line"]
-    assert "left out" not in first.err
+    assert not [line for line in first.err.splitlines() if line.startswith("left out:")]
 
 
 @pytest.mark.parametrize("language", ["python", "java"])
@@ -105,11 +105,12 @@ def test_a_second_run_changes_no_number(home: Path, first: Result) -> None:
 
 def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, first: Result) -> None:
     command = ("run", "--home", str(home), "--samples", quickstart.SET, "--generator", quickstart.GENERATOR)
-    result = run_cli(*command, "--strategy", CONTROL, "--limit", "100")
+    # Of the first 67 Python samples the identifiers of both are about equal: too few for a difference of three points.
+    result = run_cli(*command, "--strategy", CONTROL, "--limit", "250")
     assert result.code == 0, result.err
     metrics = scores(Home(home), quickstart.SET)
     controls = {sample: values for (strategy, sample), values in metrics.items() if "control.random" in strategy}
-    assert len(controls) == 100
+    assert len(controls) == 250
     for repo_ends in (".py", ".java"):
         chosen = [sample for sample in controls if sample.partition("#")[0].endswith(repo_ends)]
         for metric in ("context_gain", "id_f1"):
