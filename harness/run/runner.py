@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
@@ -150,30 +150,51 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
         until = tuple(card.spec for card in cards) if choices.until_decided else ()
-        summaries: list[RunSummary] = []
-        repeated = {card.spec for card in cards if card.spec not in CONTROLS}
-        for part in parts(planned):
-            summaries = []
-            for repetition, card in itertools.product(range(choices.repeat), cards):
-                if repetition and card.spec not in repeated:
-                    continue
-                spec = replace(_spec(card, sample_set, machinery, choices, repetition), until=until)
-                run_id = store.add_run(spec, part, days)
-                if remarks:
-                    add_remarks(store, run_id, remarks)
-                attempt = Attempt(
-                    store, sample_set, snapshots, machinery, spec, part, scorer=scorer, executes=card.executes
-                )
-                summary = attempt.go(progress)
-                if repetition == 1:
-                    first_run = next(earlier.run for earlier in summaries if earlier.strategy == card.spec)
-                    summary = replace(summary, repeats=not summary.missing and equal_runs(store, run_id, first_run))
-                if summary.repeats and spec.sampling.temperature == 0:
-                    repeated.discard(card.spec)
-                summaries.append(summary)
-                report(summary)
-            if fault_of(summaries):
-                break
+
+        def attempt(card: StrategyCard, part: Sequence[Sample], repetition: int) -> RunSummary:
+            spec = replace(_spec(card, sample_set, machinery, choices, repetition), until=until)
+            run_id = store.add_run(spec, part, days)
+            if remarks:
+                add_remarks(store, run_id, remarks)
+            work = Attempt(store, sample_set, snapshots, machinery, spec, part, scorer=scorer, executes=card.executes)
+            return work.go(progress)
+
+        greedy = decoding(choices, sample_set.samples).temperature == 0
+        return _in_turn(store, cards, parts(planned), attempt, repetitions=choices.repeat, greedy=greedy, report=report)
+
+
+def _in_turn(
+    store: Store,
+    cards: Sequence[StrategyCard],
+    parts: Iterable[Sequence[Sample]],
+    attempt: Callable[[StrategyCard, Sequence[Sample], int], RunSummary],
+    *,
+    repetitions: int,
+    greedy: bool,
+    report: Callable[[RunSummary], None],
+) -> list[RunSummary]:
+    """Attempt all repetitions of all strategies over one part of the samples after the other; a fault ends it.
+
+    A strategy whose second run equals its first is not repeated further if decoding is greedy.
+    """
+    summaries: list[RunSummary] = []
+    repeated = {card.spec for card in cards if card.spec not in CONTROLS}
+    for part in parts:
+        summaries = []
+        for repetition, card in itertools.product(range(repetitions), cards):
+            if repetition and card.spec not in repeated:
+                continue
+            summary = attempt(card, part, repetition)
+            if repetition == 1:
+                first_run = next(earlier.run for earlier in summaries if earlier.strategy == card.spec)
+                repeats = not summary.missing and equal_runs(store, summary.run, first_run)
+                summary = replace(summary, repeats=repeats)
+            if summary.repeats and greedy:
+                repeated.discard(card.spec)
+            summaries.append(summary)
+            report(summary)
+        if fault_of(summaries):
+            break
     return summaries
 
 
