@@ -154,14 +154,7 @@ def scores(
     from ctxbench.harness.query import RunQuery
 
     query = RunQuery(
-        home=_home(home),
-        db=_database(db),
-        samples=samples,
-        profile=profile,
-        ks=tuple(k),
-        marked=marked,
-        after=_day(after),
-        prices=Path(prices) if prices else None,
+        **_runs(home, db, samples=samples, profile=profile, k=k, marked=marked, after=after, prices=prices),
     )
     return frames.of_runs(query.tables())
 
@@ -210,14 +203,7 @@ def board(
     from ctxbench.harness.query import BoardQuery
 
     ranked = BoardQuery(
-        home=_home(home),
-        db=_database(db),
-        samples=samples,
-        profile=profile,
-        ks=tuple(k),
-        marked=marked,
-        after=_day(after),
-        prices=Path(prices) if prices else None,
+        **_runs(home, db, samples=samples, profile=profile, k=k, marked=marked, after=after, prices=prices),
         metric=metric,
         baseline=baseline,
         by_level=by_level,
@@ -225,6 +211,20 @@ def board(
         seed=seed,
     ).board()
     return ResultFrame.of_records(flat_records(ranked), markdown=markdown(ranked))
+
+
+def _runs(
+    home: str | Path | None,
+    db: str | None,
+    *,
+    k: Sequence[int],
+    after: date | str | None,
+    prices: str | Path | None,
+    **choices: Any,
+) -> dict[str, Any]:
+    """Return the fields of a `RunQuery`."""
+    days_and_files = {"after": _day(after), "prices": Path(prices) if prices else None}
+    return {"home": _home(home), "db": _database(db), "ks": tuple(k), **days_and_files, **choices}
 
 
 def _home(home: str | Path | None) -> Home:
