@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from ctxbench.bench.errors import InputFault
@@ -22,6 +23,7 @@ from ctxbench.bench.types import Query
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
 
 _MAX_TOP = 10_000
+_MAX_LINES = 10_000_000
 
 
 class Repository(Protocol):
@@ -50,7 +52,7 @@ class Repository(Protocol):
         ...
 
     def similar_windows(
-        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
+        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
         """Return the windows of lines most like `text`, best first (see `bench.windows`).
 
@@ -59,6 +61,8 @@ class Repository(Protocol):
             top: how many at most.
             size: lines of a window.
             stride: lines from one window to the next.
+            before: the first line of the target file that the prompt shows: windows of that file that end there or
+                earlier may be found too. Where the benchmark stored such a line, that one holds.
 
         Raises:
             InputFault: if a number is out of range.
@@ -128,7 +132,7 @@ class View:
             cursor_line=query.cursor.line if target.trusted else 0,
             masked=tuple(masked),
         )
-        self._scopes: dict[tuple[int, int], Scope] = {}
+        self._scopes: dict[tuple[int, int, int], Scope] = {}
         self._retrieval = retrieval or _shared_retrieval()
 
     def files(self) -> tuple[str, ...]:
@@ -146,16 +150,18 @@ class View:
         return self._files.texts[path]
 
     def similar_windows(
-        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
+        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
         """Return the windows most like `text` that do not reach into what is hidden."""
         for key, value, most in (("top", top, _MAX_TOP), ("size", size, 1000), ("stride", stride, 1000)):
             _check(key, value, most)
+        _check("before", before, _MAX_LINES, least=0)
         noted = functools.partial(self._retrieval.note, self.name, f"windows {size}x{stride}")
         windows = index(self._files.digest, self._files.texts, size=size, stride=stride, built=noted)
-        scope = self._scopes.get((size, stride))
+        scope = self._scopes.get((size, stride, before))
         if scope is None:
-            scope = self._scopes[size, stride] = windows.scope(self._target)
+            target = replace(self._target, context_start=self._target.context_start or before)
+            scope = self._scopes[size, stride, before] = windows.scope(target)
         return windows.query(text, top=top, scope=scope)
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
@@ -209,9 +215,9 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
     return (text.rstrip(" \t") + query.suffix if query.suffix else text), True
 
 
-def _check(key: str, value: object, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise InputFault(f"{key}={value!r} is out of range", cure=f"give a whole number from 1 to {most}")
+def _check(key: str, value: object, most: int, least: int = 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InputFault(f"{key}={value!r} is out of range", cure=f"give a whole number from {least} to {most}")
 
 
 @functools.cache

@@ -104,7 +104,7 @@ class Query:
     suffix: str | None = None
     """For functions the file after the body; None for lines, where nothing after the cursor is shown."""
     context_start: int = 0
-    """First line that the benchmark's stored prompt shows; 0 for samples built by ctxbench."""
+    """First line that the prompt shows which the benchmark stored; 0 for samples built by ctxbench."""
     seed: int = 0
     name: str | None = None
     signature: str | None = None
@@ -139,6 +139,7 @@ class Sample:
     """The file after the target; shown to no strategy for line samples."""
     uses: tuple[Use, ...] = ()
     context_start: int = 0
+    """First line that the benchmark's stored prompt shows, at or after the one that `prefix` begins with."""
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
@@ -154,6 +155,16 @@ class Sample:
     def tested(self) -> bool:
         """Whether tests judge its completions: those of lines are compared as texts, and so are some functions'."""
         return bool(is_tested(self.kind, self.subkind))
+
+    @property
+    def first_line(self) -> int:
+        """The line of the file that `prefix` begins with: 0 where the whole file up to the cursor is there."""
+        return self.cursor.line - self.prefix.count("\n")
+
+    @property
+    def stored_prompt(self) -> str:
+        """The part of `prefix` that the benchmark's own prompt shows."""
+        return "\n".join(self.prefix.split("\n")[max(0, self.context_start - self.first_line) :])
 
     def query(self, *, seed: int = 0) -> Query:
         """Return the part of this sample that a strategy may know."""

@@ -50,7 +50,7 @@ class Target:
 
     path: str
     context_start: int
-    """A window of this file is a candidate only if it ends at or before this line."""
+    """First line that the prompt shows: a window of this file is a candidate only if it ends at or before it."""
     cursor_line: int
     """No place of this file that ends after this line is shown, candidate or not."""
     masked: tuple[tuple[int, int], ...] = ()

@@ -23,6 +23,7 @@ from ctxbench.strategies.layout import (
     HEADER_TOKENS,
     Fragment,
     choose,
+    first_shown_line,
     framed,
     infile_block,
     infile_flags,
@@ -64,6 +65,7 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
     ue_quirks: bool = False,
     synth_constructor: bool = False,
     api_blank_decorator_line: bool = True,
+    own_file: bool = True,
 ) -> Prompt:
     """Show code like a draft, and the APIs that the draft's line may call (UER) and its code may do again (FSR).
 
@@ -84,12 +86,13 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
         ue_quirks: build usage examples with the oddities of the release.
         synth_constructor: take a class without a constructor as if it had one without arguments.
         api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
+        own_file: look for similar code in the target file too, before the text that is shown of it.
     """
-    windows = WindowSearch(query, repo, window, stride)
+    file_block = infile_block(query, infile)
+    windows = WindowSearch(query, repo, window, stride, first_shown_line(file_block) if own_file else 0)
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
     search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
-    file_block = infile_block(query, infile)
     apis = infer(
         repo, generate, file_block.text, draft, search if reserve_api_budget == "always" else search.only(uer, fsr)
     )

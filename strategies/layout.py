@@ -65,6 +65,11 @@ def infile_block(query: Query, limit: int) -> Block:
     )
 
 
+def first_shown_line(block: Block) -> int:
+    """Return the line of the target file at which an in-file text begins."""
+    return block.places[0].start
+
+
 def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
     """Return the remarks that the in-file text gives reason for."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
@@ -113,12 +118,12 @@ def unfinished_query(query: Query, size: int) -> str:
 
 
 def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first_only: bool = False) -> str:
-    """Return the second query: half a window of lines before the cursor line, then the drafted ones.
+    """Return the second query: half a window of lines before the cursor line, then as many drafted ones at most.
 
     Args:
         query: the sample's query.
         draft: the model's raw answer.
-        size: the most lines in all; blank ones are left out and not counted.
+        size: lines of a window. Blank lines are left out; only among the drafted ones are they not counted.
         join: write the partial line and the first drafted line as one line; else the partial line is left out.
         first_only: use only the draft's first line that is not blank.
     """
@@ -127,8 +132,8 @@ def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first
         drafted = [line for line in drafted if line.strip()][:1]
     if join and any(line.strip() for line in drafted):
         drafted[0] = query.prefix.rpartition("\n")[2] + drafted[0]
-    lines = [line for line in [*lines_before(query, size // 2), *drafted] if line.strip()]
-    return "\n".join(lines[:size])
+    drafted = [line for line in drafted if line.strip()][: size // 2]
+    return "\n".join([*(line for line in lines_before(query, size // 2) if line.strip()), *drafted])
 
 
 def as_found(hits: Iterable[WindowHit]) -> list[Fragment]:

@@ -18,6 +18,8 @@ from ctxbench.strategies.layout import (
     as_found,
     draft_query,
     extended,
+    first_shown_line,
+    infile_block,
     infile_prompt,
     similar_prompt,
     unfinished_query,
@@ -32,12 +34,14 @@ LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
 
 @dataclass(frozen=True, slots=True)
 class WindowSearch:
-    """Looks in the other files of a repository for windows of `size` lines, every `stride` lines."""
+    """Looks in a repository for windows of `size` lines, every `stride` lines."""
 
     query: Query
     repo: Repository
     size: int
     stride: int
+    before: int
+    """Windows of the target file count too if they end at or before this line, at which the text shown of it begins."""
 
     def undrafted(self) -> list[Fragment]:
         """Return what follows the windows most like the lines before the cursor line."""
@@ -49,7 +53,7 @@ class WindowSearch:
         return as_found(self._hits(text))
 
     def _hits(self, text: str) -> tuple[WindowHit, ...]:
-        return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride)
+        return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride, before=self.before)
 
 
 @strategy("lc.repocoder", kinds=(Kind.LINE, Kind.FUNCTION))
@@ -67,6 +71,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     q2_partial: Literal["join", "drop"] = "join",
     q2_lines: Literal["all", "first"] = "all",
     empty_header: bool = False,
+    own_file: bool = True,
 ) -> Prompt:
     """Show windows like the code before the cursor; then, with a draft, windows like the code it makes.
 
@@ -86,6 +91,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
         q2_partial: whether the cursor line's start is joined to the draft in the query, or dropped.
         q2_lines: which lines of the draft enter the query.
         empty_header: print the header of the similar code even over none.
+        own_file: look in the target file too, before the text that is shown of it.
     """
     if iterations == 0:
         return infile_prompt(query, infile)
@@ -93,7 +99,8 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     def prompt_for(fragments: list[Fragment]) -> Prompt:
         return similar_prompt(query, fragments, budget=budget, most=blocks, infile=infile, empty_header=empty_header)
 
-    windows = WindowSearch(query, repo, window, stride)
+    before = first_shown_line(infile_block(query, infile)) if own_file else 0
+    windows = WindowSearch(query, repo, window, stride, before)
     prompt = prompt_for(windows.undrafted())
     flags: list[str] = []
     for _ in range(iterations - 1):

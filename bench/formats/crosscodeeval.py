@@ -94,7 +94,7 @@ def in_repository(task: Task, text: str) -> Task | None:
     if not before.endswith(prompt.removeprefix("\ufeff")) or not after.startswith(target):
         return None
     suffix = after[len(target) :] if sample.suffix is None else sample.suffix
-    rebuilt = replace(sample, prefix=before, suffix=suffix, context_start=0)
+    rebuilt = replace(sample, prefix=before, suffix=suffix)
     return replace(task, sample=rebuilt, reference=replace(task.reference, target=target))
 
 
@@ -303,7 +303,7 @@ def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
         **fields.get("metadata", {}),
     }
     return {
-        "prompt": sample.prefix,
+        "prompt": sample.stored_prompt,
         "groundtruth": reference.target,
         **({} if sample.suffix is None else {"right_context": sample.suffix}),
         "metadata": metadata | ({"ctxbench": ours} if ours else {}),

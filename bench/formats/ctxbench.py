@@ -94,10 +94,10 @@ def _check(sample: Sample, reference: Reference) -> None:
         raise Odd("reference.target", "is empty")
     if sample.cursor.column < 0 or sample.context_start < 0:
         raise Odd("cursor", "lines and columns start at 0")
-    # The last line of the prompt is the cursor's, and a stored prompt may begin late.
+    # The last line of the prefix is the cursor's. It holds the whole file up to there, or the benchmark's stored prompt.
     lines = sample.prefix.split("\n")
     if sample.kind is Kind.LINE and (
-        sample.cursor.line - sample.context_start != len(lines) - 1 or sample.cursor.column != len(lines[-1])
+        sample.first_line not in (0, sample.context_start) or sample.cursor.column != len(lines[-1])
     ):
         at = f"{sample.cursor.line}:{sample.cursor.column}"
         raise Odd("cursor.line", f"the cursor is {at}, but prefix ends at another place of the file")

@@ -106,7 +106,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
             "masked": [list(span) for span in sample.masked],
             "uses": [{"name": use.name, "module": use.module, "kind": use.kind} for use in sample.uses],
         }
-        yield {"prompt": sample.prefix, "metadata": metadata}
+        yield {"prompt": sample.stored_prompt, "metadata": metadata}
 
 
 def _no_place(sample: Sample, reference: Reference) -> str:
@@ -243,7 +243,6 @@ def in_repository(task: Task, text: str) -> Task | None:
         sample,
         prefix="".join(f"{visible_line}\n" for visible_line in visible) + lines[line][:column],
         suffix="\n".join(lines[line + 1 :]),
-        context_start=0,
     )
     return replace(task, sample=rebuilt, reference=replace(task.reference, original_import=hidden or None))
 

@@ -185,7 +185,7 @@ def in_repository(task: Task, text: str) -> Task | None:
     if [row.rstrip() for row in file_lines] != [row.rstrip() for row in target_lines]:
         return None
     prefix, end = "".join(f"{row}\n" for row in lines[:line]), line + len(target_lines)
-    rebuilt = replace(sample, prefix=prefix, suffix="\n".join(lines[end:]), context_start=0)
+    rebuilt = replace(sample, prefix=prefix, suffix="\n".join(lines[end:]))
     if sample.kind is Kind.FUNCTION:
         head = head_of(prefix, "\n".join(target_lines), sample.name)
         if head is None:
@@ -217,7 +217,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
         else:
             metadata["lineno"] = fields.get("lineno", sample.cursor.line)
             metadata |= {"function_name": sample.name} if fields.get("named", True) else {}
-        yield {"prompt": sample.prefix, "metadata": {**metadata, **fields.get("metadata", {})}}
+        yield {"prompt": sample.stored_prompt, "metadata": {**metadata, **fields.get("metadata", {})}}
 
 
 def _no_place(sample: Sample, reference: Reference) -> str:

@@ -44,10 +44,12 @@ class RemoteRepository:
         return text
 
     def similar_windows(
-        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
+        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
         """Return the windows most like `text`, best first."""
-        return wire.load_hits(self._question("similar_windows", text=text, top=top, size=size, stride=stride))
+        return wire.load_hits(
+            self._question("similar_windows", text=text, top=top, size=size, stride=stride, before=before)
+        )
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most like `text`, best first."""

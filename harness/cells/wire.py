@@ -31,7 +31,7 @@ _TEXT = {"text": str, "ranker": str}
 ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "files": {},
     "read": {"path": str},
-    "similar_windows": {"text": str, "top": int, "size": int, "stride": int},
+    "similar_windows": {"text": str, "top": int, "size": int, "stride": int, "before": int},
     "search": {**_TEXT, "unit": str, "top": int},
     "similarity": {**_TEXT, "candidates": list},
     "execute": {"program": str, "seconds": float},

@@ -466,8 +466,8 @@ def _show_sample(sample: Sample, reference: Reference | None) -> None:
     click.echo()
     lines = sample.prefix.split("\n")
     first = max(0, len(lines) - _SHOWN_LINES)
-    for number, line in enumerate(lines[first:], sample.context_start + first + 1):
-        cursor = "▏" if number == sample.context_start + len(lines) else ""
+    for number, line in enumerate(lines[first:], sample.first_line + first + 1):
+        cursor = "▏" if number == sample.first_line + len(lines) else ""
         click.echo(f"{number:6}  {line}{cursor}")
     if reference is not None:
         click.echo("\nreference")

@@ -22,7 +22,16 @@ from ctxbench.harness.run.scoring import behind_cursor
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.infercom import Apis, api_blocks
-from ctxbench.strategies.layout import WHOLE, as_found, draft_query, infile_prompt, similar_prompt
+from ctxbench.strategies.layout import (
+    HALF,
+    WHOLE,
+    as_found,
+    draft_query,
+    first_shown_line,
+    infile_block,
+    infile_prompt,
+    similar_prompt,
+)
 from ctxbench.strategies.stored import crosscodeeval_prompt
 
 GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
@@ -70,7 +79,9 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     strategy's: the reference itself is not in it.
     """
     target = behind_cursor(sample, reference)
-    hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)
+    before = first_shown_line(infile_block(query, HALF))
+    perfect_draft = draft_query(query, target, WINDOW)
+    hits = repo.similar_windows(perfect_draft, top=RETRIEVED, size=WINDOW, stride=WINDOW // 2, before=before)
     prompt = similar_prompt(query, as_found(hits))
     named = frozenset(identifiers(str(sample.language), target))
     signatures = tuple(dict.fromkeys(hit for use in sample.uses for hit in _apis(use, named, repo)))[:MOST_APIS]

@@ -100,6 +100,24 @@ def test_windows_of_the_target_file_come_only_from_before_the_shown_context() ->
     assert [hit for hit in checkout_view().similar_windows(WHOLE, top=99) if hit.places[0].path == TARGET] == []
 
 
+@pytest.mark.parametrize(
+    ("changes", "before", "starts"),
+    [
+        ({}, 0, {2}),  # a blank line stands in other files too
+        ({}, 2, {1, 2}),
+        ({}, 99, {1, 2, 3}),  # neither the masked line, nor the cursor's or what follows it
+        ({"context_start": 2}, 4, {1, 2}),  # what the benchmark stored holds
+        ({"whole": "another version\n"}, 4, set()),
+    ],
+)
+def test_lines_above_those_that_the_prompt_shows_may_be_found(
+    changes: dict[str, Any], before: int, starts: set[int]
+) -> None:
+    hits = checkout_view(**changes).similar_windows(WHOLE, top=99, size=1, stride=1, before=before)
+    assert {place.start for hit in hits for place in hit.places if place.path == TARGET} == starts
+    assert not any("total = load" in hit.text or "return total" in hit.text for hit in hits)
+
+
 def test_a_masked_line_is_found_only_where_it_also_stands() -> None:
     hits = checkout_view(context_start=4).similar_windows("from shop.store import load", top=1, size=1, stride=1)
     assert hits[0].text == "from shop.store import load"
@@ -108,10 +126,19 @@ def test_a_masked_line_is_found_only_where_it_also_stands() -> None:
 
 @pytest.mark.parametrize(
     "numbers",
-    [{"top": 0}, {"top": 10_001}, {"top": True}, {"size": 0}, {"stride": 0}, {"size": 1.5}, {"stride": "10"}],
+    [
+        {"top": 0},
+        {"top": 10_001},
+        {"top": True},
+        {"size": 0},
+        {"stride": 0},
+        {"size": 1.5},
+        {"stride": "10"},
+        {"before": -1},
+    ],
 )
 def test_numbers_out_of_range_are_refused(numbers: dict[str, Any]) -> None:
-    with pytest.raises(InputFault, match="give a whole number from 1 to"):
+    with pytest.raises(InputFault, match="give a whole number from [01] to"):
         checkout_view().similar_windows("x", **numbers)
 
 

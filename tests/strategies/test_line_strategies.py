@@ -102,6 +102,26 @@ def test_repocoder_shows_what_follows_then_what_is_like_the_draft() -> None:
     assert len(prompt.dropped) > 0 and {d.reason for d in prompt.dropped} == {"limit"}
 
 
+@pytest.mark.parametrize("strategy", ["lc.repocoder(iterations=1{})", "lc.infercom(encoder=bm25, k_fsr=0{})"])
+def test_windows_of_the_file_itself_are_shown_if_they_end_before_its_shown_text(strategy: str) -> None:
+    lines = [f"gamma_{i} = send(gamma, {i})" for i in range(60)]
+    query = dataclasses.replace(MAIN, prefix="\n".join(lines) + "\nresult = ", cursor=Cursor(line=60, column=9))
+    files = {**FILES, "main.py": query.prefix + "send(gamma, 60)\n"}
+    shown = {}
+    for spec in (strategy.format(", infile=90"), strategy.format(", infile=90, own_file=no"), strategy.format("")):
+        prompt = resolve(spec)(query, _view(query, files), _Model("send(gamma, 60)"))
+        shown[spec] = [(start, end) for path, start, end in _starts(prompt) if path == "main.py"]
+    own, without, whole_file_shown = shown.values()
+    first_shown = prompt_start(resolve(strategy.format(", infile=90"))(query, _view(query, files), _Model("x")))
+    assert 30 < first_shown < 60 and own and without == whole_file_shown == []
+    # What RepoCoder shows in its first round is one stride behind what it found.
+    assert all(end <= first_shown + 10 * ("iterations" in strategy) for _, end in own)
+
+
+def prompt_start(prompt: Prompt) -> int:
+    return prompt.blocks[-1].places[0].start
+
+
 def test_the_most_similar_block_stands_last() -> None:
     prompt = resolve("lc.repocoder(iterations=1, budget=9000)")(MAIN, _view(), _Model())
     scores = [b.score or 0 for b in prompt.blocks if b.kind is BlockKind.SIMILAR]

@@ -107,6 +107,8 @@ def test_the_second_query_joins_the_draft_to_the_partial_line() -> None:
     draft = "apply_tax(cart)\n\n    return total\n"
     assert draft_query(QUERY, draft, 20) == f"{before}\n    total = apply_tax(cart)\n    return total"
     assert draft_query(QUERY, draft, 20, join=False) == f"{before}\napply_tax(cart)\n    return total"
+    many = "".join(f"line_{i}\n\n" for i in range(30))
+    assert draft_query(NEXT, many, 20) == before + "".join(f"\nline_{i}" for i in range(10))
     assert draft_query(QUERY, draft, 20, first_only=True) == f"{before}\n    total = apply_tax(cart)"
     assert draft_query(QUERY, draft, 20, join=False, first_only=True) == f"{before}\napply_tax(cart)"
     assert draft_query(NEXT, draft, 20) == f"{before}\napply_tax(cart)\n    return total"

@@ -269,7 +269,9 @@ def test_the_prompt_is_made_anew_from_the_file() -> None:
     cut = task(table(record(prompt=PROMPT[27:], context_start_lineno=3, right_context=None)))
     made = crosscodeeval.in_repository(cut, FILE)
     assert made is not None
-    assert (made.sample.prefix, made.sample.context_start, made.sample.suffix) == (PROMPT, 0, REST)
+    assert (made.sample.prefix, made.sample.context_start, made.sample.suffix) == (PROMPT, 3, REST)
+    [record_again] = crosscodeeval.records([made.sample], {made.sample.id: made.reference})
+    assert (record_again["prompt"], record_again["metadata"]["context_start_lineno"]) == (PROMPT[27:], 3)
     crlf = task(table(record(prompt="\ufeff" + PROMPT.replace("\n", "\r\n"), groundtruth=TARGET.replace("\n", "\r\n"))))
     made = crosscodeeval.in_repository(crlf, FILE)
     assert made is not None and (made.sample.prefix, made.reference.target) == (PROMPT, TARGET)

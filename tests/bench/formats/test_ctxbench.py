@@ -29,11 +29,12 @@ PAIRS = (
     line(masked=((0, 1),), uses=(Use(name="Cart", module="shop", kind="class"),), stored=STORED),
     function(hidden=("tests/",), suffix="\n"),
     line(id="late", context_start=2, prefix='        """Sum up."""\n'),
+    line(id="whole, though its benchmark's prompt begins late", context_start=2),
 )
 PAIRS = (
     (PAIRS[0][0], replace(PAIRS[0][1], original_import="import x", fields={"gold": [1, {"a": None}]})),
     (PAIRS[1][0], replace(PAIRS[1][1], tests=("tests/test_pay.py::test_total",))),
-    PAIRS[2],
+    *PAIRS[2:],
 )
 
 
@@ -68,7 +69,7 @@ def test_an_answer_that_does_not_stand_there_is_left_out(tmp_path: Path) -> None
     write_jsonl(path, ctxbench.records([one for one, _ in pairs], {ref.id: ref for _, ref in pairs}))
     made = imported(path, Home(tmp_path / "home"), "x", tmp_path / "repos")
     assert [sample.id for sample in made.samples] == ["a"]
-    assert made.manifest["unusable"] == {"source_mismatch": 3}
+    assert made.manifest["unusable"] == {"source_mismatch": 4}
 
 
 FAULTS = {

@@ -203,7 +203,9 @@ def test_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Pa
     made = import_set("projbench", [path], home, "theirs", repos=repository(tmp_path))
     [sample] = made.samples
     assert sample.prefix == "import os\n\n\ndef pay():\n    total = "
-    assert (sample.context_start, sample.suffix) == (0, "    return total\n")
+    assert (sample.context_start, sample.suffix) == (3, "    return total\n")
+    [record_again] = projbench.records([sample], made.references)
+    assert record_again["prompt"] == "def pay():\n    total = "
     assert made.references[sample.id].original_import == "from shop.cart import Cart"
     assert set(sets.snapshots(home, made)["demo-main"].files) == {"shop/pay.py", "shop/cart.py"}
 

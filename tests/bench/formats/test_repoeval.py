@@ -111,7 +111,7 @@ def test_with_the_repository_the_rest_of_the_file_is_known(tmp_path: Path) -> No
     made = imported(tmp_path, late, CALL, repos=repositories(tmp_path))
     by_kind = {sample.kind: sample for sample in made.samples}
     function, call = by_kind[Kind.FUNCTION], by_kind[Kind.LINE]
-    assert (function.span, function.context_start) == ((5, 18), 0)
+    assert (function.span, function.context_start) == ((5, 18), 4)
     assert function.prefix == "".join(f"{text}\n" for text in LINES[:12])
     assert function.suffix == "\n    def other(self):\n        return 1\n"
     assert call.suffix == function.suffix
