@@ -94,7 +94,7 @@ def _check(sample: Sample, reference: Reference) -> None:
         raise Odd("reference.target", "is empty")
     if sample.cursor.column < 0 or sample.context_start < 0:
         raise Odd("cursor", "lines and columns start at 0")
-    # The last line of the prefix is the cursor's. It holds the whole file up to there, or the benchmark's stored prompt.
+    # The prefix is the whole file up to the cursor, or the prompt that the benchmark stored.
     lines = sample.prefix.split("\n")
     if sample.kind is Kind.LINE and (
         sample.first_line not in (0, sample.context_start) or sample.cursor.column != len(lines[-1])
