@@ -189,23 +189,30 @@ class BoxPool:
 def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Return a job's outcome, from its first box that is not lost: WRECKED where all are, on a machine that works.
 
+    A trivial job follows each loss: an engine that restarts would else lose a job three times and be back for the one
+    trivial job at the end.
+
     Args:
         run: runs the job; says whether it needs a box that nothing ran in before, which each try but the first does.
         probe: runs a trivial job that exits with 0.
 
     Raises:
-        SandboxLost: if three boxes were lost under it, and the trivial job's box too.
+        SandboxLost: if three boxes were lost under it, and a trivial job's box too.
     """
+    wrecked = True
+    began = time.monotonic()
     for pause in _PAUSES:
         time.sleep(pause)
         try:
             return run(pause > 0)
         except SandboxLost as lost:
             reason = lost
-    began = time.monotonic()
-    with contextlib.suppress(SandboxLost):
-        if probe().exit_code == 0:
-            return Outcome(ended=Ended.WRECKED, output=str(reason), seconds=time.monotonic() - began)
+        try:
+            wrecked = wrecked and probe().exit_code == 0
+        except SandboxLost:
+            wrecked = False
+    if wrecked:
+        return Outcome(ended=Ended.WRECKED, output=str(reason), seconds=time.monotonic() - began)
     raise reason
 
 

@@ -132,6 +132,23 @@ def test_a_machine_that_loses_every_box_is_no_fault_of_the_job() -> None:
     assert not launcher.running
 
 
+@pytest.mark.parametrize("working", [1, 2])
+def test_a_machine_that_is_back_after_three_losses_is_no_fault_of_the_job(working: int) -> None:
+    probes: list[int] = []
+
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        if kind == frames.JOB:
+            probes.extend([] if _is(head, BAD) else [box.number])
+            if _is(head, BAD) or len(probes) != working:
+                raise SandboxLost("the engine is gone")
+        return usual(box, kind, head)
+
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened, pytest.raises(SandboxLost, match="the engine is gone"):
+        opened.run(BAD)
+    assert not launcher.running
+
+
 def test_a_pool_recovers_from_boxes_that_could_not_be_started() -> None:
     launcher = ScriptedLauncher()
     launcher.faults = [SandboxLost("busy"), SandboxLost("busy")]
