@@ -48,6 +48,15 @@ Inner = Annotated[str, Wrapped()]
 """A strategy's spec: ``inner: Inner = "lc.infile"`` makes a strategy that wraps another one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unmasks:
+    """Marks a switch as the wish to see the target file unmasked; write `Unmasked`."""
+
+
+Unmasked = Annotated[bool, Unmasks()]
+"""A strategy is shown the import lines that samples mask where this is on: ``unmasked: Unmasked = False``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One keyword of a function that specs name."""
@@ -66,6 +75,8 @@ class Parameter:
     """Whether it may be none."""
     wraps: bool = False
     """Whether the value is the spec of a strategy."""
+    unmasks: bool = False
+    """Whether a strategy is shown the target file unmasked where it is on."""
     is_day: bool = False
     """Whether the text is a day, or a month, which stands for its last day; read as ``YYYY-MM-DD``."""
 
@@ -231,4 +242,5 @@ def _typed(name: str, hint: Any) -> Parameter | None:
         most=next((note.most for note in notes if isinstance(note, AtMost)), None),
         optional=optional,
         wraps=any(isinstance(note, Wrapped) for note in notes),
+        unmasks=any(isinstance(note, Unmasks) for note in notes),
     )

@@ -19,7 +19,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.retrieval import IndexedFiles, Retrieval
 from ctxbench.bench.retrieval.types import Hit, VisibleTarget
-from ctxbench.bench.types import Query
+from ctxbench.bench.types import Query, Sample
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
 
 _MAX_TOP = 10_000
@@ -213,6 +213,19 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
     if query.suffix and not whole.endswith(query.suffix):
         return stored, False
     return (text.rstrip(" \t") + query.suffix if query.suffix else text), True
+
+
+def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
+    """Return a sample as a strategy gets it that is shown the masked lines before the cursor.
+
+    The sample itself where it masks none, or `snapshot` holds another version of its file.
+    """
+    whole = snapshot.texts.get(sample.path)
+    if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:
+        return sample
+    lines = whole.split("\n")[sample.first_line : sample.cursor.line + 1]
+    lines[-1] = lines[-1][: sample.cursor.column]
+    return replace(sample, prefix="\n".join(lines), masked=())
 
 
 def _check(key: str, value: object, most: int, least: int = 1) -> None:

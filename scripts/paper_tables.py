@@ -54,7 +54,7 @@ _ENCODERS = {
     "base.cocogen": "unixcoder",
 }
 """Encoders of rows that print none, of strategies that may need one."""
-_SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_tokens": 512}}
+_SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_tokens": 512, "unmasked": True}}
 """Parameters of the line presets that differ from the strategy's own defaults; 512 is what UniXcoder reads."""
 
 

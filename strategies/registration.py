@@ -134,6 +134,12 @@ class Bound(Generic[R]):
         return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
 
     @property
+    def unmasked(self) -> bool:
+        """Whether it, or what it wraps, is shown the import lines that samples mask."""
+        own = any(p.unmasks and self.arguments.get(p.name, p.default) for p in self.strategy.parameters)
+        return own or any(wrapped.unmasked for wrapped in self.inner)
+
+    @property
     def version(self) -> str:
         """A digest of the file that defines it, and of those that define what it wraps."""
         own = self.strategy.version

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctxbench.bench.code_tokens import count, pieces
-from ctxbench.bench.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast, Unmasked
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
@@ -34,7 +34,7 @@ class RankedPiece:
 
 
 @strategy("lc.repofuse")
-def repofuse(
+def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
     query: Query,
     repo: Repository,
     *,
@@ -44,11 +44,12 @@ def repofuse(
     query_tokens: Annotated[int, AtLeast(1)] = 200,
     budget: Annotated[int, AtLeast(0)] = HALF,
     infile: Annotated[int, AtLeast(1)] = HALF,
+    unmasked: Unmasked = False,
 ) -> Prompt:
     """Show definitions that the file refers to and chunks that follow code like it, the most relevant first.
 
     RepoFuse, as the InferCom paper compares with it: left context only. Rationale context is found by static
-    analysis where RepoFuse asks Jedi, and without the imports that a benchmark masks.
+    analysis where RepoFuse asks Jedi.
 
     Args:
         query: the sample's query.
@@ -60,6 +61,7 @@ def repofuse(
             would be cut at its end.
         budget: tokens for the context.
         infile: tokens for the in-file text.
+        unmasked: see the import lines that samples mask, as in that paper.
     """
     file_block = infile_block(query, infile)
     related = [*_rationale(query, repo)] if rationale else []
@@ -67,7 +69,9 @@ def repofuse(
     candidates = list({(piece.path, piece.text): piece for piece in reversed(related)}.values())[::-1]
     blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), repo.language.comment, budget)
     flags = [*infile_flags(query, file_block)]
-    flags += ["no_candidates"] * (not candidates) + ["masked_imports"] * (rationale and query.benchmark in MASKED)
+    flags += ["no_candidates"] * (not candidates) + ["masked_imports"] * (
+        rationale and not unmasked and query.benchmark in MASKED
+    )
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=tuple(flags))
 
 

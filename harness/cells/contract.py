@@ -64,6 +64,8 @@ class StrategyCard:
     """Whether it asks the model before its final prompt."""
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
+    unmasked: bool
+    """Whether it is shown the import lines that samples mask."""
     version: str
     """A digest of the files that define it; empty if unknown."""
     summary: str
@@ -77,6 +79,7 @@ class StrategyCard:
             kinds=bound.kinds,
             drafts=bound.drafts,
             executes=bound.executes,
+            unmasked=bound.unmasked,
             version=bound.version,
             summary=bound.strategy.summary,
         )

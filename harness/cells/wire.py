@@ -37,6 +37,9 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "execute": {"program": str, "seconds": float},
 }
 """Question -> the names and types of its arguments; a list holds texts."""
+_SWITCHES = ("optional", "wraps", "unmasks")
+_PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
+"""The fields of a strategy's parameter."""
 
 
 def dump_query(query: Query) -> dict[str, Any]:
@@ -140,8 +143,9 @@ def _load_score(score: object) -> float | None:
 def dump_registration(registration: Registration) -> dict[str, Any]:
     """Return a strategy's registration as JSON data."""
     parameters = [
-        [p.name, p.kind.__name__, p.default, list(p.choices), p.least, p.most, p.optional, p.wraps]
-        for p in registration.parameters
+        {field: getattr(parameter, field) for field in _PARAMETER}
+        | {"kind": parameter.kind.__name__, "choices": list(parameter.choices)}
+        for parameter in registration.parameters
     ]
     plain = ("name", "drafts", "executes", "text", "source", "version")
     return {
@@ -166,7 +170,7 @@ def load_registration(data: object, name: str) -> Registration:
             kinds=frozenset(Kind(kind) for kind in items(parts["kinds"], len(Kind), "kinds")),
             drafts=checked(parts["drafts"], bool),
             executes=checked(parts["executes"], bool),
-            parameters=tuple(_load_parameter(*parameter) for parameter in parameters),
+            parameters=tuple(_load_parameter(parameter) for parameter in parameters),
             text=text(parts["text"], contract.TEXT),
             source=text(parts["source"], contract.PATH),
             version=text(parts["version"], contract.WORD),
@@ -181,26 +185,18 @@ def load_registration(data: object, name: str) -> Registration:
     return registration
 
 
-def _load_parameter(
-    name: object,
-    kind: object,
-    default: object,
-    choices: object,
-    least: object,
-    most: object,
-    optional: object,
-    wraps: object,
-) -> Parameter:
+def _load_parameter(data: object) -> Parameter:
+    parts = fields(data, *_PARAMETER)
+    name, kind, default = (parts[field] for field in ("name", "kind", "default"))
     if not _IDENTIFIER.fullmatch(word(name)):
         raise Garbage(f"{name!r:.60} is no parameter's name")
     parameter = Parameter(
         name=word(name),
         kind=_TYPES[word(kind)] if kind in _TYPES else _no_type(kind),
-        choices=tuple(word(choice) for choice in items(choices, contract.FLAGS, "choices")),
-        least=_load_bound(least),
-        most=_load_bound(most),
-        optional=checked(optional, bool),
-        wraps=checked(wraps, bool),
+        choices=tuple(word(choice) for choice in items(parts["choices"], contract.FLAGS, "choices")),
+        least=_load_bound(parts["least"]),
+        most=_load_bound(parts["most"]),
+        **{field: checked(parts[field], bool) for field in _SWITCHES},
     )
     if isinstance(default, str):
         text(default, contract.PATH)

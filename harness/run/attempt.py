@@ -16,7 +16,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
-from ctxbench.harness.cells import StrategyFault
+from ctxbench.harness.cells import StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import Sampling, TooLong
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.controls import Controls
@@ -122,7 +122,7 @@ class Attempt:
         planned: Sequence[Sample],
         *,
         scorer: SampleScorer,
-        executes: bool = False,
+        card: StrategyCard,
     ) -> None:
         """Prepare an attempt at a run that is stored already.
 
@@ -134,13 +134,13 @@ class Attempt:
             spec: the run.
             planned: its samples.
             scorer: scores completions.
-            executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.
+            card: of the strategy: for one that runs programs a sandbox is opened if something is missing.
         """
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.tested for sample in planned)
         self._scorer, self._pace = scorer, WorkPace(2 * machinery.workers)
-        self._executes = executes
+        self._card = card
         # A digest: computed once, not for every sample.
         self._run = spec.id
         self._attempt, self._tally = 0, _Tally()
@@ -185,9 +185,10 @@ class Attempt:
             machinery.workers,
             store=self._store,
             retrieval=machinery.retrieval,
-            execute=machinery.tools() if self._executes and missing else None,
+            execute=machinery.tools() if self._card.executes and missing else None,
             ahead=self._scorer.ahead,
             summariser=machinery.summaries.batcher,
+            unmasked=self._card.unmasked,
         )
         machinery.retrieval.searched_summaries.clear()
         isolation = machinery.cells.describe()["isolation"]

@@ -37,7 +37,7 @@ from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSu
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
 from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
 from ctxbench.harness.run.programs import open_tools
-from ctxbench.harness.run.sample import Asker
+from ctxbench.harness.run.sample import UNMASKED_REMARK, Asker
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
@@ -154,9 +154,9 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         def attempt(card: StrategyCard, part: Sequence[Sample], repetition: int) -> RunSummary:
             spec = replace(_spec(card, sample_set, machinery, choices, repetition), until=until)
             run_id = store.add_run(spec, part, days)
-            if remarks:
-                add_remarks(store, run_id, remarks)
-            work = Attempt(store, sample_set, snapshots, machinery, spec, part, scorer=scorer, executes=card.executes)
+            if texts := [*remarks, *([UNMASKED_REMARK] if card.unmasked and any(s.masked for s in part) else [])]:
+                add_remarks(store, run_id, texts)
+            work = Attempt(store, sample_set, snapshots, machinery, spec, part, scorer=scorer, card=card)
             return work.go(progress)
 
         greedy = decoding(choices, sample_set.samples).temperature == 0
@@ -244,6 +244,7 @@ def prompt_of(
             retrieval=machinery.retrieval,
             execute=machinery.tools() if card.executes else None,
             summariser=machinery.summaries.batcher,
+            unmasked=card.unmasked,
         )
         return asker.prompt_of(card.spec, sample, decoding(choices, sample_set.samples))
 
@@ -397,6 +398,7 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
         kinds=frozenset(Kind),
         drafts=False,
         executes=False,
+        unmasked=False,
         version=sha256(Path(controls.__file__).read_bytes())[:12],
         summary=CONTROLS[name],
     )

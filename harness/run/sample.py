@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ctxbench.bench.files import sha256
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.repository import Repository, View, view
+from ctxbench.bench.repository import Repository, View, unmasked, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
@@ -26,6 +26,9 @@ from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""
+STILL_MASKED = "masked_imports"
+"""Flag of a prompt whose strategy is shown unmasked files, but not this one: nobody recorded the lines."""
+UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows that were not had the harder task."
 FINAL = "final"
 """Role of the call whose answer is the completion."""
 
@@ -93,6 +96,7 @@ class Asker:
         execute: Execute | None = None,
         ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
         summariser: Batcher | None = None,
+        unmasked: bool = False,
     ) -> None:
         """Prepare to ask; nothing runs yet.
 
@@ -106,10 +110,11 @@ class Asker:
             execute: what runs strategies' programs; None if no strategy runs any.
             ahead: called with each final prompt before the model is asked; must not wait.
             summariser: the model that answers strategies' calls for summaries; None: the same.
+            unmasked: whether strategies are shown the lines that samples mask.
         """
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
-        self._ahead, self._summariser = ahead, summariser or batcher
+        self._ahead, self._summariser, self._unmasked = ahead, summariser or batcher, unmasked
         self._slots = threading.BoundedSemaphore(max(1, workers))
 
     def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
@@ -148,7 +153,8 @@ class Asker:
         self, strategy: str, sample: Sample, sampling: Sampling
     ) -> tuple[Prompt, list[tuple[str, Answer]], float]:
         """Return a strategy's prompt, its calls of the model on the way, and the seconds that it worked."""
-        query = sample.query(seed=sampling.seed)
+        shown_sample = self._shown(sample)
+        query = shown_sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
         worked = since = 0.0
 
@@ -175,7 +181,7 @@ class Asker:
             return answer.response.text
 
         execute = None if self._execute is None else _Programs(self._execute, elsewhere)
-        repo = self.view(sample, query)
+        repo = self.view(shown_sample, query)
         with self._slots:
             since = time.perf_counter()
             instructs, summarises = (
@@ -183,7 +189,14 @@ class Asker:
             )
             prompt = self._cells.run(strategy, query, repo, _Model(instructs, summarises, generate), execute)
             worked += time.perf_counter() - since
+        if self._unmasked and shown_sample.masked:
+            prompt = replace(prompt, flags=(*prompt.flags, STILL_MASKED))
         return fim.of_strategy(prompt), calls, worked
+
+    def _shown(self, sample: Sample) -> Sample:
+        """Return a sample as the strategy gets it."""
+        snapshot = self._snapshots.get(sample.repo)
+        return unmasked(sample, snapshot) if self._unmasked and snapshot is not None else sample
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
         """Return the completions of one sample after a prompt that no strategy made.

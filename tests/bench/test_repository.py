@@ -8,7 +8,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.repository import Repository, view
+from ctxbench.bench.repository import Repository, unmasked, view
 from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
 
@@ -207,3 +207,20 @@ def test_a_target_among_hidden_files_is_hidden_from_other_samples() -> None:
         found = [hit.text for hit in repo.similar_windows(other, top=99)]
         found += [hit.text for hit in repo.search(other, unit="chunk", ranker="bm25", top=99)]
         assert found == ["x = 1", "x = 1"]
+
+
+def test_an_unmasked_sample_shows_the_lines_that_it_masks_up_to_the_cursor() -> None:
+    sample = make_sample(prefix=PREFIX, cursor=CURSOR, path=TARGET, masked=MASKED)
+    shown = unmasked(sample, snapshot())
+    assert shown.prefix == "from shop.store import load" + PREFIX and shown.masked == ()
+    assert view(snapshot(), shown.query()).read(TARGET) == shown.prefix
+    stored_late = make_sample(prefix="def pay(user):\n    total = ", cursor=CURSOR, path=TARGET, masked=MASKED)
+    assert unmasked(stored_late, snapshot()).prefix == stored_late.prefix
+
+
+def test_a_sample_stays_as_it_is_where_nothing_is_masked_or_the_lines_are_not_known() -> None:
+    plain = make_sample(prefix="from shop.store import load" + PREFIX, cursor=CURSOR, path=TARGET)
+    assert unmasked(plain, snapshot()) is plain
+    masked = make_sample(prefix=PREFIX, cursor=CURSOR, path=TARGET, masked=MASKED)
+    for texts in ({}, {TARGET: "# a newer version has a line more\n" + WHOLE}):
+        assert unmasked(masked, snapshot(texts=texts)) is masked

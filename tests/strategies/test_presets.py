@@ -22,13 +22,13 @@ from ctxbench.strategies import resolve
         ("ic-t4-cceval-java-uer", "lc.infercom(encoder=unixcoder, fsr=false, uer=true)"),
         (
             "ic-t5-projbench-py-repofuse-aim",
-            "aim(encoder=unixcoder, inner=lc.repofuse(encoder=unixcoder, query_tokens=512))",
+            "aim(encoder=unixcoder, inner=lc.repofuse(encoder=unixcoder, query_tokens=512, unmasked=true))",
         ),
         ("icl-t1-rag(k=3)", "icl.rag(encoder=codet5p-110m, k=3)"),
         ("icl-t1-rag(encoder=minilm)", "icl.rag(encoder=minilm)"),
         (
             "ic-t5-projbench-py-repofuse-aim(encoder=minilm)",
-            "aim(encoder=minilm, inner=lc.repofuse(encoder=minilm))",
+            "aim(encoder=minilm, inner=lc.repofuse(encoder=minilm, unmasked=true))",
         ),
         ("lc.infile", "lc.infile"),
         ("some/where/ic-t3.py@mine(limit=3)", "some/where/ic-t3.py@mine(limit=3)"),

@@ -147,8 +147,28 @@ REGISTERED: dict[str, Any] = {
     "source": "it.py",
     "version": "0123456789ab",
     "parameters": [
-        ["top", "int", 3, [], 1.0, 9.0, True, False],
-        ["mode", "str", "a", ["a", "b"], None, None, False, False],
+        {
+            "name": "top",
+            "kind": "int",
+            "default": 3,
+            "choices": [],
+            "least": 1.0,
+            "most": 9.0,
+            "optional": True,
+            "wraps": False,
+            "unmasks": False,
+        },
+        {
+            "name": "mode",
+            "kind": "str",
+            "default": "a",
+            "choices": ["a", "b"],
+            "least": None,
+            "most": None,
+            "optional": False,
+            "wraps": False,
+            "unmasks": False,
+        },
     ],
 }
 ODD = st.one_of(

@@ -19,7 +19,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repositories.snapshot import load as load_snapshot
-from ctxbench.bench.repository import Repository, view
+from ctxbench.bench.repository import Repository, unmasked, view
 from ctxbench.bench.types import Cursor, Query, Reference
 from ctxbench.harness.cells import Cells, open_cells
 from ctxbench.sandbox.guest import landlock
@@ -74,6 +74,8 @@ class World:
         self.file = root / "project" / "planted.py"
         shutil.copy(Path(__file__).with_name("planted.py"), self.file)
         (root / "project" / "port").write_text("9")
+        sample = make_sample(prefix=self.query.prefix, cursor=CURSOR, masked=MASKED)
+        self.unmasked = unmasked(sample, self.snapshot).query()
 
     def _query(self, prefix: str, cursor: Cursor) -> Query:
         sample_id = f"demo/shop/checkout.py#L{cursor.line}C{cursor.column}"
@@ -123,10 +125,14 @@ def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch:
         assert "landlock" in cells.describe()["isolation"]
         assert world.plant(cells, world.later, leave=True) == "left"
         text = world.plant(cells, world.query)
+        unmasked_text = world.plant(cells, world.unmasked)
         assert kept_open.readable()
     assert text.endswith(world.query.prefix)
     assert ANSWER not in text, text
     assert TOOL not in text, text
+    # Whoever is shown the masked lines finds these, and no more.
+    assert unmasked_text.endswith(world.unmasked.prefix) and TOOL in world.unmasked.prefix
+    assert ANSWER not in unmasked_text, unmasked_text
     assert "zqx_attached" not in text and "zqx_opened" not in text, text
     assert "searches: []" in text, text
 
