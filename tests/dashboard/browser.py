@@ -91,8 +91,9 @@ class Site:
             self.foreign.append(url)
 
     def _note_console(self, kind: str, text: str, place: str) -> None:
-        # Streamlit looks below a page's own address for its server first.
-        if kind == "error" and "/_stcore/" not in place:
+        # Streamlit looks below a page's own address for its server first, and connects again where a busy machine kept
+        # it waiting.
+        if kind == "error" and "/_stcore/" not in place + text:
             self.errors.append(text)
 
     def visit(self, page: Page, name: str, **query: str | Sequence[str]) -> None:
