@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.elementary import log
@@ -69,13 +69,23 @@ class BM25:
     slack = 0.0
     exact = None
 
+    def __init__(self, *, split: Literal["identifiers", "spaces"] = "identifiers") -> None:
+        """Choose what a word is.
+
+        Args:
+            split: ``identifiers``: see `words`. ``spaces``: what stands between blanks, in lower case in the texts and
+                as it is in the query, as RLCoder's program does (``bm25.py``).
+        """
+        self._words = words if split == "identifiers" else _lower_words
+        self._query_words = words if split == "identifiers" else str.split
+
     def index(self, texts: Sequence[str]) -> Postings:
         """Index texts."""
-        return Postings([Counter(words(text)) for text in texts])
+        return Postings([Counter(self._words(text)) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
         """Return the tokens to look for; None if there are none."""
-        return Counter(words(text)) or None
+        return Counter(self._query_words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
         """Return the score of every shared text and then of every own one; those of `skip` count for nothing.
@@ -139,6 +149,10 @@ def _both(token: str, shared: Postings, own: Postings) -> tuple[Ints, Ints]:
     if not len(more):
         return numbers, counts
     return np.concatenate([numbers, more + len(shared.lengths)]), np.concatenate([counts, their])
+
+
+def _lower_words(text: str) -> list[str]:
+    return text.lower().split()
 
 
 def words(text: str) -> list[str]:

@@ -20,6 +20,7 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.parameters import bind, parameters_of
 from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit, VisibleTarget
@@ -154,9 +155,9 @@ class Retrieval:
         """Return a ranker and its canonical spelling."""
         parsed = specs.parse(spec)
         if parsed.name in _LEXICAL:
-            if parsed.arguments:
-                raise InputFault(f"the ranker {parsed.name} has no parameters", where=spec, cure="leave them out")
-            return parsed.name, _LEXICAL[parsed.name]()
+            make = _LEXICAL[parsed.name]
+            arguments = bind(parameters_of(make, f"the ranker {parsed.name}"), parsed)
+            return str(specs.Spec(parsed.name, arguments)), make(**arguments)  # type: ignore[arg-type]
         # Not at the top: most of what imports this module needs no encoder, and so no numpy.
         from ctxbench.bench.retrieval import encoders  # noqa: PLC0415
         from ctxbench.bench.retrieval.dense import Dense  # noqa: PLC0415

@@ -76,7 +76,7 @@ def encoders_of(spec: Spec) -> tuple[str, ...]:
     """Return the encoders that a spec and those it wraps name, without lexical rankers."""
     own = [str(spec.arguments["encoder"])] if "encoder" in spec.arguments else []
     inner = encoders_of(specs.parse(str(spec.arguments["inner"]))) if "inner" in spec.arguments else ()
-    return tuple(dict.fromkeys(encoder for encoder in (*own, *inner) if encoder not in LEXICAL))
+    return tuple(dict.fromkeys(encoder for encoder in (*own, *inner) if specs.parse(encoder).name not in LEXICAL))
 
 
 def _twin(spec: Spec, name: str, twin: str) -> Spec:

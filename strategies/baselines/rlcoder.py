@@ -27,6 +27,8 @@ QUERY_LINES, QUERY_TOKENS = 20, 256
 CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10
 """Tokens for the blocks, for the prompt, and of that left over: the published commands' numbers."""
 MINI, FIXED = "mini-block(lines=15)", "chunk(lines=12)"
+FIRST_CUT = "bm25(split=spaces)"
+"""How the release ranks the blocks of which the encoder then sees some."""
 STOP = "Don't need cross file context for completion"
 _APART = "\n\n"
 EMPTY_DRAFT = "empty_draft"
@@ -97,8 +99,11 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     engine: Literal["blocks", "windows"] = "blocks",
     iterations: Annotated[int, AtLeast(1)] = 2,
     encoder: str = "minilm",
-    candidates: Annotated[int, AtLeast(1)] = 50,
-    blocks: Annotated[int, AtLeast(1)] = 5,
+    first_candidates: Annotated[int, AtLeast(1)] = 50,
+    first_blocks: Annotated[int, AtLeast(1)] = 5,
+    candidates: Annotated[int, AtLeast(1)] = 100,
+    blocks: Annotated[int, AtLeast(1)] = 10,
+    stop_block: bool = True,
     budget: Annotated[int, AtLeast(0)] = CROSS_FILE,
     whole: Annotated[int, AtLeast(64)] = WHOLE,
     draft_tokens: Annotated[int, AtLeast(1)] = 256,
@@ -106,7 +111,9 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     """Show code like what stands before the cursor; then, with a draft, code like the draft.
 
     Which program the paper ran is unknown; RLCoder's release has a RepoCoder mode that reads CoderEval, so its
-    blocks and its prompt are the default. ``engine=windows`` is `lc.repocoder` with the function as the target.
+    blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``): with a draft the encoder ranks anew,
+    by the code and the draft, but BM25's candidates are those of the code alone. ``engine=windows`` is `lc.repocoder`
+    with the function as the target.
 
     Args:
         query: the sample's query.
@@ -116,25 +123,27 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
             `iterations`.
         iterations: rounds; 1 retrieves once and asks for no draft.
         encoder: what ranks the candidates (paper: UniXcoder, not trained for it).
-        candidates: how many blocks BM25 keeps.
-        blocks: how many are shown at most.
+        first_candidates: how many blocks BM25 keeps before there is a draft.
+        first_blocks: how many of them are shown at most.
+        candidates: how many blocks BM25 keeps for a draft.
+        blocks: how many ranked ones are considered then, the stop block counted.
+        stop_block: whether there is a stop block then.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
         draft_tokens: new tokens of a draft; the release's 64 are few for a function.
     """
     if engine == "windows":
         return repocoder(query, repo, generate, iterations=iterations)
-    choices = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks)
-    first = question(query.prefix)
+    text = question(query.prefix)
     flags: list[str] = []
-    current_prompt = prompt(query, retrieve(repo, first, choices), budget=budget, whole=whole)
+    undrafted = BlockSearch(encoder=encoder, candidates=first_candidates, blocks=first_blocks)
+    drafted = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks, stop=stop_block)
+    current_prompt = prompt(query, retrieve(repo, text, undrafted), budget=budget, whole=whole)
     for _ in range(iterations - 1):
         draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
         if not draft.strip():
             flags.append(EMPTY_DRAFT)
-        current_prompt = prompt(
-            query, retrieve(repo, f"{first}\n{draft}".rstrip(), choices), budget=budget, whole=whole
-        )
+        current_prompt = prompt(query, retrieve(repo, text, drafted, f"\n{draft}"), budget=budget, whole=whole)
     return Prompt(blocks=current_prompt.blocks, dropped=current_prompt.dropped, flags=(*current_prompt.flags, *flags))
 
 
@@ -169,18 +178,18 @@ def question(left_context: str) -> str:
     return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
 
 
-def retrieve(repo: Repository, text: str, choices: BlockSearch) -> RetrievedBlocks:
-    """Return the blocks for a query text.
+def retrieve(repo: Repository, text: str, choices: BlockSearch, drafted: str = "") -> RetrievedBlocks:
+    """Return the blocks for a query text, and what was drafted after it, which only the encoder sees.
 
-    The encoder compares the query's last 256 tokens with each block as the prompt shows it.
+    The encoder compares the last 256 tokens with each block as the prompt shows it.
     """
-    hits = repo.search(text, unit=choices.unit, ranker="bm25", top=choices.candidates)
+    hits = repo.search(text, unit=choices.unit, ranker=FIRST_CUT, top=choices.candidates)
     if not hits:
         return RetrievedBlocks((), (), ())
     sign = repo.language.comment
     block_texts = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
     compared = [*block_texts, f"{sign} {STOP}"] if choices.stop else block_texts
-    scores = repo.similarity(last_tokens(text, QUERY_TOKENS), compared, ranker=choices.encoder)
+    scores = repo.similarity(last_tokens(text + drafted, QUERY_TOKENS), compared, ranker=choices.encoder)
     order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[: choices.blocks]
     end = order.index(len(hits)) if choices.stop and len(hits) in order else len(order)
     best = order[:end]

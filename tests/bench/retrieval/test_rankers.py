@@ -101,6 +101,16 @@ def test_similarity_is_the_definition_over_the_candidates() -> None:
     assert similarity("x", [], BM25()) == ()
 
 
+def test_rlcoders_words_stand_between_blanks_and_a_querys_keep_their_case() -> None:
+    texts = ["Load cart(user)", "load CART(user)", "tax"]
+    scores = similarity("load Cart(user) cart(user)", texts, BM25(split="spaces"))
+    assert scores[0] == scores[1] > scores[2] == 0
+    assert (
+        similarity("Load", texts, BM25(split="spaces")) == similarity("user", texts, BM25(split="spaces")) == (0,) * 3
+    )
+    assert min(similarity("user", texts[:2], BM25())) > 0
+
+
 def test_a_word_in_every_text_still_weighs_something() -> None:
     """Okapi's own weight would be negative, and a text without the word would come first."""
     assert min(similarity("cart", ["cart", "cart", "cart tax"], BM25())) > 0

@@ -6,6 +6,7 @@ import pytest
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import View
+from ctxbench.bench.retrieval.types import Hit
 from ctxbench.strategies.api import BlockKind
 from ctxbench.strategies.baselines.rlcoder import STOP, BlockSearch, question, retrieve
 from tests.strategies.baselines.shop import made, view
@@ -155,15 +156,26 @@ def test_a_lone_file_has_no_candidates() -> None:
     assert prompt.text == f"{PATH}{HEAD}" and prompt.flags == ("no_candidates",)
 
 
-def test_repocoder_looks_again_with_its_draft(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = ranked(monkeypatch, "load_cart", "A licence")
+def test_repocoder_ranks_the_first_querys_candidates_anew_by_its_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = ranked(monkeypatch, "load_cart", STOP, "A licence")
+    searched: list[tuple[str, int]] = []
+    search = View.search
+
+    def noted(self: View, text: str, *, unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
+        searched.append((text, top))
+        return search(self, text, unit=unit, ranker=ranker, top=top)
+
+    monkeypatch.setattr(View, "search", noted)
     model = Model("    cart = load_cart(user)\n")
-    prompt = made("base.repocoder_fn(encoder=hashed, blocks=1)", model=model)
+    prompt = made("base.repocoder_fn(encoder=hashed, first_blocks=1)", model=model)
     assert prompt.text == f"{STORE}{PATH}{HEAD}" and prompt.flags == ()
     assert model.asked == [("draft", 256, f"{STORE}{PATH}{HEAD}")]
-    first, second = (asked for asked, *_ in compared)
-    assert second == f"{first}\n    cart = load_cart(user)"
-    assert all(STOP not in text for one in compared for text in one)
+    assert searched == [(question(HEAD), 50), (question(HEAD), 100)]
+    (first, _, *shown), (second, _, *shown_again) = compared
+    assert second == f"{first}\n    cart = load_cart(user)\n"
+    assert shown_again == [*shown, f"# {STOP}"], "the release has a stop block in its second stage only"
+    assert [dropped.reason for dropped in prompt.dropped] == ["stop"] * 2
+    assert "A licence" in made("base.repocoder_fn(encoder=hashed, stop_block=off)", model=Model("x")).text
 
 
 def test_repocoder_keeps_an_empty_draft_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
