@@ -60,6 +60,7 @@ _SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_toke
 
 _SEE_CHECKS = " (see checks.multiples)"
 """A pointer into the transcription, which readers of our file do not have."""
+_AS_IN_TABLE_3 = "row absent from the available copy of the paper; the baseline values equal Table 3"
 _OF_TEN = "its numbers fit means over 10 completions a task"
 
 
@@ -68,6 +69,12 @@ def converted(transcription: Mapping[str, Any]) -> str:
     presets = {row["row_id"]: row["preset"] for row in transcription["rows"]}
     of_ten = set(transcription["checks"]["multiples"]["mean_of_10_samples_rows"])
     rows = [_row(row, presets, of_ten) for row in transcription["rows"]]
+    printed = {_setting(row): row["printed"] for row in rows if row["table"] == "infercom-table3"}
+    for row in rows:
+        if row.get("remarks") == [_AS_IN_TABLE_3]:
+            row["printed"] = printed[_setting(row)]
+            row["remarks"] = ["row absent from the available copy of the paper; its values are Table 3's"]
+            del row["missing"]
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 
@@ -98,6 +105,12 @@ def _row(row: Mapping[str, Any], presets: Mapping[str, str], of_ten: Collection[
         if value.get("flags"):
             record["flags"][f"{language}.{column}"] = "; ".join(_words(flag, presets) for flag in value["flags"])
     return {key: value for key, value in record.items() if value}
+
+
+def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the benchmark, the method, the model and the language of a row of Table 3 or 5."""
+    [language] = {**row.get("printed", {}), **row.get("missing", {})}
+    return (row["benchmark"], row["method"], row["model"], language)
 
 
 def _words(flag: str, presets: Mapping[str, str]) -> str:
