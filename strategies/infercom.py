@@ -66,6 +66,7 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
     synth_constructor: bool = False,
     api_blank_decorator_line: bool = True,
     own_file: bool = True,
+    repo_paths: bool = False,
 ) -> Prompt:
     """Show code like a draft, and the APIs that the draft's line may call (UER) and its code may do again (FSR).
 
@@ -87,9 +88,10 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
         synth_constructor: take a class without a constructor as if it had one without arguments.
         api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
         own_file: look for similar code in the target file too, before the text that is shown of it.
+        repo_paths: print the repository's name before the paths of similar code too, as in Figure 7.
     """
     file_block = infile_block(query, infile)
-    windows = WindowSearch(query, repo, window, stride, first_shown_line(file_block) if own_file else 0)
+    windows = WindowSearch(query, repo, window, stride, first_shown_line(file_block) if own_file else 0, repo_paths)
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
     search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from ctxbench.bench.parameters import AtLeast
@@ -42,15 +42,25 @@ class WindowSearch:
     stride: int
     before: int
     """Windows of the target file count too if they end at or before this line, at which the text shown of it begins."""
+    repo_paths: bool = False
+    """Whether paths are shown with the repository's name before them."""
 
     def undrafted(self) -> list[Fragment]:
         """Return what follows the windows most like the lines before the cursor line."""
-        return extended(self._hits(unfinished_query(self.query, self.size)), self.repo, self.size, self.stride)
+        hits = self._hits(unfinished_query(self.query, self.size))
+        return self._named(extended(hits, self.repo, self.size, self.stride))
 
     def drafted(self, draft: str, partial: str, lines: str) -> list[Fragment]:
         """Return the windows most like the lines around a draft; see `repocoder` for `q2_partial` and `q2_lines`."""
         text = draft_query(self.query, draft, self.size, join=partial == "join", first_only=lines == "first")
-        return as_found(self._hits(text))
+        return self._named(as_found(self._hits(text)))
+
+    def _named(self, fragments: list[Fragment]) -> list[Fragment]:
+        if not self.repo_paths:
+            return fragments
+        return [
+            replace(fragment, paths=tuple(f"{self.repo.name}/{p}" for p in fragment.paths)) for fragment in fragments
+        ]
 
     def _hits(self, text: str) -> tuple[WindowHit, ...]:
         return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride, before=self.before)

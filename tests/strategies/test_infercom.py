@@ -70,6 +70,17 @@ def test_the_worked_example_is_met_to_the_byte() -> None:
     assert prompt.flags == () and {d.reason for d in prompt.dropped} == {"budget"}
 
 
+def test_similar_code_names_the_repository_where_figure_7_does() -> None:
+    plain, _ = _prompt()
+    named, model = _prompt(repo_paths=True)
+    paths = {path for block in plain.blocks if block.kind is BlockKind.SIMILAR for path in block.text.splitlines()[1:2]}
+    assert paths and all(path.endswith(".py") for path in paths)
+    for path in paths:
+        assert path not in named.text.splitlines()
+        assert path.replace("# ", "# demo-main/") in model.asked[0].text.splitlines()
+        assert path.replace("# ", "# demo-main/") in named.text.splitlines()
+
+
 def test_the_draft_is_asked_for_with_the_first_prompt_of_repocoder() -> None:
     _, model = _prompt()
     query, repo = case(SHOP, "shop/checkout.py", CHECKOUT)
