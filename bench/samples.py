@@ -270,6 +270,7 @@ def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None =
             Language(entry["language"]),
             entry.get("source_dir", ""),
             hygiene=entry.get("hygiene", True),
+            packages=entry.get("packages", False),
             # Sets that do not say were built when everything was read as UTF-8, or from copies that are.
             declared="encodings" in entry,
         )

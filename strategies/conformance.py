@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import product, zip_longest
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault
@@ -193,8 +193,11 @@ def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
         return f"{place.path} has {len(lines) - (not lines[-1])} lines; {rule}"
     for shift in (0, -1, 1):
         start, end = place.start + shift, place.end + shift
-        marks = [mark for mark in _MARKS if start >= 0 and _text(lines, start, end, mark) in block.text]
-        if not marks:
+        # Code may be moved to the margin, as a method that is shown without its class is.
+        margins = {0, *(len(line) - len(line.lstrip()) for line in filter(str.strip, lines[max(0, start) :][:1]))}
+        forms = list(product(_MARKS, margins)) if start >= 0 else []
+        forms = [form for form in forms if _text(lines, start, end, *form) in block.text]
+        if not forms:
             continue
         if shift:
             return f"its text stands at lines {start} to {end} of {place.path}; {rule}"
@@ -203,14 +206,15 @@ def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
         behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
         for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):
             covered = any(other.path == place.path and other.start <= line < other.end for other in block.places)
-            if not covered and any(f"{_text(lines, *wider, mark)}\n" in f"{block.text}\n" for mark in marks):
+            if not covered and any(f"{_text(lines, *wider, *form)}\n" in f"{block.text}\n" for form in forms):
                 return f"it shows line {line} of {place.path} too; {rule}"
         return ""
     return f"{place.path}, lines {place.start} to {place.end}, is not its text; {rule}"
 
 
-def _text(lines: list[str], start: int, end: int, mark: str) -> str:
-    return "\n".join(mark + line for line in lines[start:end])
+def _text(lines: list[str], start: int, end: int, mark: str, margin: int) -> str:
+    moved = (line[min(margin, len(line) - len(line.lstrip())) :] for line in lines[start:end])
+    return "\n".join(mark + line for line in moved)
 
 
 def _leak(trials: list[_Trial]) -> str:

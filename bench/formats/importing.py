@@ -27,6 +27,7 @@ from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 
+PACKAGES = "packages that are installed in the repositories' folders are among what strategies search"
 HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
 """The remark of a set whose strategies may retrieve the answer."""
 Report = Callable[[str], None]
@@ -55,6 +56,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     repos: Path | None = None,
     options: Options | None = None,
     hygiene: bool = True,
+    packages: bool = False,
     force: bool = False,
     report: Report = lambda _: None,
 ) -> SampleSet:
@@ -71,6 +73,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         repos: a folder that holds each repository in a folder of its name, or is the only one.
         options: what the caller chose.
         hygiene: False leaves copies of answers in strategies' sight, which the set's remarks say.
+        packages: True lets strategies search the packages that are installed in the repositories' folders, too.
         force: replace another set of that name.
         report: told what is left out, a line at a time.
 
@@ -81,10 +84,11 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     form = formats.samples(format_name)
     if repos is not None and form.in_repository is None and form.in_snapshot is None:
         raise InputFault(f"{format_name} brings no repositories", where=str(repos), cure="leave --repos out")
-    if not hygiene and repos is None:
-        raise InputFault("hygiene is about the files of repositories", cure="give them with --repos")
+    if (packages or not hygiene) and repos is None:
+        about = "installed packages are among" if packages else "hygiene is about"
+        raise InputFault(f"{about} the files of repositories", cure="give them with --repos")
     read = read_tasks(format_name, refs, options=options, report=report)
-    attached = _attached(form, read.tasks, home, repos, hygiene, report)
+    attached = _attached(form, read.tasks, home, repos, report, hygiene=hygiene, packages=packages)
     unusable = Counter(read.unusable)
     for repository in attached.values():
         unusable.update(repository.entry["drops"])
@@ -99,7 +103,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         "prompts": "rebuilt" if repos is not None else "stored",
         "sources": [dict(source) for source in read.sources],
         "unusable": dict(sorted(unusable.items())),
-        "remarks": _remarks(form, tasks, hygiene, report),
+        "remarks": _remarks(form, tasks, report, hygiene=hygiene, packages=packages),
         "repositories": {repo: repository.entry for repo, repository in attached.items()},
         "totals": {"kept": len(tasks), "dropped": unusable.total()},
     }
@@ -149,7 +153,7 @@ def read_tasks(
 
 
 def _attached(
-    form: SampleFiles, tasks: Sequence[Task], home: Home, repos: Path | None, hygiene: bool, report: Report
+    form: SampleFiles, tasks: Sequence[Task], home: Home, repos: Path | None, report: Report, **choices: bool
 ) -> dict[str, Attached]:
     grouped: dict[str, list[Task]] = {}
     for task in tasks:
@@ -167,15 +171,15 @@ def _attached(
     attached: dict[str, Attached] = {}
     for repo, place in places.items():
         mine = grouped[repo]
-        attached[repo] = attach(form, mine, place, home, hygiene=hygiene, report=report) if place else missing(mine)
+        attached[repo] = attach(form, mine, place, home, report=report, **choices) if place else missing(mine)
         drops = attached[repo].entry["drops"]
         if drops:
             report(f"{repo}: {sum(drops.values())} of {len(mine)} tasks left out ({listed(drops)})")
     return attached
 
 
-def _remarks(form: SampleFiles, tasks: Sequence[Task], hygiene: bool, report: Report) -> list[str]:
-    remarks = [*(form.remarks(tasks)), *([] if hygiene else [HYGIENE_OFF])]
+def _remarks(form: SampleFiles, tasks: Sequence[Task], report: Report, *, hygiene: bool, packages: bool) -> list[str]:
+    remarks = [*form.remarks(tasks), *([] if hygiene else [HYGIENE_OFF]), *([PACKAGES] if packages else [])]
     for remark in remarks:
         report(f"note: {remark}")
     return remarks
@@ -219,7 +223,7 @@ def missing(tasks: Sequence[Task]) -> Attached:
 
 
 def attach(
-    form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, hygiene: bool, report: Report
+    form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, report: Report, hygiene: bool, packages: bool
 ) -> Attached:
     """Make the tasks of one repository anew from its files, and copy those into the home folder.
 
@@ -228,14 +232,15 @@ def attach(
         tasks: of one repository and language.
         root: its folder; nothing in it is changed or run.
         home: where its source files are copied.
-        hygiene: whether copies of answers are kept from strategies.
         report: told of each task that is left out.
+        hygiene: whether copies of answers are kept from strategies.
+        packages: whether strategies may search packages that are installed in it.
 
     Raises:
         InputFault: if the folder holds no source file of the tasks' language.
     """
     first = tasks[0].sample
-    read = snapshot.load(first.repo, root.resolve(), first.language, hygiene=hygiene)
+    read = snapshot.load(first.repo, root.resolve(), first.language, hygiene=hygiene, packages=packages)
     rebuilt: list[Task] = []
     left_out = LeftOut(report)
     for task in tasks:
@@ -254,7 +259,8 @@ def attach(
         "left_out": dict(read.dropped),
         **clean.counts,
     }
-    return Attached(clean.tasks, entry if hygiene else entry | {"hygiene": False})
+    unusual = {} if hygiene else {"hygiene": False}
+    return Attached(clean.tasks, entry | unusual | ({"packages": True} if packages else {}))
 
 
 def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | Unusable:

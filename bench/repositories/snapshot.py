@@ -20,7 +20,9 @@ from ctxbench.bench.languages.base import Language
 
 MAX_BYTES = 400_000
 """Larger source files are generated or data; they are counted and skipped."""
-_SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".tox", ".venv", "site-packages"})
+_SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".tox"})
+_PACKAGES = frozenset({".venv", "site-packages"})
+"""Folders of installed packages."""
 VENDORED = ("_vendor", "vendor", "_vendored", "vendored", "third_party", "extern", "externals")
 """Folders in which repositories keep copies of other projects."""
 _OF_TESTS = re.compile(r"(?:^|/)(?:tests?/|(?:test_[^/]*|[^/]*_test|conftest)\.py$|[^/]*(?:Tests?|TestCase|IT)\.java$)")
@@ -64,7 +66,14 @@ def is_test_or_vendored(path: str) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def load(
-    name: str, root: Path, language: Language, source: str = "", *, hygiene: bool = True, declared: bool = True
+    name: str,
+    root: Path,
+    language: Language,
+    source: str = "",
+    *,
+    hygiene: bool = True,
+    declared: bool = True,
+    packages: bool = False,
 ) -> Snapshot:
     """Read every source file of `language` below `root`; nothing outside it, and no link, is followed.
 
@@ -75,6 +84,7 @@ def load(
         source: a folder inside it to which reading is limited; empty for all.
         hygiene: whether the copies and tests that CoderEval's harness keeps beside the sources are dropped.
         declared: whether files are read in the encoding they declare; else all are in UTF-8, as sets were once built.
+        packages: whether the packages that are installed in it (``.venv``, ``site-packages``) are read too.
 
     Raises:
         InputFault: if the folder is missing or holds no such file.
@@ -87,7 +97,7 @@ def load(
     start = root / source
     if not start.is_dir():
         raise InputFault("no such folder", where=str(start), cure=f"fetch it with `ctxbench repo fetch {name}`")
-    for path in _walk(start, language.suffix):
+    for path in _walk(start, language.suffix, _SKIPPED_FOLDERS if packages else _SKIPPED_FOLDERS | _PACKAGES):
         relative = path.relative_to(root).as_posix()
         reason, raw = _read(path)
         decoded = decoder(raw, path) if declared else decode(raw, UTF8)
@@ -121,11 +131,11 @@ def load(
     )
 
 
-def _walk(start: Path, suffix: str) -> list[Path]:
+def _walk(start: Path, suffix: str, skipped: frozenset[str]) -> list[Path]:
     paths: list[Path] = []
     with explained(start):
         for folder, names, files in os.walk(start, followlinks=False):
-            names[:] = sorted(n for n in names if n not in _SKIPPED_FOLDERS and not Path(folder, n).is_symlink())
+            names[:] = sorted(n for n in names if n not in skipped and not Path(folder, n).is_symlink())
             paths += [Path(folder, file) for file in files if file.endswith(suffix)]
     return paths
 

@@ -47,6 +47,11 @@ _SHAPES = FormatChoice("samples")
     show_default=True,
     help="Keep copies of answers out of strategies' sight; off reproduces published settings, with a remark.",
 )
+@click.option(
+    "--packages",
+    is_flag=True,
+    help="Let strategies search packages installed in the repositories' folders too, as the ICL paper's did.",
+)
 @click.option("--rebuild", is_flag=True, help="CoderEval: judge by tests of rebuilt projects; needs a sandbox.")
 @click.option("--image", metavar="IMAGE", default=None, help="CoderEval: judge by the official harness's image.")
 @sandbox_option
@@ -92,6 +97,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
             repos=arguments["repos"],
             options=options,
             hygiene=arguments["hygiene"] == "on",
+            packages=arguments["packages"],
             force=arguments["force"],
             report=say,
         )
@@ -119,6 +125,8 @@ def _check(shape: str, options: Mapping[str, Any]) -> None:
         raise click.UsageError("--repos is for sets whose tests are not run: leave it out")
     if executed and options["hygiene"] == "off":
         raise click.UsageError("--hygiene off is for --repos")
+    if executed and options["packages"]:
+        raise click.UsageError("--packages is for --repos")
     if options["sandbox"] is not None and not options["rebuild"]:
         raise click.UsageError("--sandbox is for --rebuild: nothing else runs code here")
 

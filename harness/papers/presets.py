@@ -82,8 +82,8 @@ def encoders_of(spec: Spec) -> tuple[str, ...]:
 def _twin(spec: Spec, name: str, twin: str) -> Spec:
     if twin == "leaky":
         raise InputFault(
-            f"{name}: a view never shows copies of the answer, so the published setting with them cannot be run",
-            cure=f"run {name.partition('+')[0]}",
+            f"{name}: whether copies of the answer can be retrieved is no matter of the strategy but of the samples",
+            cure=f"run {name.partition('+')[0]} on samples that were imported with --hygiene off",
         )
     changed = _released(spec) if twin == "releaseB" else spec
     if changed == spec:

@@ -13,7 +13,8 @@ from typing import Any, get_type_hints
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Generate, Prompt
-from ctxbench.strategies.icl.build import IclOptions, IclRecipe, PromptBuilder, documentation, parameters
+from ctxbench.strategies.icl.build import IclRecipe, PromptBuilder, documentation, parameters
+from ctxbench.strategies.icl.retrieved import IclOptions
 from ctxbench.strategies.registry import strategy
 
 _ROWS: dict[str, tuple[str, IclRecipe]] = {
@@ -43,8 +44,14 @@ _ROWS: dict[str, tuple[str, IclRecipe]] = {
         IclRecipe(blocks="file", steps=True),
     ),
     "icl.infile": ("Show the current file without the function.", IclRecipe(infile=True)),
-    "icl.infile_rag": ("Show what icl.rag shows, then the current file.", IclRecipe(blocks="function", infile=True)),
-    "icl.infile_rag_s": ("Show what icl.rag_s shows, then the current file.", IclRecipe(blocks="scope", infile=True)),
+    "icl.infile_rag": (
+        "Show what icl.rag shows, then the current file.",
+        IclRecipe(blocks="function", infile=True, instruction="A"),
+    ),
+    "icl.infile_rag_s": (
+        "Show what icl.rag_s shows, then the current file.",
+        IclRecipe(blocks="scope", infile=True, instruction="A"),
+    ),
     "icl.infile_filerag": (
         "Show what icl.filerag shows, then the current file.",
         IclRecipe(blocks="file", infile=True),

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, Generate, Prompt
 from ctxbench.strategies.icl import steps
 from ctxbench.strategies.icl.frame import FileSection, render
-from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder, fit_to_window
+from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder, IclOptions, fit_to_window
 from ctxbench.strategies.icl.source import FileLines, SourceFile
 
 MEANING = {
@@ -27,6 +26,8 @@ MEANING = {
     "extra_files": "How many files besides the current one are documented.",
     "keep_nonfunction_current": "Show a current file without functions, if not blank, after what is retrieved instead.",
     "retrieve_from_current": "Whether functions of the current file may be found; ``auto``: unless the file is shown.",
+    "dedent": "Show a retrieved function without the indentation that its class gives it, as the paper's figures do.",
+    "decorators": "Show a retrieved function with its decorators or annotations.",
     "strip_license": "Take the comment at the top of a file out of its scopes.",
     "window": "Tokens that the model takes, its answer's 1024 included; 0: no limit.",
     "overflow": "What becomes of a prompt over the window: cut, or failed.",
@@ -59,25 +60,6 @@ class IclRecipe:
         return IclRecipe(blocks=self.blocks, steps=self.steps, instruction=instruction)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IclOptions:
-    """The parameters of the family (see `MEANING`); each strategy has those that mean something to it."""
-
-    encoder: str = "minilm"
-    k: Annotated[int, AtLeast(1)] = 1
-    instruction: Literal["default", "A", "B"] = "default"
-    target_style: Literal["paper", "clean"] = "paper"
-    show_paths: bool = False
-    max_steps: Annotated[int, AtLeast(1)] = 3
-    extra_files: Annotated[int, AtLeast(0)] = 0
-    keep_nonfunction_current: bool = True
-    retrieve_from_current: Literal["auto", "yes", "no"] = "auto"
-    strip_license: bool = True
-    window: Annotated[int, AtLeast(0)] = 0
-    overflow: Literal["trim", "fail"] = "trim"
-    trim_mode: Literal["around", "tail"] = "around"
-
-
 def parameters(recipe: IclRecipe) -> tuple[str, ...]:
     """Return the names of the choices that a strategy has, in the order of `IclOptions`."""
     names = set(_ALWAYS)
@@ -86,6 +68,8 @@ def parameters(recipe: IclRecipe) -> tuple[str, ...]:
     if recipe.blocks != "none" or recipe.infile:
         # The Infile strategies retrieve where the current file is empty.
         names.update(_RETRIEVAL)
+    if recipe.blocks == "function" or (recipe.infile and recipe.blocks == "none"):
+        names.update(("dedent", "decorators"))
     if recipe.blocks == "scope":
         names.add("strip_license")
     if recipe.infile:
@@ -111,7 +95,7 @@ class PromptBuilder:
         self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
         self.flags: list[str] = []
         self.extra = choices.extra_files
-        self.current = Finder(query, repo, encoder="", current=True, strip_license=False).file(query.path)
+        self.current = Finder(query, repo, choices=choices, current=True).file(query.path)
         empty = not self.current.functions
         if empty and (recipe.infile or recipe.documents == "shown"):
             self.flags.append("empty_current_file")
@@ -128,7 +112,7 @@ class PromptBuilder:
         current = choices.retrieve_from_current == "yes" or (
             choices.retrieve_from_current == "auto" and self.file is None
         )
-        self.finder = Finder(query, repo, encoder=choices.encoder, current=current, strip_license=choices.strip_license)
+        self.finder = Finder(query, repo, choices=choices, current=current)
 
     @property
     def question(self) -> str:

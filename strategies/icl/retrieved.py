@@ -8,15 +8,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from ctxbench.bench.code_tokens import count
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Place, Query
 from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.drafts import bare_name
 from ctxbench.strategies.icl.frame import FileSection
-from ctxbench.strategies.icl.source import FileLines, SourceFile, read_file, scope
+from ctxbench.strategies.icl.source import FileLines, SourceFile, decorator_lines, read_file, scope
 
 _FIRST = 16
 """Functions of the first search, which grows fourfold while too few of them may be shown."""
@@ -60,17 +62,33 @@ class ContextExcerpt:
         return FileSection(path=self.path, block=block, retrieved=self.retrieved)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IclOptions:
+    """The parameters of the family (see `build.MEANING`); each strategy has those that mean something to it."""
+
+    encoder: str = "minilm"
+    k: Annotated[int, AtLeast(1)] = 1
+    instruction: Literal["default", "A", "B"] = "default"
+    target_style: Literal["paper", "clean"] = "paper"
+    show_paths: bool = False
+    max_steps: Annotated[int, AtLeast(1)] = 3
+    extra_files: Annotated[int, AtLeast(0)] = 0
+    keep_nonfunction_current: bool = True
+    retrieve_from_current: Literal["auto", "yes", "no"] = "auto"
+    dedent: bool = True
+    decorators: bool = True
+    strip_license: bool = True
+    window: Annotated[int, AtLeast(0)] = 0
+    overflow: Literal["trim", "fail"] = "trim"
+    trim_mode: Literal["around", "tail"] = "around"
+
+
 class Finder:
     """Looks for functions for one query and shows them as a recipe asks."""
 
-    def __init__(self, query: Query, repo: Repository, *, encoder: str, current: bool, strip_license: bool) -> None:
-        """Prepare.
-
-        `current` says whether functions of the current file are candidates, `strip_license` whether scopes lack the
-        comment at the top.
-        """
-        self._query, self._repo, self._encoder = query, repo, encoder
-        self._current, self._strip = current, strip_license
+    def __init__(self, query: Query, repo: Repository, *, choices: IclOptions, current: bool) -> None:
+        """Prepare; `current` says whether functions of the current file are candidates."""
+        self._query, self._repo, self._choices, self._current = query, repo, choices, current
         self._read: dict[str, SourceFile] = {}
         self.flags: list[str] = []
 
@@ -84,7 +102,7 @@ class Finder:
         """Return the functions most like a text, best first."""
         top = max(most, _FIRST)
         while True:
-            hits = self._repo.search(text, unit="function", ranker=self._encoder, top=top)
+            hits = self._repo.search(text, unit="function", ranker=self._choices.encoder, top=top)
             candidates = [hit for hit in hits if self._current or hit.place.path != self._query.path][:most]
             if len(candidates) == most or len(hits) < top or top >= _MOST:
                 return candidates
@@ -119,12 +137,15 @@ class Finder:
 
     def _function(self, hit: Hit) -> ContextExcerpt:
         numbers = tuple(range(hit.place.start, hit.place.end))
-        lines = tuple(hit.text.removesuffix("\n").split("\n"))
-        if len(lines) != len(numbers):
-            numbers = tuple(range(hit.place.start, hit.place.start + len(lines)))
-        return ContextExcerpt(
-            path=hit.place.path, lines=FileLines(lines, numbers), retrieved=True, score=hit.score, focus=numbers
-        )
+        texts = tuple(hit.text.removesuffix("\n").split("\n"))
+        if len(texts) != len(numbers):
+            numbers = tuple(range(hit.place.start, hit.place.start + len(texts)))
+        lines = FileLines(texts, numbers)
+        if not self._choices.decorators:
+            lines = lines.without(decorator_lines(self.file(hit.place.path), numbers))
+        if self._choices.dedent:
+            lines = lines.dedented()
+        return ContextExcerpt(path=hit.place.path, lines=lines, retrieved=True, score=hit.score, focus=lines.numbers)
 
     def _of_file(self, path: str, hits: Sequence[Hit], *, scoped: bool) -> list[ContextExcerpt]:
         file = self.file(path)
@@ -134,7 +155,7 @@ class Finder:
         focus = tuple(sorted({number for hit in hits for number in range(hit.place.start, hit.place.end)}))
         lines = file.lines
         if scoped:
-            lines = scope(file, {bare_name(hit.name) for hit in hits}, strip_license=self._strip)
+            lines = scope(file, {bare_name(hit.name) for hit in hits}, strip_license=self._choices.strip_license)
         spans = (file.numbers(function) for function in file.functions)
         parts = tuple(span for span in spans if not set(span) & set(focus))
         return [ContextExcerpt(path=path, lines=lines, retrieved=True, score=hits[0].score, focus=focus, parts=parts)]

@@ -57,6 +57,13 @@ class FileLines:
             positions.pop()
         return self._at(positions)
 
+    def dedented(self) -> FileLines:
+        """Return it with the first line at the margin, and the others moved as far as they can be."""
+        first = next((line for line in self.lines if line.strip()), "")
+        margin = len(first) - len(first.lstrip())
+        moved = (line[min(margin, len(line) - len(line.lstrip())) :] for line in self.lines)
+        return FileLines(tuple(moved), self.numbers)
+
     def _at(self, positions: list[int]) -> FileLines:
         return FileLines(tuple(self.lines[at] for at in positions), tuple(self.numbers[at] for at in positions))
 
@@ -156,6 +163,24 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
     while start and lines[start - 1].lstrip().startswith(("@", "#", "//", "*", "/*")):
         start -= 1
     return start, len(lines)
+
+
+def decorator_lines(file: SourceFile, numbers: Collection[int]) -> set[int]:
+    """Return the lines among `numbers` that hold nothing but a decorator or an annotation of a function."""
+    lines = dict(zip(file.lines.numbers, file.lines.lines, strict=True))
+    decorators = [
+        [line.strip() for line in decorator.split("\n")]
+        for function in file.functions
+        if set(file.numbers(function)) <= set(numbers)
+        for decorator in function.decorators
+    ]
+    return {
+        number + at
+        for decorator in decorators
+        for number in numbers
+        if [lines.get(number + at, "").strip() for at in range(len(decorator))] == decorator
+        for at in range(len(decorator))
+    }
 
 
 def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = True) -> FileLines:

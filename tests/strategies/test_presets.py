@@ -44,7 +44,7 @@ def test_a_preset_is_a_spec_and_anything_else_is_itself(preset: str, spec: str) 
     [
         ("icl-t1-ragg", "did you mean icl-t1-rag"),
         ("icl-t3-codegen-350m", "external row"),
-        ("icl-t1-rag+leaky", "never shows copies"),
+        ("icl-t1-rag+leaky", "imported with --hygiene off"),
         ("icl-t1-rag(k=", "key=value"),
     ],
 )

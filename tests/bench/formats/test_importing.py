@@ -14,7 +14,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import ctxbench
-from ctxbench.bench.formats.importing import HYGIENE_OFF, import_set, read_tasks
+from ctxbench.bench.formats.importing import HYGIENE_OFF, PACKAGES, import_set, read_tasks
 from ctxbench.bench.formats.types import BenchmarkFormat, Options
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
@@ -121,6 +121,17 @@ def test_hygiene_off_keeps_copies_and_says_so(tmp_path: Path, home: Home) -> Non
     assert "shop/pay_total_passk_validte.py" in sets.snapshots(home, made)["demo"].files
     with pytest.raises(InputFault, match="give them with --repos"):
         imported(tmp_path, function(), hygiene=False)
+
+
+def test_installed_packages_are_searched_only_if_asked_for(tmp_path: Path, home: Home) -> None:
+    files = {"shop/pay.py": PAY, ".venv/lib/site-packages/pytz.py": COPY.replace("+1", "+2")}
+    write_tree(tmp_path / "repos/demo", files)
+    plain = imported(tmp_path, function(), repos=tmp_path / "repos")
+    assert set(sets.snapshots(home, plain)["demo"].files) == {"shop/pay.py"} and plain.manifest["remarks"] == []
+    whole = imported(tmp_path, function(), repos=tmp_path / "repos", packages=True, force=True)
+    assert set(sets.snapshots(home, whole)["demo"].files) == set(files) and whole.manifest["remarks"] == [PACKAGES]
+    with pytest.raises(InputFault, match="give them with --repos"):
+        imported(tmp_path, function(), packages=True)
 
 
 def test_harness_copies_are_dropped_and_counted(tmp_path: Path, home: Home) -> None:

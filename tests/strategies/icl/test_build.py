@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 
 import pytest
 
@@ -60,7 +61,8 @@ def test_no_prompt_holds_the_answer_or_a_made_up_place(name: str, instructs: boo
         assert "Takes the money" not in text and "@Deprecated" not in text
     for block in prompt.blocks:
         for place in block.places if block.kind is BlockKind.SIMILAR else ():
-            assert "\n".join(repo.read(place.path).split("\n")[place.start : place.end]) in block.text
+            stored = repo.read(place.path).split("\n")[place.start : place.end]
+            assert "\n".join(stored) in block.text or textwrap.dedent("\n".join(stored)) in block.text
     assert bool(asked.asked) == (instructs and resolve(name).drafts)
 
 

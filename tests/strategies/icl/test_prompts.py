@@ -268,3 +268,57 @@ def test_styles_and_paths() -> None:
     assert "#####\nFILE 1: shop/checkout.py\n#####\n" in made("icl.infile(show_paths=on)").text
     assert made("icl.infile(instruction=A)").text.startswith(f"{A}\n\n###")
     assert made("icl.infile", java_query(), JAVA).text.count("FILE") == 1
+
+
+def test_rag_before_the_current_file_asks_for_a_plan_as_figure_9_does() -> None:
+    for spec in ("icl.infile_rag", "icl.infile_rag_s", "icl.rag", "icl.rag_s", "icl.selfdoc"):
+        assert made(spec, model=Model("It pays.")).text.startswith(f"{A}\n\n###")
+    for spec in ("icl.infile", "icl.infile_filerag", "icl.infile_ragot_s"):
+        assert made(spec, model=Model(STEPS)).text.startswith(f"{B}\n\n###")
+
+
+METHOD = """\
+    # Rounds up.
+    @property
+    @cached(
+        seconds=2,
+    )
+    def step(self):
+        \"\"\"Take the money of a user.\"\"\"
+        text = \'\'\'
+at the margin
+\'\'\'
+
+        return text
+"""
+
+
+def test_a_function_is_shown_at_the_margin_with_or_without_decorators() -> None:
+    files = {"shop/checkout.py": PYTHON["shop/checkout.py"], "shop/rules.py": f"class Rules:\n{METHOD}"}
+
+    def shown(spec: str) -> str:
+        about = query(docstring="Rounds up property cached seconds step self take money of a user text at margin return.")
+        return (
+            made(spec, about, files=files)
+            .text.partition("FILE 1\n#####\n")[2]
+            .partition("\n\n### Function docstring")[0]
+        )
+
+    as_stored = METHOD.rstrip("\n")
+    dedented = "\n".join(line.removeprefix("    ") for line in as_stored.split("\n"))
+    assert shown("icl.rag(dedent=off)") == as_stored
+    assert shown("icl.rag") == dedented and "\nat the margin\n" in dedented
+    bare = shown("icl.rag(decorators=off)").split("\n")
+    assert bare[:2] == ["# Rounds up.", "def step(self):"] and bare[2:] == dedented.split("\n")[6:]
+
+
+def test_an_annotation_on_a_line_of_its_own_is_left_out() -> None:
+    method = (
+        "    /** Take the money. */\n    @Override\n    @Deprecated public double pay() {\n        return 1;\n    }\n"
+    )
+    files = {"src/Till.java": JAVA["src/Till.java"], "src/Shop.java": f"class Shop {{\n{method}}}\n"}
+    text = made("icl.rag(decorators=off)", java_query(), files=files).text
+    assert (
+        "/** Take the money. */\n@Deprecated public double pay() {\n    return 1;\n}" in text
+        and "@Override" not in text
+    )
