@@ -297,7 +297,9 @@ def test_a_function_is_shown_at_the_margin_with_or_without_decorators() -> None:
     files = {"shop/checkout.py": PYTHON["shop/checkout.py"], "shop/rules.py": f"class Rules:\n{METHOD}"}
 
     def shown(spec: str) -> str:
-        about = query(docstring="Rounds up property cached seconds step self take money of a user text at margin return.")
+        about = query(
+            docstring="Rounds up property cached seconds step self take money of a user text at margin return."
+        )
         return (
             made(spec, about, files=files)
             .text.partition("FILE 1\n#####\n")[2]
