@@ -16,7 +16,12 @@ _WIDEST = 120
 @click.command()
 @click.argument("table")
 @click.option(
-    "--generator", required=True, metavar="SPEC", help="The model for every row (see `ctxbench generator list`)."
+    "--generator",
+    "generators",
+    required=True,
+    multiple=True,
+    metavar="SPEC",
+    help="A model for every row (see `ctxbench generator list`); give the option again for more.",
 )
 @summariser_options
 @click.option(
@@ -51,6 +56,14 @@ _WIDEST = 120
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Seed of strategies."
 )
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="R",
+    help="Run each strategy R times, with seeds from S on; Table 6 of the InferCom paper is of 5.",
+)
 @format_option("table", "json", "markdown")
 @sandbox_option
 @home_option
@@ -58,7 +71,7 @@ _WIDEST = 120
 def reproduce(
     *,
     table: str,
-    generator: str,
+    generators: tuple[str, ...],
     summariser: str,
     summarise_tests: bool,
     samples: tuple[str, ...],
@@ -67,6 +80,7 @@ def reproduce(
     languages: tuple[str, ...],
     workers: int | None,
     seed: int,
+    repeat: int,
     form: str,
     sandbox: str | None,
     home: Home,
@@ -75,10 +89,11 @@ def reproduce(
     """Run every strategy of a paper's table and print ours beside the paper's numbers, row by row.
 
     TABLE is icl-table1, icl-table2, icl-table3 or icl-table4 (functions), infercom-table3, infercom-table4,
-    infercom-table5 or infercom-table6 (lines); infercom-section6.4 is shown only.
+    infercom-table5, infercom-table6 or infercom-section6.4 (lines).
 
-    Rows that differ in the model only are one run, with the generator given. It is no reproduction as long as samples,
-    model or encoder are others, and says in what they are. The same command again does only what is missing.
+    Rows that differ in the model only are one run with each generator given. Below the table stand the averages over
+    models, benchmarks and languages, and who solves what. It is no reproduction as long as samples, model or encoder
+    are others, and says in what they are. The same command again does only what is missing.
     """
     from ctxbench.bench.spec import parse
     from ctxbench.harness.cli.progress import progress
@@ -90,19 +105,20 @@ def reproduce(
     paper_table = tables.table(table)
     if encoder is not None:
         parse(encoder)
-    sample_sets = job.load_sets(home, samples, paper_table.kind) if job.specs_of(paper_table, encoder) else []
+    sample_sets = job.load_sets(home, samples, paper_table.kind)
     with open_store(db or home.database) as store:
         beside, fault = job.run(
             home,
             store,
             paper_table,
             sample_sets,
-            generator=generator,
+            generators=generators,
             encoder=encoder,
             choices=RunOptions(
                 limit=limit,
                 workers=workers,
                 seed=seed,
+                repeat=repeat,
                 sandbox=sandbox,
                 summariser=summariser,
                 summarise_tests=summarise_tests,

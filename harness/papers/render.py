@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich import box
@@ -19,8 +20,8 @@ from ctxbench.bench.types import Kind
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.papers.presets import encoders_of
-from ctxbench.harness.papers.reproduce import PROFILE, ComparedTable, OwnNumber, OwnResult, overall
-from ctxbench.harness.papers.tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, PaperRow
+from ctxbench.harness.papers.reproduce import PROFILE, ComparedTable, OwnNumber, OwnResult, SolvedBy, overall
+from ctxbench.harness.papers.tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, UNSTATED, PaperRow
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -83,12 +84,14 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
         "table": compared.table.name,
         "paper": compared.table.paper,
         "title": compared.table.title,
-        "generator": compared.generator,
+        "generators": list(compared.generators),
         "encoder": compared.encoder,
         "summariser": compared.summariser or None,
         "notes": list(notes(compared, languages)),
         "rows": [_record(compared, row, language) for language in languages for row in compared.table.rows
                  if language in row.languages],
+        "averages": [_average_record(average) for average in averages(compared, languages)],
+        "solved": [_solved_record(by) for by in compared.solved],
     }  # fmt: skip
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -104,6 +107,92 @@ def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[tupl
         )
     if len(languages) > 1 and any(_BOTH in row.printed for row in compared.table.rows):
         yield "both languages", ("method", "whose", _HEADS["overall"]), _lines(compared, _BOTH, ("overall",))
+    if lines := [_average_line(average, compared.table.columns) for average in averages(compared, languages)]:
+        columns = compared.table.columns
+        yield "averages", ("method", "whose", *(_HEADS.get(column, column) for column in columns)), lines
+    for by in compared.solved:
+        heading = f"who solves what: {by.samples}, {by.language}, {by.generator}, by {by.metric}"
+        yield heading, ("solved by", "", "samples"), [(who, "", f"{size}") for who, size in _regions(by)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Average:
+    """The means of a strategy's rows over models, benchmarks and languages, as the papers' text states them."""
+
+    method: str
+    """Empty for ours."""
+    whose: str
+    strategy: str
+    n: int
+    """Rows behind it."""
+    cells: Mapping[str, float]
+    """Column -> mean; only columns that every row has."""
+
+
+def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
+    """Yield the averages of the paper's rows and of ours, strategy by strategy; nothing where nothing is averaged."""
+    printed: dict[str, list[tuple[PaperRow, Mapping[str, float]]]] = {}
+    for row in compared.table.rows:
+        cells = [(row, row.printed.get(language, {})) for language in languages if language in row.languages]
+        printed.setdefault(compared.specs.get(row.preset, row.preset), []).extend(cells)
+    settings = {(row.benchmark, row.model) for row in compared.table.rows if row.strategy}
+    if len(settings) < 2 and len(compared.generators) < 2:
+        return
+    for spec, rows in printed.items():
+        results = [result for result in compared.ours.get(spec, ()) if _shown(result, languages)]
+        if not results and len(rows) < 2:
+            continue
+        method = rows[0][0].method if rows else ""
+        whose = f"paper: {len(rows)} rows"
+        yield Average(method=method, whose=whose, strategy=spec, n=len(rows), cells=_means([of for _, of in rows]))
+        if results:
+            means = _means([{column: cell.mean for column, cell in result.cells.items()} for result in results])
+            whose = f"ours: {len(results)} {'row' if len(results) == 1 else 'rows'}"
+            yield Average(method="", whose=whose, strategy=spec, n=len(results), cells=means)
+
+
+def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    columns = set.intersection(*(set(row) for row in rows)) if rows else set()
+    return {column: math.fsum(row[column] for row in rows) / len(rows) for column in columns}
+
+
+def _average_line(average: Average, columns: Sequence[str]) -> Line:
+    cells = (average.cells.get(column) for column in columns)
+    return average.method, average.whose, *(numbers.UNKNOWN if cell is None else f"{cell:.2f}" for cell in cells)
+
+
+def _average_record(average: Average) -> dict[str, Any]:
+    return asdict(average) | {"cells": {column: round(value, 6) for column, value in sorted(average.cells.items())}}
+
+
+def _regions(by: SolvedBy) -> Iterator[tuple[str, int]]:
+    """Yield which strategies solve the same samples, and no other does, with how many; most samples first."""
+    for region in by.solved.regions:
+        if not region.runs:
+            yield "none of them", len(region.samples)
+        elif len(region.runs) == by.solved.count:
+            yield "all of them", len(region.samples)
+        else:
+            yield f"only {' and '.join(by.strategies[run] for run in region.runs)}", len(region.samples)
+
+
+def _solved_record(by: SolvedBy) -> dict[str, Any]:
+    return {
+        "samples": by.samples,
+        "language": by.language,
+        "generator": by.generator,
+        "metric": by.metric,
+        "n": by.solved.n,
+        "regions": [
+            {"strategies": [by.strategies[run] for run in region.runs], "samples": list(region.samples)}
+            for region in by.solved.regions
+        ],
+    }
+
+
+def _shown(result: OwnResult, languages: Sequence[str]) -> bool:
+    """Say whether a result is of these languages; rows of a language that the paper does not say stand beside any."""
+    return result.language in languages or UNSTATED in languages
 
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
@@ -142,21 +231,22 @@ def _printed(row: PaperRow, language: str, column: str) -> str:
 
 def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[str]) -> Iterator[Line]:
     results = compared.ours.get(spec, ())
-    for samples in dict.fromkeys(result.samples for result in results):
-        of_set = [result for result in results if result.samples == samples]
-        whose = f"ours: {samples}, {compared.generator}"
+    for samples, generator in dict.fromkeys((result.samples, result.generator) for result in results):
+        of_set = [result for result in results if (result.samples, result.generator) == (samples, generator)]
+        whose = f"ours: {samples}, {generator}"
         if language == _BOTH:
             mean = overall(of_set)
             yield "", whose, numbers.UNKNOWN if mean is None else f"{mean:.2f}"
-        for result in of_set:
-            if result.language == language:
-                yield "", whose, *(_cell(result.cells.get(column), column) for column in columns)
+        for result in of_set if language != _BOTH else ():
+            if _shown(result, (language,)):
+                of_language = f" in {result.language.capitalize()}" if language == UNSTATED else ""
+                yield "", whose + of_language, *(_cell(result.cells.get(column), column) for column in columns)
 
 
 def _cell(cell: OwnNumber | None, column: str) -> str:
     if cell is None:
         return numbers.UNKNOWN
-    if column in _WHOLE or column == "inference":
+    if column in (*_WHOLE, "inference", "construction"):
         return numbers.amount(cell.mean)
     return numbers.interval(cell.mean, cell.low, cell.high)
 
@@ -181,7 +271,7 @@ def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, 
         "doubtful": sorted(key.removeprefix(prefix) for key in row.doubtful if key.startswith(prefix)),
         "flags": {key.removeprefix(prefix): why for key, why in row.flags.items() if key.startswith(prefix)},
         "remarks": list(row.remarks),
-        "ours": [_ours_record(own) for own in compared.ours.get(spec or "", ()) if own.language == language],
+        "ours": [_ours_record(own) for own in compared.ours.get(spec or "", ()) if _shown(own, (language,))],
     }
 
 
@@ -193,6 +283,8 @@ def _ours_record(result: OwnResult) -> dict[str, Any]:
     }
     return {
         "samples": result.samples,
+        "generator": result.generator,
+        "language": result.language,
         "run": result.run,
         "strategy": result.strategy,
         "counts": dict(sorted(result.counts.items())),
@@ -204,18 +296,17 @@ def _ours_record(result: OwnResult) -> dict[str, Any]:
 def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     """Yield the remarks, the gravest first."""
     rows = compared.table.rows
-    if not compared.specs:
-        yield "the paper's numbers only: nothing here computes them"
-        return
     yield "ours beside the paper's numbers, not a reproduction of them: samples, model and machine differ"
     theirs = dict.fromkeys(row.benchmark for row in rows)
     sizes = " and ".join(BENCHMARKS.get(benchmark, benchmark) for benchmark in theirs)
     yield f"samples: ours {_samples(compared)}; the paper {sizes}"
     models = dict.fromkeys(row.model for row in rows)
-    yield f"generator: ours {compared.generator} for every row; the paper {', '.join(models)}"
+    yield f"generator: ours {' and '.join(compared.generators)} for every row; the paper {', '.join(models)}"
     theirs_summarised = dict.fromkeys(row.summariser for row in rows if row.summariser)
     if theirs_summarised:
-        ours = compared.summariser or f"{compared.generator}, as the generator (--summariser names another)"
+        ours = (
+            compared.summariser or f"{' and '.join(compared.generators)}, as the generator (--summariser names another)"
+        )
         yield f"summariser: ours {ours}; the paper {', '.join(theirs_summarised)}"
     yield from _encoders(compared)
     yield from _measured(compared, languages)
@@ -252,10 +343,18 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
         yield f"tokens: of the whole prompt, ours counted by {TOKENIZER}; the paper's tokenizer is not stated"
     if "inference" in columns:
         yield "inference: seconds a task, ours of strategy and generator on this machine"
-        yield "construction: seconds a project; not measured here (`python -m benchmarks.apis` measures the API base)"
-    absent = [language for language in languages if ours and language not in {result.language for result in ours}]
+        yield (
+            "construction: seconds a project, ours what a run had to make of a repository to search it; "
+            "what an earlier run left, such as vectors, takes no time"
+        )
+    if "completed" in columns:
+        yield "completed: tasks completed exactly; ours by EM"
+    measured = {result.language for result in ours} | {UNSTATED}
+    absent = [language for language in languages if ours and language not in measured]
     if absent:
         yield f"our samples have no {' and no '.join(absent)}"
+    if any(averages(compared, languages)):
+        yield "averages: of the paper's rows, and of ours, over models, benchmarks and languages, all counting alike"
     printed = dict.fromkeys(language for row in compared.table.rows for language in row.languages)
     hidden = [language for language in printed if language not in languages]
     if hidden:
@@ -270,7 +369,8 @@ def _samples(compared: ComparedTable) -> str:
     first = next(iter(compared.ours.values()), ())
     by_set: dict[str, list[OwnResult]] = {}
     for result in first:
-        by_set.setdefault(result.samples, []).append(result)
+        if result.generator == first[0].generator:
+            by_set.setdefault(result.samples, []).append(result)
     parts = []
     for name, results in by_set.items():
         sizes = [

@@ -6,9 +6,10 @@ the mean of both languages (ICL-strategies paper); EM, ES and identifiers over a
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench import quickstart
@@ -18,23 +19,25 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
+from ctxbench.harness.leaderboard.compare import Solved, solved
+from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder
-from ctxbench.harness.papers.tables import LEVELS, PaperTable
+from ctxbench.harness.papers.tables import LEVELS, UNSTATED, PaperTable
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
-from ctxbench.harness.run.attempt import Progress, silent
+from ctxbench.harness.run.attempt import Progress, RunSummary, silent
 from ctxbench.harness.run.runner import RunOptions
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.work import ConstructionTime, construction_times
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
 """The sample sets that are taken if none is named."""
-PUBLISHED = ("completed",)
-"""Columns that nothing here computes; a table of only these is shown, not run."""
 PROFILE = "infercom"
 """The metric profile of the line tables: the scorer released with InferCom."""
+_RIGHT_OR_WRONG = ("pass@1", "em")
 _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
 
 
@@ -43,29 +46,34 @@ class ComparedTable:
     """A paper's table with our numbers beside it."""
 
     table: PaperTable
-    generator: str
+    generators: tuple[str, ...]
     encoder: str | None
     """The encoder that replaced the rows' encoders; None if each row has its own."""
     specs: Mapping[str, str]
     """Preset -> the spec that was run for it; external rows have none."""
     ours: Mapping[str, tuple[OwnResult, ...]]
-    """Spec -> its results, one for each sample set and language."""
+    """Spec -> its results, one for each sample set, generator and language."""
     summariser: str = ""
-    """The generator that wrote the summaries; empty: `generator` did."""
+    """The generator that wrote the summaries; empty: each of `generators` did its own."""
+    solved: tuple[SolvedBy, ...] = ()
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of our samples, in the papers' order; all of the table's if nothing was run."""
         measured = {result.language for results in self.ours.values() for result in results}
         of_rows = [language for row in self.table.rows for language in row.languages]
-        return tuple(language for language in dict.fromkeys(of_rows) if not measured or language in measured)
+        return tuple(
+            language
+            for language in dict.fromkeys(of_rows)
+            if not measured or language in measured or language == UNSTATED
+        )
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
     """Return preset -> the spec to run, the encoders replaced by `encoder` if one is given; BM25 stays BM25."""
     by_preset = {}
     for row in table.rows:
-        if row.strategy and not set(table.columns) <= set(PUBLISHED):
+        if row.strategy:
             spec = specs.parse(row.strategy)
             by_preset[row.preset] = str(spec if encoder is None else with_encoder(spec, encoder, keep=LEXICAL))
     return by_preset
@@ -119,14 +127,14 @@ def run(
     table: PaperTable,
     sample_sets: Sequence[SampleSet],
     *,
-    generator: str,
+    generators: Sequence[str],
     encoder: str | None = None,
     choices: RunOptions | None = None,
     progress: Progress = silent,
 ) -> tuple[ComparedTable, InputFault | MachineFault | None]:
     """Run every distinct strategy of a table's rows over the sample sets; what is stored is not run again.
 
-    Rows that differ in the model only are one run.
+    Rows that differ in the model only are one run of each generator.
 
     Returns:
         The table with our numbers, and the fault that left samples missing, if any are.
@@ -139,24 +147,64 @@ def run(
     strategies = tuple(dict.fromkeys(by_preset.values()))
     check_encoders(strategies)
     results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
-    summaries = []
-    for sample_set in sample_sets if strategies else ():
-        set_summaries = runner.run(
+    summaries: list[RunSummary] = []
+    solved_by: list[SolvedBy] = []
+    for sample_set, generator in itertools.product(sample_sets, dict.fromkeys(generators)):
+        of_set = runner.run(
             home, store, sample_set, strategies=strategies, generator=generator, choices=choices, progress=progress
         )
         stored = run_tables(store, samples=sample_set.name, profile=PROFILE)
-        for spec, summary in zip(strategies, set_summaries, strict=True):
-            results[spec] += [own_result(of, table) for of in stored if of.run.id == summary.run]
-        summaries += set_summaries
+        tables: list[RunTable] = []
+        # The first repetition has every strategy, in their order.
+        for spec, first in zip(strategies, of_set, strict=False):
+            runs = {summary.run for summary in of_set if summary.strategy == first.strategy}
+            own = pooled([stored_table for stored_table in stored if stored_table.run.id in runs])
+            times = construction_times(store, runs)
+            results[spec] += [own_result(of_language, table, times) for of_language in own]
+            tables += own
+        solved_by += _solved_by(tables)
+        summaries += of_set
     compared = ComparedTable(
         table=table,
-        generator=generator,
+        generators=tuple(dict.fromkeys(generators)),
         encoder=encoder,
         specs=by_preset,
         ours={spec: tuple(of) for spec, of in results.items()},
         summariser=choices.summariser if choices else "",
+        solved=tuple(solved_by),
     )
     return compared, runner.fault_of(summaries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolvedBy:
+    """Who solves what, among the strategies of a table over the samples of one set in one language."""
+
+    samples: str
+    language: str
+    generator: str
+    metric: str
+    strategies: tuple[str, ...]
+    solved: Solved
+
+
+def _solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
+    """Yield who solves what, for each language in which two strategies have a metric that is right or wrong."""
+    for language in dict.fromkeys(table.run.language for table in tables):
+        of_language = {table.run.strategy: table for table in tables if table.run.language == language}
+        members = tuple(of_language.values())
+        metric = next((name for name in _RIGHT_OR_WRONG if all(name in table.metrics for table in members)), "")
+        outcome = solved(members, metric) if metric and len(members) > 1 else None
+        if outcome is not None and outcome.n:
+            run = members[0].run
+            yield SolvedBy(
+                samples=run.samples,
+                language=language,
+                generator=run.generator,
+                metric=metric,
+                strategies=tuple(of_language),
+                solved=outcome,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +228,7 @@ class OwnResult:
     language: str
     strategy: str
     """Canonical spec."""
+    generator: str
     counts: Mapping[str, int]
     """Completed samples by level."""
     unscored: int
@@ -187,18 +236,36 @@ class OwnResult:
     cells: Mapping[str, OwnNumber]
 
 
-def own_result(run: RunTable, table: PaperTable) -> OwnResult:
-    """Return the columns of `table` as `run` fills them; a column that it cannot fill is left out."""
+def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
+    """Return the columns of `table` as `run` fills them; a column that it cannot fill is left out.
+
+    Args:
+        run: our samples of one set in one language.
+        table: the paper's.
+        built: what was made of repositories for it, and how long that took.
+    """
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
+    repos = set(run.repo)
+    if construction := construction_of(stage for stage in built if stage.repo in repos):
+        cells["construction"] = construction
     return OwnResult(
         run=run.run.id,
         samples=run.run.samples,
         language=run.run.language,
         strategy=run.run.strategy,
+        generator=run.run.generator,
         counts=Counter(run.level[index] for index in completed(run)),
         unscored=sum(status is Status.INFRA_FAILED for status in run.status),
         cells={column: cells[column] for column in table.columns if column in cells},
     )
+
+
+def construction_of(built: Iterable[ConstructionTime]) -> OwnNumber | None:
+    """Return the mean seconds that making a repository searchable took; its stages add up, attempts are averaged."""
+    attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for stage in built:
+        attempts[stage.repo][stage.attempt] += stage.seconds
+    return _mean([math.fsum(of_repo.values()) / len(of_repo) for of_repo in attempts.values()])
 
 
 def overall(results: Sequence[OwnResult]) -> float | None:
@@ -225,6 +292,8 @@ def _lines(run: RunTable) -> dict[str, OwnNumber]:
     for metric in ("em", "es", "id_em", "id_f1"):
         cell = _estimated(run, metric, scale_of(PROFILE, metric))
         cells |= {metric: cell} if cell else {}
+    if "em" in cells:
+        cells["completed"] = OwnNumber(mean=round(cells["em"].mean * cells["em"].n / 100, 6), n=cells["em"].n)
     seconds = _mean([run.seconds[i] for i in completed(run)])
     return cells | ({"inference": seconds} if seconds else {})
 

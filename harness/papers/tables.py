@@ -16,6 +16,8 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Kind
 
 ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
+UNSTATED = "unstated"
+"""The language of rows of which the paper does not say it."""
 LEVELS = ("class", "file", "project")
 """The levels of the function tables, in CoderEval's short names."""
 ORIGINS = {
@@ -80,7 +82,7 @@ class PaperRow:
         """The languages it has numbers for, or lacks them; their mean is none."""
         return tuple(
             language
-            for language in ("python", "java", "unstated")
+            for language in ("python", "java", UNSTATED)
             if language in self.printed or language in self.missing
         )
 

@@ -50,7 +50,11 @@ def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home
         ["348.95", "4.23"],
     ]
     once = runs(home)
-    assert once == ["lc.infercom(encoder=hashed)", "lc.repocoder(empty_header=true)", "lc.repofuse(encoder=hashed)"]
+    assert once == [
+        "lc.infercom(encoder=hashed)",
+        "lc.repocoder(empty_header=true)",
+        "lc.repofuse(encoder=hashed, unmasked=true)",
+    ]
     again = reproduce(home)
     assert (again.code, again.out) == (0, first.out) and runs(home) == once
 
@@ -109,11 +113,16 @@ def test_without_an_encoder_a_missing_one_is_named_with_the_way_out(home: Home) 
     assert_fault(run_cli("reproduce", TABLE, *chosen), "unixcoder", "--encoder minilm")
 
 
-def test_section_6_4_is_shown_without_a_run(home: Home) -> None:
-    before = runs(home)
-    found = reproduce(home, table="infercom-section6.4")
-    assert found.code == 0 and "nothing here computes them" in found.out and "19" in found.out
-    assert runs(home) == before
+@pytest.mark.slow
+def test_section_6_4_is_counted_with_each_generator_and_repeated_if_asked(home: Home) -> None:
+    more = ("--generator", "scripted(text=other)", "--limit", "2", "--repeat", "2")
+    found = reproduce(home, *more, table="infercom-section6.4")
+    assert found.code == 0, found.err
+    assert "generator: ours scripted(text=apply_tax) and scripted(text=other) for every row" in found.out
+    assert (
+        found.out.count(" in Python ") == 6 and "19" in found.out and "completed: tasks completed exactly" in found.out
+    )
+    assert "who solves what: ctxbench-1-lite[:2], python, scripted(text=other), by em" in found.out
 
 
 def test_a_preset_is_run_as_the_strategy_it_stands_for(tmp_path: Path) -> None:

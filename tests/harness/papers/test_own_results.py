@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.harness.leaderboard.compare import solved
 from ctxbench.harness.papers import render, tables
-from ctxbench.harness.papers.reproduce import ComparedTable, OwnResult, check_encoders, overall, own_result, specs_of
+from ctxbench.harness.papers.reproduce import (
+    ComparedTable,
+    OwnResult,
+    SolvedBy,
+    check_encoders,
+    overall,
+    own_result,
+    specs_of,
+)
 from ctxbench.harness.results import Status
+from ctxbench.harness.store.work import ConstructionTime
 from tests.helpers.runs import make_table
 
 LEVELS = ["class_runnable"] * 2 + ["file_runnable"] * 4 + ["project_runnable"] + ["self_contained"] * 3
@@ -29,9 +39,10 @@ def lines(**changes: Any) -> OwnResult:
     return own_result(made, tables.table("infercom-table3"))
 
 
-def beside(name: str, encoder: str | None, found: dict[str, tuple[OwnResult, ...]]) -> ComparedTable:
+def beside(name: str, encoder: str | None, found: dict[str, tuple[OwnResult, ...]], **changes: Any) -> ComparedTable:
     table = tables.table(name)
-    return ComparedTable(table=table, generator="mine", encoder=encoder, specs=specs_of(table, encoder), ours=found)
+    fields = {"generators": ("mine",), "encoder": encoder, "specs": specs_of(table, encoder), "ours": found, **changes}
+    return ComparedTable(table=table, **fields)
 
 
 def test_functions_are_averaged_by_level_and_the_average_weighs_levels_alike() -> None:
@@ -62,11 +73,21 @@ def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -
     assert (lost.cells["id_em"].mean, lost.cells["id_em"].n, lost.unscored) == (100.0, 1, 1)
 
 
-def test_seconds_fill_the_times_of_table_6_but_not_those_of_construction() -> None:
-    table = make_table({"em": [1.0, 1.0]}, ["one", "two"], profile="infercom")
-    assert {c: cell.mean for c, cell in own_result(table, tables.table("infercom-table6")).cells.items()} == {
-        "inference": 0.5
-    }
+def test_seconds_fill_the_times_of_table_6_and_what_was_made_of_repositories_those_of_construction() -> None:
+    table, times = make_table({"em": [1.0, 1.0]}, ["one", "two"], profile="infercom"), tables.table("infercom-table6")
+    assert {column: cell.mean for column, cell in own_result(table, times).cells.items()} == {"inference": 0.5}
+    built = [
+        ConstructionTime(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
+        for attempt, repo, stage, seconds in (
+            (1, "one", "units function()", 3.0),
+            (1, "one", "index bm25 of function()", 2.0),
+            (2, "one", "units function()", 1.0),
+            (1, "two", "units function()", 6.0),
+            (1, "of another language", "units function()", 100.0),
+        )
+    ]
+    construction = own_result(table, times, built).cells["construction"]
+    assert (construction.mean, construction.n) == ((3.0 + 6.0) / 2, 2)
 
 
 def test_the_mean_of_both_languages_needs_both() -> None:
@@ -78,7 +99,7 @@ def test_the_mean_of_both_languages_needs_both() -> None:
 def test_ours_stand_under_every_row_of_their_strategy_once() -> None:
     made = beside("icl-table3", None, {"icl.direct": (functions(),)})
     body = [line.split() for line in render.table(made, ["python"]).splitlines()]
-    direct = [line for line in body if line[:1] == ["Direct"]]
+    direct = [line for line in body if line[:1] == ["Direct"] and "rows" not in line]
     assert [[cell.rstrip("?") for cell in line[-4:]] for line in direct] == [
         [f"{row.printed['python'][column]:.2f}" for column in ("class", "file", "project", "avg")]
         for row in made.table.rows
@@ -86,7 +107,10 @@ def test_ours_stand_under_every_row_of_their_strategy_once() -> None:
     ]
     first = body.index(direct[0])
     assert body[first : first + 4] == direct and body[first + 4][:3] == ["ours:", "some,", "mine"]
-    assert body[first + 4][-1] == "58.3" and sum(line[:1] == ["ours:"] for line in body) == 1
+    assert body[first + 4][-1] == "58.3" and [line[:3] for line in body if line[:1] == ["ours:"]] == [
+        ["ours:", "some,", "mine"],
+        ["ours:", "1", "row"],
+    ]
 
 
 def test_an_external_row_says_so() -> None:
@@ -154,9 +178,55 @@ def test_an_encoder_takes_the_place_of_all_but_bm25() -> None:
     assert len(found) == 8 and all("minilm" in spec or "bm25" in spec for spec in found)
 
 
-def test_section_6_4_is_shown_and_not_run() -> None:
-    made = beside("infercom-section6.4", None, {})
-    assert made.specs == {} and "nothing here computes them" in render.table(made, ["unstated"])
+def test_section_6_4_counts_the_tasks_that_are_completed_exactly() -> None:
+    section = tables.table("infercom-section6.4")
+    run = make_table({"em": [1.0, 0.0, 1.0]}, ["one", "one", "two"], profile="infercom", samples="some", generator="g")
+    made = beside("infercom-section6.4", None, {"lc.infile": (own_result(run, section),)})
+    assert made.languages == ("unstated",)
+    body = [line.split() for line in render.table(made, ["unstated"]).splitlines()]
+    assert ["InFile", "paper:", "50", "tasks,", "Claude", "3.7", "Sonnet", "0"] in body
+    assert ["ours:", "some,", "g", "in", "Python", "2"] in body
+    record = json.loads(render.to_json(made, ["unstated"]))["rows"][2]
+    assert record["ours"][0]["completed"] == {"mean": 2.0, "n": 3, "low": None, "high": None}
+
+
+def test_several_generators_stand_in_one_table_with_the_averages_below() -> None:
+    found = {"lc.infile": (lines(generator="a", samples="some"), lines(generator="b", samples="some", language="java"))}
+    made = beside("infercom-table3", "hashed", found, generators=("a", "b"))
+    text = render.table(made, ["python", "java"])
+    assert "generator: ours a and b for every row" in text and "averages: of the paper's rows, and of ours" in text
+    assert "ours: some, a" in text.partition("\njava\n")[0] and "ours: some, b" in text.partition("\njava\n")[2]
+    whole = json.loads(render.to_json(made, ["python", "java"]))
+    theirs, ours = whole["averages"][:2]
+    rows = [row.printed for row in made.table.rows if row.method == "InFile"]
+    em = [language["em"] for row in rows for language in row.values()]
+    assert theirs["method"] == "InFile" and theirs["n"] == len(em) == 12
+    assert theirs["cells"]["em"] == pytest.approx(sum(em) / len(em), abs=1e-6)
+    assert ours["n"] == 2 and ours["cells"] == {"em": 50.0, "es": 50.0, "id_em": 100.0, "id_f1": 25.0}
+    assert whole["generators"] == ["a", "b"]
+    assert [own["generator"] for own in whole["rows"][0]["ours"]] == ["a"]
+
+
+def test_who_solves_what_stands_below_the_table() -> None:
+    members = [
+        make_table({"em": values}, ["one"] * 4, profile="infercom", strategy=strategy, samples="some")
+        for strategy, values in (("lc.infile", [1.0, 0.0, 0.0, 0.0]), ("lc.repocoder", [1.0, 1.0, 1.0, 0.0]))
+    ]
+    outcome = solved(members, "em")
+    assert outcome is not None
+    fields = {"samples": "some", "language": "python", "generator": "mine", "metric": "em"}
+    by = SolvedBy(**fields, strategies=("lc.infile", "lc.repocoder"), solved=outcome)
+    made = beside("infercom-table3", None, {}, solved=(by,))
+    below = render.table(made, ["python"]).partition("who solves what: some, python, mine, by em\n")[2]
+    assert [line.split() for line in below.splitlines()[2:]] == [
+        ["only", "lc.repocoder", "2"],
+        ["none", "of", "them", "1"],
+        ["all", "of", "them", "1"],
+    ]
+    [record] = json.loads(render.to_json(made, ["python"]))["solved"]
+    assert record["n"] == 4 and record["regions"][0] == {
+        "strategies": ["lc.repocoder"], "samples": ["s00001", "s00002"],
+    }  # fmt: skip
 
 
 def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
