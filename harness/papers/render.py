@@ -19,6 +19,7 @@ from ctxbench.bench.spec import parse
 from ctxbench.bench.types import Kind
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.papers.fidelity import differences
 from ctxbench.harness.papers.presets import encoders_of
 from ctxbench.harness.papers.reproduce import PROFILE, ComparedTable, OwnNumber, OwnResult, SolvedBy, overall
 from ctxbench.harness.papers.tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, UNSTATED, PaperRow
@@ -110,7 +111,7 @@ def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[tupl
     if lines := [_average_line(average, compared.table.columns) for average in averages(compared, languages)]:
         columns = compared.table.columns
         yield "averages", ("method", "whose", *(_HEADS.get(column, column) for column in columns)), lines
-    for by in compared.solved:
+    for by in (by for by in compared.solved if by.language in languages or UNSTATED in languages):
         heading = f"who solves what: {by.samples}, {by.language}, {by.generator}, by {by.metric}"
         yield heading, ("solved by", "", "samples"), [(who, "", f"{size}") for who, size in _regions(by)]
 
@@ -310,6 +311,8 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
         yield f"summariser: ours {ours}; the paper {', '.join(theirs_summarised)}"
     yield from _encoders(compared)
     yield from _measured(compared, languages)
+    for method in differences(compared.specs.values()):
+        yield f"{method.title} differs from the paper's: {'; '.join(method.differs)}"
     if any(row.doubtful for row in rows):
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
