@@ -27,6 +27,7 @@ from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 
+NO_REPOSITORIES = "imported without repositories: strategies had nothing to retrieve from"
 PACKAGES = "packages that are installed in the repositories' folders are among what strategies search"
 HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
 """The remark of a set whose strategies may retrieve the answer."""
@@ -103,7 +104,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         "prompts": "rebuilt" if repos is not None else "stored",
         "sources": [dict(source) for source in read.sources],
         "unusable": dict(sorted(unusable.items())),
-        "remarks": _remarks(form, tasks, report, hygiene=hygiene, packages=packages),
+        "remarks": _remarks(form, tasks, report, hygiene=hygiene, packages=packages, repos=repos),
         "repositories": {repo: repository.entry for repo, repository in attached.items()},
         "totals": {"kept": len(tasks), "dropped": unusable.total()},
     }
@@ -178,8 +179,12 @@ def _attached(
     return attached
 
 
-def _remarks(form: SampleFiles, tasks: Sequence[Task], report: Report, *, hygiene: bool, packages: bool) -> list[str]:
-    remarks = [*form.remarks(tasks), *([] if hygiene else [HYGIENE_OFF]), *([PACKAGES] if packages else [])]
+def _remarks(
+    form: SampleFiles, tasks: Sequence[Task], report: Report, *, hygiene: bool, packages: bool, repos: Path | None
+) -> list[str]:
+    bare = repos is None and not any(task.sample.stored for task in tasks)
+    of_choices = ((NO_REPOSITORIES, bare), (HYGIENE_OFF, not hygiene), (PACKAGES, packages))
+    remarks = [*form.remarks(tasks), *(remark for remark, holds in of_choices if holds)]
     for remark in remarks:
         report(f"note: {remark}")
     return remarks

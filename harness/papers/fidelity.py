@@ -50,7 +50,7 @@ def methods() -> tuple[Fidelity, ...]:
 
 
 def _method(name: str, entry: Mapping[str, Any]) -> Fidelity:
-    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     return Fidelity(name=name, **fields)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import codereval
-from ctxbench.bench.formats.importing import import_set, read_tasks
+from ctxbench.bench.formats.importing import NO_REPOSITORIES, import_set, read_tasks
 from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
@@ -212,7 +212,7 @@ def test_a_task_with_its_file(home: Home, tmp_path: Path) -> None:
     assert (sample.span, sample.cursor) == ((6, 13), Cursor(line=12, column=0))
     assert sample.prefix + "        return math.pi * self.radius ** 2 * scale\n" + (sample.suffix or "") == PYTHON
     assert made.references[sample.id].target == CODE.strip()
-    assert made.manifest["remarks"] == []
+    assert made.manifest["remarks"] == [NO_REPOSITORIES]
 
 
 def test_what_only_the_benchmark_knows_is_never_shown(home: Home, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_wrong_lines_and_code_are_told(changes: dict[str, str], remark: str, hom
     made = imported(home, document(tmp_path, python(**changes)))
     assert made.samples[0].span == (6, 13)
     assert made.references[made.samples[0].id].fields["told"] == remark
-    (said,) = made.manifest["remarks"]
+    said, _ = made.manifest["remarks"]
     assert said.startswith(("wrong_lines: 1 ", "other_code: in 1 "))
 
 
@@ -362,7 +362,7 @@ def test_a_list_of_results_gives_tasks_and_nothing_that_a_model_wrote(home: Home
     reference = made.references[sample.id]
     assert (reference.target, reference.fields["no_reference"]) == ("", True)
     assert "GENERATED" not in repr((sample, reference))
-    (remark,) = made.manifest["remarks"]
+    remark, _ = made.manifest["remarks"]
     assert remark.startswith("no_reference: 1 ")
 
 
