@@ -184,10 +184,10 @@ def find(sample_set: SampleSet, sample_id: str) -> Sample:
     samples_by_id = {sample.id: sample for sample in sample_set.samples}
     if sample_id not in samples_by_id:
         near = difflib.get_close_matches(sample_id, samples_by_id, n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        hint = f"did you mean {' or '.join(near)}? else " if near else ""
         raise InputFault(
             f"no sample of {sample_set.name!r} is called {sample_id!r}",
-            cure=f"{hint}(list them with `ctxbench samples show {sample_set.name} --ids`)",
+            cure=f"{hint}see `ctxbench samples show {sample_set.name} --ids`",
         )
     return samples_by_id[sample_id]
 

@@ -156,7 +156,7 @@ class Retrieval:
         parsed = specs.parse(spec)
         if parsed.name in _LEXICAL:
             make = _LEXICAL[parsed.name]
-            arguments = bind(parameters_of(make, f"the ranker {parsed.name}"), parsed)
+            arguments = bind(parameters_of(make.__init__, f"the ranker {parsed.name}"), parsed)
             return str(specs.Spec(parsed.name, arguments)), make(**arguments)  # type: ignore[arg-type]
         # Not at the top: most of what imports this module needs no encoder, and so no numpy.
         from ctxbench.bench.retrieval import encoders  # noqa: PLC0415

@@ -19,6 +19,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
+from ctxbench.harness.generators.registry import canonical
 from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
@@ -146,6 +147,8 @@ def run(
     by_preset = specs_of(table, encoder)
     strategies = tuple(dict.fromkeys(by_preset.values()))
     check_encoders(strategies)
+    for generator in generators:
+        canonical(generator)  # refused before the first of them runs
     results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
     summaries: list[RunSummary] = []
     solved_by: list[SolvedBy] = []

@@ -102,6 +102,7 @@ def test_another_language_may_be_shown_and_is_said_to_be_missing(home: Home) -> 
         (["--encoder", "no_such_encoder"], TABLE, ["no_such_encoder", "--encoder minilm"]),
         (["--encoder", "hashed("], TABLE, ["key=value"]),
         (["--generator", "nothing"], TABLE, ["nothing", "ctxbench generator list"]),
+        (["--encoder", "bm25(split=words)"], TABLE, ["split=words does not fit"]),
     ],
 )
 def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table: str, words: list[str]) -> None:
