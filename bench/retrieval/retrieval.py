@@ -29,7 +29,8 @@ from ctxbench.bench.retrieval.units import Cutter, cutter
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
-_LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
+LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
+"""Rankers that compare words; whatever their parameters, they read nothing but the texts."""
 _KEPT_CORPORA = 32
 """Several a repository; samples come a repository after the other."""
 _KEPT_OWN = 256
@@ -154,8 +155,8 @@ class Retrieval:
     def _resolved(self, spec: str) -> tuple[str, Ranker]:
         """Return a ranker and its canonical spelling."""
         parsed = specs.parse(spec)
-        if parsed.name in _LEXICAL:
-            make = _LEXICAL[parsed.name]
+        if parsed.name in LEXICAL:
+            make = LEXICAL[parsed.name]
             arguments = bind(parameters_of(make.__init__, f"the ranker {parsed.name}"), parsed)
             return str(specs.Spec(parsed.name, arguments)), make(**arguments)  # type: ignore[arg-type]
         # Not at the top: most of what imports this module needs no encoder, and so no numpy.

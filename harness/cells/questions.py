@@ -9,7 +9,7 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval import encoders
-from ctxbench.bench.retrieval.retrieval import NoRanker
+from ctxbench.bench.retrieval.retrieval import LEXICAL, NoRanker
 from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.contract import Account, Excess
 from ctxbench.harness.cells.wire import ARGUMENTS, misfit
@@ -69,7 +69,8 @@ class Questions:
 
     def _check_ranker(self, ranker: str) -> None:
         """Refuse an encoder's parameters that the strategy, not the user, chose: it would open files on this side."""
-        if encoders.read(ranker).arguments and _spelled(ranker) not in self._inner_specs:
+        spec = encoders.read(ranker)
+        if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._inner_specs:
             raise InputFault(
                 f"the strategy may not choose the ranker {ranker!r} by itself",
                 where=self._spec,
