@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import subprocess
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -256,13 +258,20 @@ def _words(text: str) -> set[str]:
 def _installed(package: str, share: Path) -> Path | None:
     """Return the jar that has most of a package's classes, of several the one with the shortest name."""
     holders: list[tuple[int, int, str, Path]] = []
-    inside = re.compile(re.escape(package.replace(".", "/")) + r"/[^/]+\.class")
     for jar in sorted(share.glob("*.jar")):
-        with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(jar) as archive:
-            classes = sum(inside.fullmatch(name) is not None for name in archive.namelist())
+        with contextlib.suppress(OSError, zipfile.BadZipFile):
+            classes = _classes_by_package(jar, jar.stat().st_mtime_ns).get(package, 0)
             if classes:
                 holders.append((-classes, len(jar.name), jar.name, jar))
     return min(holders)[-1] if holders else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _classes_by_package(jar: Path, changed: int) -> Mapping[str, int]:  # noqa: ARG001 - `changed` keys what is kept
+    """Return package -> how many classes a jar has of it; read once, as hundreds of packages may be missing."""
+    with zipfile.ZipFile(jar) as archive:
+        folders = (name.rpartition("/")[0] for name in archive.namelist() if name.endswith(".class"))
+        return Counter(folder.replace("/", ".") for folder in folders)
 
 
 def _owner(jar: Path) -> str:
