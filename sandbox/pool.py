@@ -189,8 +189,8 @@ class BoxPool:
 def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Return a job's outcome, from its first box that is not lost: WRECKED where all are, on a machine that works.
 
-    A trivial job follows each loss: an engine that restarts would else lose a job three times and be back for the one
-    trivial job at the end.
+    A trivial job follows each loss. With one at the end only, an engine that restarts could lose the job three times
+    and be back in time for it.
 
     Args:
         run: runs the job; says whether it needs a box that nothing ran in before, which each try but the first does.

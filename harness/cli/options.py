@@ -282,3 +282,16 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
 def language_option(text: str) -> Callable[[F], F]:
     """Add ``--language``, one of those that are registered."""
     return click.option("--language", type=click.Choice(languages.names()), default=None, help=text)
+
+
+def repeat_option(function: F) -> F:
+    """Add ``--repeat``; the command receives the number of runs of each strategy."""
+    return click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        metavar="R",
+        help="Runs of each strategy, with the seeds S, S+1, …: one row of the leaderboard, which says what part of its "
+        "uncertainty repetition has (docs/statistics.md).",
+    )(function)

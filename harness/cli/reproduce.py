@@ -8,7 +8,14 @@ import sys
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, format_option, home_option, sandbox_option, summariser_options
+from ctxbench.harness.cli.options import (
+    db_option,
+    format_option,
+    home_option,
+    repeat_option,
+    sandbox_option,
+    summariser_options,
+)
 
 _WIDEST = 120
 
@@ -56,14 +63,7 @@ _WIDEST = 120
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Seed of strategies."
 )
-@click.option(
-    "--repeat",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="R",
-    help="Run each strategy R times, with seeds from S on; Table 6 of the InferCom paper is of 5.",
-)
+@repeat_option
 @format_option("table", "json", "markdown")
 @sandbox_option
 @home_option
@@ -94,6 +94,7 @@ def reproduce(
     Rows that differ in the model only are one run with each generator given. Below the table stand the averages over
     models, benchmarks and languages, and who solves what. It is no reproduction as long as samples, model or encoder
     are others, and says in what they are. The same command again does only what is missing.
+    Table 6 of the InferCom paper is of five runs (--repeat 5).
     """
     from ctxbench.bench.spec import parse
     from ctxbench.harness.cli.progress import progress

@@ -17,6 +17,7 @@ from ctxbench.harness.cli.options import (
     db_option,
     home_option,
     k_option,
+    repeat_option,
     sandbox_name,
     strategy_seconds_option,
     summariser_options,
@@ -99,15 +100,7 @@ if TYPE_CHECKING:
     metavar="S",
     help="Seed of strategies and decoding.",
 )
-@click.option(
-    "--repeat",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="R",
-    help="Runs of each strategy, with the seeds S, S+1, …: one row of the leaderboard, which says what part of its "
-    "uncertainty repetition has (docs/statistics.md).",
-)
+@repeat_option
 @home_option
 @db_option
 def run(

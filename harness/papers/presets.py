@@ -7,10 +7,11 @@ A preset may be given wherever a strategy is: ``icl-t1-rag``, ``icl-t1-rag(encod
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.retrieval.retrieval import LEXICAL
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.harness.papers.tables import PaperRow, rows
 
@@ -20,8 +21,6 @@ RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_pa
 That code also takes functions behind the cursor for candidates and skips long prompts; no view shows what stands
 behind the cursor, and no sample is ever skipped, so neither can be switched on.
 """
-LEXICAL = ("bm25", "jaccard")
-"""Rankers that need no encoder's weights."""
 _OF_ITS_ENCODER = ("query_tokens",)
 """Parameters that follow from what an encoder reads; another encoder gets the strategy's default."""
 _FAMILIES = ("icl-t", "ic-t", "ic-s")
@@ -61,7 +60,7 @@ def spec_of(text: str) -> str:
     return str(Spec(strategy.name, {**strategy.arguments, **arguments}))
 
 
-def with_encoder(spec: Spec, encoder: str, *, keep: tuple[str, ...] = ()) -> Spec:
+def with_encoder(spec: Spec, encoder: str, *, keep: Collection[str] = ()) -> Spec:
     """Return a spec in which every encoder, those of wrapped strategies too, is `encoder`, unless it is in `keep`."""
     arguments = dict(spec.arguments)
     if "inner" in arguments:

@@ -92,7 +92,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
         "rows": [_record(compared, row, language) for language in languages for row in compared.table.rows
                  if language in row.languages],
         "averages": [_average_record(average) for average in averages(compared, languages)],
-        "solved": [_solved_record(by) for by in compared.solved],
+        "solved": [_solved_record(by) for by in _solved(compared, languages)],
     }  # fmt: skip
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -111,7 +111,7 @@ def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[tupl
     if lines := [_average_line(average, compared.table.columns) for average in averages(compared, languages)]:
         columns = compared.table.columns
         yield "averages", ("method", "whose", *(_HEADS.get(column, column) for column in columns)), lines
-    for by in (by for by in compared.solved if by.language in languages or UNSTATED in languages):
+    for by in _solved(compared, languages):
         heading = f"who solves what: {by.samples}, {by.language}, {by.generator}, by {by.metric}"
         yield heading, ("solved by", "", "samples"), [(who, "", f"{size}") for who, size in _regions(by)]
 
@@ -191,7 +191,11 @@ def _solved_record(by: SolvedBy) -> dict[str, Any]:
     }
 
 
-def _shown(result: OwnResult, languages: Sequence[str]) -> bool:
+def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]:
+    return [by for by in compared.solved if _shown(by, languages)]
+
+
+def _shown(result: OwnResult | SolvedBy, languages: Sequence[str]) -> bool:
     """Say whether a result is of these languages; rows of a language that the paper does not say stand beside any."""
     return result.language in languages or UNSTATED in languages
 

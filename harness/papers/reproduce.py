@@ -17,6 +17,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.retrieval.retrieval import LEXICAL
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.registry import canonical
@@ -24,7 +25,7 @@ from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
-from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder
+from ctxbench.harness.papers.presets import encoders_of, with_encoder
 from ctxbench.harness.papers.tables import LEVELS, UNSTATED, PaperTable
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
