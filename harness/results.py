@@ -12,6 +12,8 @@ from datetime import date
 from enum import StrEnum
 from typing import Any
 
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+
 
 class Status(StrEnum):
     """The outcome of one sample of a run; exactly one of these."""
@@ -72,14 +74,21 @@ def samples_label(
     return name + "".join(f"[{part}]" for part in parts)
 
 
-def generator_label(spec: str, *, fim: bool = False, summariser: str = "") -> str:
-    """Return how leaderboards call a generator: what it was shown besides, and who summarised in its place."""
-    return spec + (" [fim]" if fim else "") + (f" [summaries by {summariser}]" if summariser else "")
+def generator_label(spec: str, *, fim: bool = False, summariser: str = "", tokenizer: str = "") -> str:
+    """Return how leaderboards call a generator, with all in which runs differ that no other name tells.
+
+    That is whether it was shown what follows the cursor, who summarised in its place, and what counted the budgets if
+    it was not `ctxcode-1`.
+    """
+    remarks = ["fim"] if fim else []
+    remarks += [f"summaries by {summariser}"] if summariser else []
+    remarks += [f"budgets in {tokenizer}"] if tokenizer not in ("", TOKENIZER) else []
+    return spec + "".join(f" [{remark}]" for remark in remarks)
 
 
 def spec_of_label(label: str) -> str:
     """Return the generator's spec of a label."""
-    return label.partition(" [summaries by ")[0].removesuffix(" [fim]")
+    return label.partition(" [budgets in ")[0].partition(" [summaries by ")[0].removesuffix(" [fim]")
 
 
 class Origin(StrEnum):

@@ -33,7 +33,7 @@ def _section(method: Fidelity) -> str:
         ("presets of", ", ".join(f"`{name}`" for name in dict.fromkeys(tables))),
         ("program", method.program or "none was released"),
         ("equal", method.equal),
-        ("differs", "<br>".join(method.differs)),
+        ("differs", "<br>".join([*([method.budgets] if method.budgets else []), *method.differs])),
         *([("comes to", "<br>".join(method.measured))] if method.measured else []),
     ]
     names = ", ".join(f"`{name}`" for name in (method.title, *method.also))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from ctxbench.bench.code_tokens import count
 from ctxbench.bench.parameters import AtLeast, Inner
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
@@ -25,6 +24,7 @@ from ctxbench.strategies.layout import (
 )
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
+from ctxbench.strategies.tokens import count
 
 Count = Annotated[int, AtLeast(0)]
 _SECTION = "APIS THAT MAY BE USED"

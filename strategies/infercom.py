@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from ctxbench.bench.apis import plain, prompts
-from ctxbench.bench.code_tokens import count
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
@@ -32,6 +31,7 @@ from ctxbench.strategies.layout import (
 )
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import LINE_DRAFT, WindowSearch
+from ctxbench.strategies.tokens import count
 
 Count = Annotated[int, AtLeast(0)]
 API_HEADER = "# Here are some APIs that may be used from other files\n"

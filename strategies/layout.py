@@ -10,11 +10,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
+from ctxbench.strategies.tokens import count, pieces
 
 WHOLE = 4096
 """Budget of a prompt that holds nothing else, in tokens."""

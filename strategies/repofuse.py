@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.parameters import AtLeast, Unmasked
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
@@ -14,6 +13,7 @@ from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
 from ctxbench.strategies.layout import HALF, filled_stretches, infile_block, infile_flags
 from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.tokens import count, pieces
 
 CHUNK = 10
 """Lines of a chunk that are not blank."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
@@ -20,6 +19,7 @@ from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
 from ctxbench.strategies.layout import infile_flags, last_tokens
 from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.tokens import count, pieces
 
 CHUNKS, TEXT = "chunks", "text"
 """CrossCodeEval's layouts: that of its evaluation program, and that of its data files."""

@@ -195,7 +195,8 @@ def label(work: RunWork) -> str:
 def generator(work: RunWork) -> str:
     """Return the generator as leaderboards call it: ``[fim]`` tells that it saw what follows the cursor."""
     fim = bool(json.loads(work.choices.sampling).get("fim"))
-    return generator_label(work.choices.generator, fim=fim, summariser=work.choices.summariser)
+    choices = work.choices
+    return generator_label(choices.generator, fim=fim, summariser=choices.summariser, tokenizer=choices.tokenizer)
 
 
 def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:

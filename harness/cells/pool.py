@@ -61,9 +61,11 @@ _AT_ONCE = 8
 class ForkedCells:
     """Cells made by fork servers, each a process of its own for one sample."""
 
-    def __init__(self, hidden: Sequence[Path], workers: int, limits: StrategyBounds) -> None:
+    def __init__(
+        self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, tokenizer: Path | None = None
+    ) -> None:
         """Prepare; a server starts when the first cell needs it. See `open_cells`."""
-        self._bounds = limits
+        self._bounds, self._tokenizer = limits, tokenizer
         self._import_bounds = replace(
             limits, work=min(limits.work, IMPORT_TIMEOUT), wait=min(limits.wait, IMPORT_TIMEOUT)
         )
@@ -101,7 +103,8 @@ class ForkedCells:
                 if "namespaces" not in server.report["isolation"]:
                     return server
             if more not in self._servers:
-                self._servers[more] = ForkServer(self._hidden, [*self._visible, *more], self._bounds.memory)
+                visible = [*self._visible, *more]
+                self._servers[more] = ForkServer(self._hidden, visible, self._bounds.memory, self._tokenizer)
             return self._servers[more]
 
     def card(self, spec: str) -> StrategyCard:
@@ -274,15 +277,18 @@ class ForkedCells:
 
 
 @contextlib.contextmanager
-def open_cells(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None) -> Iterator[ForkedCells]:
+def open_cells(
+    hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None, tokenizer: Path | None = None
+) -> Iterator[ForkedCells]:
     """Have cells; end all of them on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: how many strategies may work at once; those that wait for the model do not count.
         limits: of a strategy on one sample; None for the usual ones.
+        tokenizer: the file of p50k_base, to count budgets with; None to count them with `ctxcode-1`.
     """
-    cells = ForkedCells(hidden, workers, limits or StrategyBounds())
+    cells = ForkedCells(hidden, workers, limits or StrategyBounds(), tokenizer)
     try:
         yield cells
     finally:

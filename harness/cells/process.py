@@ -44,10 +44,13 @@ MOST = 1 << 22
 class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
-    def __init__(self, hidden: Sequence[Path], visible: Sequence[str], memory: int) -> None:
+    def __init__(
+        self, hidden: Sequence[Path], visible: Sequence[str], memory: int, tokenizer: Path | None = None
+    ) -> None:
         """Start it; each process of a cell may hold so many bytes of memory.
 
         No cell may read `hidden` paths; `visible` ones are in the cells' own view of the files, where they have one.
+        Budgets are counted with the file `tokenizer`, if there is one.
 
         Raises:
             MachineFault: if it cannot be started.
@@ -64,8 +67,14 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
-        setup = {"hidden": [str(Path(path).absolute()) for path in hidden], "visible": list(visible), "memory": memory}
-        self.report = self._greet({"scratch": str(self.scratch.path), **setup})
+        setup = {
+            "scratch": str(self.scratch.path),
+            "hidden": [str(Path(path).absolute()) for path in hidden],
+            "visible": list(visible),
+            "memory": memory,
+            "tokenizer": str(tokenizer.absolute()) if tokenizer else "",
+        }
+        self.report = self._greet(setup)
 
     def _greet(self, setup: Mapping[str, Any]) -> dict[str, str]:
         try:

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 from ctxbench import strategies
 from ctxbench.bench import languages
 from ctxbench.bench.files import explained
+from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.harness.cells import confinement, transport
 from ctxbench.harness.cells.cell import work
 from ctxbench.harness.cells.confinement import Namespaces
@@ -37,6 +38,7 @@ from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.sandbox.guest.seccomp import ArgumentRule
 from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
+from ctxbench.strategies import tokens
 
 _SYSTEM = ("/dev", "/proc", "/sys")
 """Closed to cells but for the next paths: root could read every answer from a disk's device or the kernel's memory."""
@@ -321,6 +323,8 @@ def main() -> None:
     setup: dict[str, Any] = transport.receive(control)[0]
     scratch = Path(setup["scratch"])
     _load_builtins()
+    if setup["tokenizer"]:
+        tokens.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file
     with explained(scratch):
         server = Server(control, scratch, [Path(path) for path in setup["hidden"]], setup["visible"], setup["memory"])
     gc.freeze()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 
 import click
 
@@ -15,6 +16,7 @@ from ctxbench.harness.cli.options import (
     repeat_option,
     sandbox_option,
     summariser_options,
+    tokenizer_option,
 )
 
 _WIDEST = 120
@@ -31,6 +33,7 @@ _WIDEST = 120
     help="A model for every row (see `ctxbench generator list`); give the option again for more.",
 )
 @summariser_options
+@tokenizer_option
 @click.option(
     "--samples",
     multiple=True,
@@ -74,6 +77,7 @@ def reproduce(
     generators: tuple[str, ...],
     summariser: str,
     summarise_tests: bool,
+    tokenizer: Path | None,
     samples: tuple[str, ...],
     encoder: str | None,
     limit: int | None,
@@ -123,6 +127,7 @@ def reproduce(
                 sandbox=sandbox,
                 summariser=summariser,
                 summarise_tests=summarise_tests,
+                tokenizer=tokenizer,
             ),
             progress=progress,
         )

@@ -21,6 +21,7 @@ from ctxbench.harness.cli.options import (
     sandbox_name,
     strategy_seconds_option,
     summariser_options,
+    tokenizer_option,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     "(see `ctxbench generator list`).",
 )
 @summariser_options
+@tokenizer_option
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn.")
 @after_option("Take only samples whose code is dated after DATE (see docs/contamination.md).")
 @click.option(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, sandbox_name, summariser_options
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_name, summariser_options, tokenizer_option
 
 if TYPE_CHECKING:
     from ctxbench.strategies.api import Block, Dropped, Prompt
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     help="The model that a strategy asks on the way, and whose window the prompt must fit.",
 )
 @summariser_options
+@tokenizer_option
 @click.option("--origins", is_flag=True, help="Print each block under its kind, places, score and tokens.")
 @click.option("--fim", is_flag=True, help="As of a run that fills in the middle.")
 @click.option(
@@ -54,7 +57,9 @@ def prompt(
     A strategy that asks the model on the way, for a draft or a summary, asks it; answers that are stored are used. No
     run is stored.
     """
+    from ctxbench.bench import code_tokens
     from ctxbench.bench import samples as sets
+    from ctxbench.bench.p50k_base import P50kBase
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import RunOptions, prompt_of
@@ -75,13 +80,12 @@ def prompt(
     if not origins:
         click.echo(exact_prompt.text, nl=False)
         return
-    _show_origins(exact_prompt)
+    file: Path | None = choices["tokenizer"]
+    _show_origins(exact_prompt, code_tokens.count if file is None else P50kBase(file).count)
 
 
-def _show_origins(prompt: Prompt) -> None:
+def _show_origins(prompt: Prompt, count: Callable[[str], int]) -> None:
     """Print the blocks of a prompt, each under its origin, then what was left out of it."""
-    from ctxbench.bench.code_tokens import count
-
     for block in prompt.blocks:
         cut = ", cut" if block.cut else ""
         click.echo(f"=== {_origin(block)}, {count(block.text)} tokens{cut}")

@@ -29,6 +29,8 @@ class Fidelity:
     """What was released of it, with files and lines; empty if nothing was."""
     equal: str
     differs: tuple[str, ...]
+    budgets: str = ""
+    """What differs unless budgets are counted in p50k_base."""
     measured: tuple[str, ...] = ()
     """What differences that have a switch come to, on a real sample set."""
 

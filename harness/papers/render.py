@@ -316,7 +316,9 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     yield from _encoders(compared)
     yield from _measured(compared, languages)
     for method in differences(compared.specs.values()):
-        yield f"{method.title} differs from the paper's: {'; '.join(method.differs)}"
+        budgets = [method.budgets] if method.budgets and compared.tokenizer == TOKENIZER else []
+        if differs := [*budgets, *method.differs]:
+            yield f"{method.title} differs from the paper's: {'; '.join(differs)}"
     if any(row.doubtful for row in rows):
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):

@@ -12,9 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ctxbench.bench import quickstart
+from ctxbench.bench import p50k_base, quickstart
 from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL
@@ -57,6 +58,8 @@ class ComparedTable:
     """Spec -> its results, one for each sample set, generator and language."""
     summariser: str = ""
     """The generator that wrote the summaries; empty: each of `generators` did its own."""
+    tokenizer: str = TOKENIZER
+    """That counted the budgets."""
     solved: tuple[SolvedBy, ...] = ()
 
     @property
@@ -175,6 +178,7 @@ def run(
         specs=by_preset,
         ours={spec: tuple(of) for spec, of in results.items()},
         summariser=choices.summariser if choices else "",
+        tokenizer=p50k_base.NAME if choices and choices.tokenizer else TOKENIZER,
         solved=tuple(solved_by),
     )
     return compared, runner.fault_of(summaries)

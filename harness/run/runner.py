@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ctxbench.bench import p50k_base
 from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.dates import dates_of
@@ -89,6 +90,8 @@ class RunOptions:
     """Spec of the generator that writes summaries; empty: the run's own."""
     summarise_tests: bool = False
     """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
+    tokenizer: Path | None = None
+    """The file of p50k_base, in whose tokens budgets are counted; None for those of `ctxcode-1`."""
 
 
 def whole(planned: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
@@ -311,6 +314,8 @@ def _options(
             executor = functools.partial(
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
+    if choices.tokenizer is not None:
+        p50k_base.P50kBase(choices.tokenizer)  # a wrong file is refused before anything starts
     return MachineryOptions(
         hidden=kept_from_strategies(home, store.where, sample_set),
         cache=home.cache,
@@ -320,7 +325,9 @@ def _options(
         prices=prices.of_home(home),
         summariser=choices.summariser,
         summarises_tests=choices.summarise_tests or not choices.summariser,
-        cells=functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
+        cells=functools.partial(
+            open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds), tokenizer=choices.tokenizer
+        ),
     )
 
 
@@ -435,7 +442,7 @@ def _spec(
         sampling=decoding(choices, sample_set.samples),
         n=choices.n,
         seed=choices.seed,
-        tokenizer=TOKENIZER,
+        tokenizer=p50k_base.NAME if choices.tokenizer else TOKENIZER,
         code=version("ctxbench"),
         summariser=summariser.spec if summariser else "",
         summariser_version=summariser.generator.version if summariser else "",

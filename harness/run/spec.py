@@ -17,6 +17,7 @@ from datetime import date
 from itertools import chain, islice, zip_longest
 from typing import Any
 
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
@@ -148,6 +149,8 @@ class StoredChoices:
     summariser: str = ""
     """Canonical spec; empty where the generator wrote the summaries."""
     summarises_tests: bool = False
+    tokenizer: str = ""
+    """That counted the budgets; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +193,8 @@ def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
     words = ["run", "--samples", run.samples, *strategies, "--generator", run.generator]
     if run.summariser:
         words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
+    if run.tokenizer not in ("", TOKENIZER):
+        words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # where the file lies is not stored
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
     if run.after is not None:

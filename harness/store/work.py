@@ -229,6 +229,7 @@ def _choices(run: Any, sandbox: str) -> StoredChoices:
         sandbox=sandbox,
         summariser=redacted(run.summariser),
         summarises_tests=run.summarises_tests,
+        tokenizer=run.tokenizer,
     )
 
 

@@ -338,7 +338,10 @@ def shown_generator(run: Any) -> str:
     """
     # Older versions stored what a user had spelled, a key in `extra=` for one.
     return generator_label(
-        redacted(run.generator), fim=json.loads(run.sampling).get("fim", False), summariser=redacted(run.summariser)
+        redacted(run.generator),
+        fim=json.loads(run.sampling).get("fim", False),
+        summariser=redacted(run.summariser),
+        tokenizer=run.tokenizer,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
@@ -15,6 +14,7 @@ from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.frame import FileSection, render
 from ctxbench.strategies.layout import left_block, left_flags
 from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.tokens import count, pieces
 
 UNIT = "words(count=300)"
 QUERY_WORDS = 300

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
@@ -18,6 +17,7 @@ from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt,
 from ctxbench.strategies.layout import filled_stretches, last_tokens, left_block, left_flags
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import repocoder
+from ctxbench.strategies.tokens import count, pieces
 
 DRAFT = 64
 """New tokens of one call in the release."""

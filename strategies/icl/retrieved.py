@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from ctxbench.bench.code_tokens import count
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
@@ -19,6 +18,7 @@ from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Dropped, 
 from ctxbench.strategies.drafts import bare_name
 from ctxbench.strategies.icl.frame import FileSection
 from ctxbench.strategies.icl.source import FileLines, SourceFile, decorator_lines, read_file, scope
+from ctxbench.strategies.tokens import count
 
 _FIRST = 16
 """Functions of the first search, which grows fourfold while too few of them may be shown."""

@@ -12,8 +12,10 @@ from ctxbench.harness.cells import Cells, InlineCells, StrategyBounds
 
 
 @contextlib.contextmanager
-def open_inline(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None) -> Iterator[Cells]:
-    """Yield cells that run strategies in this process."""
+def open_inline(
+    hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None, tokenizer: None = None
+) -> Iterator[Cells]:
+    """Yield cells that run strategies in this process, which counts budgets by `ctxcode-1`."""
     yield InlineCells()
 
 
