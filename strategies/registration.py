@@ -40,6 +40,11 @@ class Registered(Protocol):
         ...
 
     @property
+    def languages(self) -> frozenset[str]:
+        """The names of the languages whose samples it accepts; empty for all."""
+        ...
+
+    @property
     def drafts(self) -> bool:
         """Whether it asks the model on the way."""
         ...
@@ -75,6 +80,8 @@ class Registration:
     name: str
     """How it is registered; of ``file.py@name`` the part behind the ``@``."""
     kinds: frozenset[Kind]
+    languages: frozenset[str]
+    """Empty for all."""
     drafts: bool
     executes: bool
     parameters: tuple[Parameter, ...]
@@ -122,6 +129,12 @@ class Bound(Generic[R]):
     def kinds(self) -> frozenset[Kind]:
         """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
         return self.strategy.kinds.intersection(*(wrapped.kinds for wrapped in self.inner))
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
+        chosen = [of for of in (self.strategy.languages, *(wrapped.languages for wrapped in self.inner)) if of]
+        return frozenset.intersection(*chosen) if chosen else frozenset()
 
     @property
     def drafts(self) -> bool:

@@ -44,6 +44,8 @@ class Strategy:
     name: str
     function: Callable[..., Context | Prompt]
     kinds: frozenset[Kind]
+    languages: frozenset[str]
+    """The names of the languages whose samples it accepts; empty for all."""
     drafts: bool
     """Whether it asks the model on the way."""
     executes: bool
@@ -61,6 +63,7 @@ class Strategy:
         return Registration(
             name=self.name,
             kinds=self.kinds,
+            languages=self.languages,
             drafts=self.drafts,
             executes=self.executes,
             parameters=self.parameters,
@@ -133,12 +136,13 @@ _FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default
 _LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
 
 
-def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[F], F]:
+def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Register a function as the strategy `name`.
 
     Args:
         name: how specs call it; by custom ``family.name``.
         kinds: the task kinds it accepts; the layout of a returned `Context` is made for lines.
+        languages: the names of the languages whose samples it accepts, such as ``python``; all if none is given.
 
     Raises:
         InputFault: if the name is no name or is taken, or the function's signature does not fit.
@@ -154,6 +158,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
             name=name,
             function=function,
             kinds=frozenset(kinds),
+            languages=frozenset(languages),
             drafts=len(services) > 0,
             executes=len(services) > 1,
             parameters=parameters_of(function, f"strategy {name}", strict=True),

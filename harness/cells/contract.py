@@ -60,6 +60,8 @@ class StrategyCard:
     spec: str
     """The canonical spelling."""
     kinds: frozenset[Kind]
+    languages: frozenset[str]
+    """Of the samples that it accepts; empty for all."""
     drafts: bool
     """Whether it asks the model before its final prompt."""
     executes: bool
@@ -77,6 +79,7 @@ class StrategyCard:
         return cls(
             spec=bound.spec,
             kinds=bound.kinds,
+            languages=bound.languages,
             drafts=bound.drafts,
             executes=bound.executes,
             unmasked=bound.unmasked,

@@ -151,6 +151,7 @@ def dump_registration(registration: Registration) -> dict[str, Any]:
     return {
         **{field: getattr(registration, field) for field in plain},
         "kinds": sorted(registration.kinds),
+        "languages": sorted(registration.languages),
         "parameters": parameters,
     }
 
@@ -163,11 +164,13 @@ def load_registration(data: object, name: str) -> Registration:
         name: the name that the strategy must have.
     """
     try:
-        parts = fields(data, "name", "kinds", "drafts", "executes", "parameters", "text", "source", "version")
+        lists = ("kinds", "languages", "parameters")
+        parts = fields(data, "name", *lists, "drafts", "executes", "text", "source", "version")
         parameters = items(parts["parameters"], contract.FLAGS, "parameters")
         registration = Registration(
             name=word(parts["name"]),
             kinds=frozenset(Kind(kind) for kind in items(parts["kinds"], len(Kind), "kinds")),
+            languages=frozenset(map(word, items(parts["languages"], contract.FLAGS, "languages"))),
             drafts=checked(parts["drafts"], bool),
             executes=checked(parts["executes"], bool),
             parameters=tuple(_load_parameter(parameter) for parameter in parameters),

@@ -137,6 +137,7 @@ def show(name: str, *, home: Home) -> None:
         if row.summariser:
             click.echo(f"summaries in the paper: by {row.summariser} (--summariser)")
     click.echo(f"kinds: {', '.join(sorted(bound.kinds))}")
+    click.echo(f"languages: {', '.join(sorted(bound.languages)) or 'all'}")
     click.echo(f"asks the model on the way: {'yes' if bound.drafts else 'no'}")
     click.echo(f"runs what the model wrote: {'yes, in the sandbox' if bound.executes else 'no'}")
     click.echo(f"defined in: {registration.source} (version {registration.version or 'unknown'})")

@@ -315,6 +315,8 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
         yield f"summariser: ours {ours}; the paper {', '.join(theirs_summarised)}"
     yield from _encoders(compared)
     yield from _measured(compared, languages)
+    for name, specs in compared.left_out.items():
+        yield f"not run on {name}, which has samples in a language that they do not take: {', '.join(specs)}"
     for method in differences(compared.specs.values()):
         budgets = [method.budgets] if method.budgets and compared.tokenizer == TOKENIZER else []
         if differs := [*budgets, *method.differs]:

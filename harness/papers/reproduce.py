@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ctxbench.bench import p50k_base, quickstart
 from ctxbench.bench import samples as sets
@@ -35,6 +35,7 @@ from ctxbench.harness.run.runner import RunOptions
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import ConstructionTime, construction_times
+from ctxbench.strategies import registry
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
 """The sample sets that are taken if none is named."""
@@ -61,6 +62,8 @@ class ComparedTable:
     tokenizer: str = TOKENIZER
     """That counted the budgets."""
     solved: tuple[SolvedBy, ...] = ()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Sample set -> the specs that were not run over it, as they take no samples in one of its languages."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -97,9 +100,9 @@ def check_encoders(strategies: Iterable[str]) -> None:
             encoders.get(encoder)
         except InputFault as fault:
             raise InputFault(
-                f"the encoder {encoder} of this table cannot be used here: {fault.what}",
-                cure="give every row another encoder, for example --encoder minilm (or hashed, which needs nothing); "
-                f"for its own: {fault.cure}",
+                f"the encoder {encoder} cannot be used here: {fault.what}",
+                cure="give every row another one, as --encoder minilm (or hashed or bm25, which need nothing); "
+                f"for this one: {fault.cure}",
             ) from None
 
 
@@ -156,14 +159,16 @@ def run(
     results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
     summaries: list[RunSummary] = []
     solved_by: list[SolvedBy] = []
+    left_out = {sample_set.name: not_taken(strategies, sample_set) for sample_set in sample_sets}
     for sample_set, generator in itertools.product(sample_sets, dict.fromkeys(generators)):
+        taken = [spec for spec in strategies if spec not in left_out[sample_set.name]]
         of_set = runner.run(
-            home, store, sample_set, strategies=strategies, generator=generator, choices=choices, progress=progress
+            home, store, sample_set, strategies=taken, generator=generator, choices=choices, progress=progress
         )
         stored = run_tables(store, samples=sample_set.name, profile=PROFILE)
         tables: list[RunTable] = []
         # The first repetition has every strategy, in their order.
-        for spec, first in zip(strategies, of_set, strict=False):
+        for spec, first in zip(taken, of_set, strict=False):
             runs = {summary.run for summary in of_set if summary.strategy == first.strategy}
             own = pooled([stored_table for stored_table in stored if stored_table.run.id in runs])
             times = construction_times(store, runs)
@@ -180,8 +185,16 @@ def run(
         summariser=choices.summariser if choices else "",
         tokenizer=p50k_base.NAME if choices and choices.tokenizer else TOKENIZER,
         solved=tuple(solved_by),
+        left_out={name: specs for name, specs in left_out.items() if specs},
     )
     return compared, runner.fault_of(summaries)
+
+
+def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ...]:
+    """Return the specs of strategies that take no samples in one of a set's languages."""
+    languages = {str(sample.language) for sample in sample_set.samples}
+    accepted = {spec: registry.resolve(spec).languages for spec in strategies}
+    return tuple(spec for spec, names in accepted.items() if names and not languages <= names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -380,11 +380,14 @@ def _check(
                 where=f"--sandbox {NO_SANDBOX}",
                 cure="leave the option out, or name a back end (see `ctxbench doctor`)",
             )
-        odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
-        if odd:
+        kinds = {str(sample.kind) for sample in planned}
+        languages = {str(sample.language) for sample in planned} if card.languages else set()
+        for takes, odd in ((card.kinds, kinds - card.kinds), (card.languages, languages - card.languages)):
+            if not odd:
+                continue
             raise InputFault(
-                f"{card.spec} takes {' and '.join(sorted(card.kinds))} samples, "
-                f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
+                f"{card.spec} takes {' and '.join(sorted(takes))} samples, "
+                f"the sample set {sample_set.name!r} has {' and '.join(sorted(odd))} samples",
                 cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
             )
 
@@ -403,6 +406,7 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
     return StrategyCard(
         spec=name,
         kinds=frozenset(Kind),
+        languages=frozenset(),
         drafts=False,
         executes=False,
         unmasked=False,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
@@ -47,17 +46,7 @@ _EXAMPLES = (
 )
 
 
-def python_only(query: Query, name: str) -> None:
-    """Refuse queries of other languages.
-
-    Raises:
-        InputFault: if the query is not of Python.
-    """
-    if query.language != PYTHON:
-        raise InputFault(f"{name} is for Python", where=query.id, cure="choose Python samples or another strategy")
-
-
-@strategy("base.cocogen", kinds=(Kind.FUNCTION,))
+@strategy("base.cocogen", kinds=(Kind.FUNCTION,), languages=(PYTHON,))
 def cocogen(
     query: Query,
     repo: Repository,
@@ -83,11 +72,7 @@ def cocogen(
         encoder: finds functions like the task, and symbols where no name is equal.
         contexts: functions shown (release: 3 for GPT-3.5, else 1).
         repairs: repairs at most.
-
-    Raises:
-        InputFault: if the query is not of Python.
     """
-    python_only(query, "base.cocogen")
     checker, symbols = Checker(query, repo), Symbols(repo, query.path, encoder)
     context_blocks = _contexts(query, repo, encoder, contexts)
     instructs = generate.instructs

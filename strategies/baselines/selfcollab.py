@@ -14,7 +14,7 @@ from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Execute, Generate, Prompt, text_block
-from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
+from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS
 from ctxbench.strategies.icl import steps
 from ctxbench.strategies.layout import closing, target
 from ctxbench.strategies.registry import strategy
@@ -58,7 +58,7 @@ TESTER = (
 _FENCED = re.compile(r"```[^\n]*\n(?P<code>.*?)```", re.S)
 
 
-@strategy("base.selfcollab", kinds=(Kind.FUNCTION,))
+@strategy("base.selfcollab", kinds=(Kind.FUNCTION,), languages=(PYTHON,))
 def selfcollab(
     query: Query,
     repo: Repository,  # noqa: ARG001 - the release shows nothing of it
@@ -81,11 +81,7 @@ def selfcollab(
         generate: the model, asked once as analyst, and once as developer and as tester in all rounds but the last.
         execute: the sandbox.
         rounds: how often the developer writes at most.
-
-    Raises:
-        InputFault: if the query is not of Python.
     """
-    python_only(query, "base.selfcollab")
     if not generate.instructs:
         plan_block = text_block(steps.numbered_list(steps.plain_steps(query, PLAIN_STEPS)))
         return Prompt(blocks=(plan_block, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))

@@ -474,6 +474,19 @@ def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
     assert "takes line samples" in str(caught.value) and "strategy list" in str(caught.value)
 
 
+def test_a_strategy_may_be_for_some_languages_only(bench: Bench, tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(
+        "from ctxbench import Context, strategy\n\n@strategy('mine', languages=('java',))\n"
+        "def mine(query, repo):\n    return Context.ranked([])\n"
+    )
+    asked = model()
+    with pytest.raises(InputFault, match="takes java samples, the sample set 'demo' has python samples"):
+        bench.run(asked, f"{source}@mine")
+    source.write_text(source.read_text().replace("'java'", "'java', 'python'"))
+    assert bench.run(asked, f"{source}@mine")[0].missing == 0
+
+
 def test_no_completions_are_refused(bench: Bench) -> None:
     with pytest.raises(InputFault, match="are none"):
         bench.run(model(), choices=RunOptions(n=0))

@@ -144,6 +144,7 @@ REGISTERED: dict[str, Any] = {
     "kinds": ["line"],
     "drafts": False,
     "executes": True,
+    "languages": ["python"],
     "text": "Do it.",
     "source": "it.py",
     "version": "0123456789ab",

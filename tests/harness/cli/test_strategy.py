@@ -175,6 +175,7 @@ def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
     for line in (
         f"{file}@first-files(limit=7)",
         "kinds: line",
+        "languages: all",
         "asks the model on the way: no",
         "  limit = 7  (a whole number)",
         "Whatever they hold.",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.harness.leaderboard.compare import solved
 from ctxbench.harness.papers import render, tables
 from ctxbench.harness.papers.reproduce import (
@@ -15,6 +19,7 @@ from ctxbench.harness.papers.reproduce import (
     OwnResult,
     SolvedBy,
     check_encoders,
+    not_taken,
     overall,
     own_result,
     specs_of,
@@ -22,6 +27,7 @@ from ctxbench.harness.papers.reproduce import (
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.work import ConstructionTime
 from tests.helpers.runs import make_table
+from tests.helpers.sets import make_set
 
 LEVELS = ["class_runnable"] * 2 + ["file_runnable"] * 4 + ["project_runnable"] + ["self_contained"] * 3
 PASSES = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
@@ -111,6 +117,18 @@ def test_ours_stand_under_every_row_of_their_strategy_once() -> None:
         ["ours:", "some,", "mine"],
         ["ours:", "1", "row"],
     ]
+
+
+def test_a_strategy_is_not_run_over_languages_that_it_does_not_take(tmp_path: Path) -> None:
+    strategies = ("base.cocogen(encoder=bm25)", "icl.direct", "base.selfcollab")
+    of_python = make_set(Home(tmp_path))
+    java = replace(of_python.samples[0], language=JAVA)
+    assert not_taken(strategies, of_python) == ()
+    mixed = replace(of_python, samples=(*of_python.samples, java))
+    assert not_taken(strategies, mixed) == ("base.cocogen(encoder=bm25)", "base.selfcollab")
+    compared = beside("icl-table4", None, {}, left_out={"mixed": not_taken(strategies, mixed)})
+    notes = list(render.notes(compared, ("java",)))
+    assert any(note.startswith("not run on mixed, ") and "base.cocogen(encoder=bm25), base" in note for note in notes)
 
 
 def test_an_external_row_says_so() -> None:

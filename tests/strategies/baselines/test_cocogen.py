@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Cursor
 from ctxbench.strategies.api import BlockKind
 from tests.strategies.baselines.shop import made
-from tests.strategies.icl.shop import Model, java_query, query
+from tests.strategies.icl.shop import Model, query
 
 SHOTS = """\
 Q: "Write a function.
@@ -141,8 +138,3 @@ def test_a_lone_file_has_no_candidates() -> None:
     about = query(prefix=head, suffix="", cursor=Cursor(line=1, column=0))
     prompt = made(SPEC, about, files={}, model=Model(f"{head}    return rate\n"))
     assert prompt.flags == ("no_candidates",) and prompt.text == f"{SHOTS}```\n\n```\n{PROBLEM}A:\n"
-
-
-def test_java_is_refused() -> None:
-    with pytest.raises(InputFault, match=r"base.cocogen is for Python; choose Python samples"):
-        made(SPEC, java_query())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.strategies.api import Execution
 from tests.strategies.baselines.shop import Sandbox, made
-from tests.strategies.icl.shop import Model, java_query
+from tests.strategies.icl.shop import Model
 
 TEAM = '''\
 There is a development team that includes a requirement analyst, a Python developer, and a tester. The team needs to \
@@ -149,8 +148,3 @@ def test_a_model_that_goes_on_gets_the_docstring_as_steps() -> None:
         "Here are the steps to implement it:\n1. Take the money of a user.\n2. Add the tax to the cart.\n\n"
         f"### Function docstring:\n{IMPLEMENT.partition('quotes:')[2].lstrip()}"
     )
-
-
-def test_java_is_refused() -> None:
-    with pytest.raises(InputFault, match=r"base.selfcollab is for Python; choose Python samples"):
-        made("base.selfcollab", java_query())
