@@ -24,6 +24,9 @@ import re
 NAME = "ctxcode-1"
 """The tokenizer's name in run records; a change of the rule is a new name."""
 
+P50K_BASE = "p50k_base"
+"""The name of the other tokenizer that budgets can be counted with, `bench.p50k_base`."""
+
 _TOKEN = re.compile(
     r" ?(?:[A-Z]?[a-z]{1,8}|-{4,32}|={4,32}|\#{4,32}|\*{4,32}|_{4,32}|~{4,32}|\.{4,32}|/{4,32}"
     r"|[!-/:-@\[-`{-~]{1,3}|[0-9]{1,3}|[A-Z]{1,4}(?![a-z])|[A-Z]|[^\s\x00-\x7f]{1,2})"

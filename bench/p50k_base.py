@@ -15,19 +15,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.texts import utf8
 
-NAME = "p50k_base"
-FILE = "p50k_base.tiktoken"
+_FILE = f"{P50K_BASE}.tiktoken"
 _DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
 """SHA-256 of OpenAI's file, as the library tiktoken checks it."""
 _PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 """How a text is split before its bytes are joined; GPT-2's, as tiktoken writes it."""
 _MOST = 1 << 23
 """Bytes of a file that are read; OpenAI's has 836,186."""
-_CURE = f"give OpenAI's {FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
+_CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
 
 
 class P50kBase:
@@ -42,7 +42,7 @@ class P50kBase:
         weights.need(("tiktoken",), where="--tokenizer", cure="pip install -e '.[p50k]'")
         ranks = _read(path)
         library: Any = importlib.import_module("tiktoken")
-        self._encoding: Any = library.Encoding(NAME, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
+        self._encoding: Any = library.Encoding(P50K_BASE, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text; no part of it is taken for a special token."""

@@ -12,7 +12,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Any
 
-from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.code_tokens import P50K_BASE
 
 
 class Status(StrEnum):
@@ -77,12 +77,12 @@ def samples_label(
 def generator_label(spec: str, *, fim: bool = False, summariser: str = "", tokenizer: str = "") -> str:
     """Return how leaderboards call a generator, with all in which runs differ that no other name tells.
 
-    That is whether it was shown what follows the cursor, who summarised in its place, and what counted the budgets if
-    it was not `ctxcode-1`.
+    That is whether it was shown what follows the cursor, who summarised in its place, and whether budgets were
+    counted in p50k_base.
     """
     remarks = ["fim"] if fim else []
     remarks += [f"summaries by {summariser}"] if summariser else []
-    remarks += [f"budgets in {tokenizer}"] if tokenizer not in ("", TOKENIZER) else []
+    remarks += [f"budgets in {tokenizer}"] if tokenizer == P50K_BASE else []
     return spec + "".join(f" [{remark}]" for remark in remarks)
 
 

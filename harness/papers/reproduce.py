@@ -12,10 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ctxbench.bench import p50k_base, quickstart
+from ctxbench.bench import quickstart
 from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL
@@ -183,7 +184,7 @@ def run(
         specs=by_preset,
         ours={spec: tuple(of) for spec, of in results.items()},
         summariser=choices.summariser if choices else "",
-        tokenizer=p50k_base.NAME if choices and choices.tokenizer else TOKENIZER,
+        tokenizer=P50K_BASE if choices and choices.tokenizer else TOKENIZER,
         solved=tuple(solved_by),
         left_out={name: specs for name, specs in left_out.items() if specs},
     )

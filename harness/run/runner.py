@@ -15,14 +15,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import p50k_base
 from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.retrieval.units import cutter
@@ -315,7 +316,7 @@ def _options(
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
     if choices.tokenizer is not None:
-        p50k_base.P50kBase(choices.tokenizer)  # a wrong file is refused before anything starts
+        P50kBase(choices.tokenizer)  # a wrong file is refused before anything starts
     return MachineryOptions(
         hidden=kept_from_strategies(home, store.where, sample_set),
         cache=home.cache,
@@ -446,7 +447,7 @@ def _spec(
         sampling=decoding(choices, sample_set.samples),
         n=choices.n,
         seed=choices.seed,
-        tokenizer=p50k_base.NAME if choices.tokenizer else TOKENIZER,
+        tokenizer=P50K_BASE if choices.tokenizer else TOKENIZER,
         code=version("ctxbench"),
         summariser=summariser.spec if summariser else "",
         summariser_version=summariser.generator.version if summariser else "",

@@ -17,7 +17,7 @@ from datetime import date
 from itertools import chain, islice, zip_longest
 from typing import Any
 
-from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
@@ -193,7 +193,7 @@ def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
     words = ["run", "--samples", run.samples, *strategies, "--generator", run.generator]
     if run.summariser:
         words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
-    if run.tokenizer not in ("", TOKENIZER):
+    if run.tokenizer == P50K_BASE:
         words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # where the file lies is not stored
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
