@@ -1,13 +1,15 @@
-"""`ctxbench diagnose`: the worth of each retrieved block of stored runs, and what their generator has memorised."""
+"""`ctxbench diagnose`: the worth of retrieved blocks, what a generator has memorised, what exact match misses."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from ctxbench.harness.diagnostics.gains import RunDiagnosis
     from ctxbench.harness.diagnostics.memory import MemoryProbe
     from ctxbench.harness.store import Store
+    from ctxbench.harness.store.runs import StoredRun
+    from ctxbench.harness.store.scores import Judged
 
 
 @click.command()
@@ -24,12 +28,24 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Instead: price each reference after its signature alone, and a twin of it with other names.",
 )
+@click.option(
+    "--equivalent",
+    is_flag=True,
+    help="Instead: count the completions that their tests accept though they are not the reference.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price N more samples a run at most.")
 @format_option("table", "json", text="How to print it; json tells every block, or sample.")
 @home_option
 @db_option
 def diagnose(
-    *, runs: tuple[str, ...], memorised: bool, limit: int | None, form: str, home: Home, db: str | None
+    *,
+    runs: tuple[str, ...],
+    memorised: bool,
+    equivalent: bool,
+    limit: int | None,
+    form: str,
+    home: Home,
+    db: str | None,
 ) -> None:
     """Price what each retrieved block is worth: the bits that the answer costs more when it alone is left out.
 
@@ -38,6 +54,8 @@ def diagnose(
 
     With --memorised the leaderboard gets `memorised`, for all runs of this generator over these samples: the strategy
     does not matter (see docs/contamination.md).
+
+    With --equivalent nothing is priced: it says what exact match misses, by the tests of functions.
     """
     from ctxbench.bench.files import dump_line
     from ctxbench.harness.cli.progress import progress
@@ -45,9 +63,15 @@ def diagnose(
     from ctxbench.harness.diagnostics.memory import probe
     from ctxbench.harness.store.runs import find_run
 
+    if equivalent and (memorised or limit is not None):
+        raise click.UsageError("--equivalent prices nothing: leave out --memorised and --limit")
     with _open(db or home.database) as store:
         for run in [find_run(store, id_prefix) for id_prefix in runs]:
-            if memorised:
+            if equivalent:
+                counts = _judged(store, run)
+                text = dump_line(_judged_record(run, counts)) if form == "json" else _judged_lines(run, counts)
+                click.echo(text, nl=False)
+            elif memorised:
                 memory = probe(home, store, run, limit=limit, progress=progress)
                 click.echo(dump_line(_memory_record(memory)) if form == "json" else _memory_lines(memory), nl=False)
             else:
@@ -65,6 +89,39 @@ def _open(url: str) -> Store:
         return open_store(url, create=False)
     except Unwritable:
         return open_reader(url)
+
+
+def _judged(store: Store, run: StoredRun) -> Counter[Judged]:
+    from ctxbench.harness.store.scores import judged_completions
+
+    counts = judged_completions(store, run.id)
+    if not counts:
+        raise InputFault(
+            f"no completion of the run {run.id} has a verdict",
+            cure="only tests tell what else is right: name a run over functions, and judge it by `ctxbench exec` first",
+        )
+    return counts
+
+
+def _judged_record(run: StoredRun, counts: Mapping[Judged, int]) -> dict[str, Any]:
+    by_kind = {f"{_exact(judged)}_{'passed' if judged.passed else 'failed'}": n for judged, n in counts.items()}
+    return {"run": run.id, "strategy": run.strategy, **dict(sorted(by_kind.items()))}
+
+
+def _exact(judged: Judged) -> str:
+    return "exact" if judged.exact else "other"
+
+
+def _judged_lines(run: StoredRun, counts: Mapping[Judged, int]) -> str:
+    passed, total = (sum(n for judged, n in counts.items() if judged.passed or all_) for all_ in (False, True))
+    others = sum(n for judged, n in counts.items() if judged.passed and not judged.exact)
+    lines = [
+        f"{run.id}  {run.strategy}  completions with a verdict {total}",
+        f"  tests accept {passed}, {others} of them no exact match",
+    ]
+    if failed := sum(n for judged, n in counts.items() if judged.exact and not judged.passed):
+        lines.append(f"  tests refuse {failed} that are an exact match: see `ctxbench samples verify`")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _memory_record(memory: MemoryProbe) -> dict[str, Any]:

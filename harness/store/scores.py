@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -31,6 +31,7 @@ KS = (1, 3, 5, 10, 20, 50, 100)
 """The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
 Counts = Mapping[str, tuple[int, int]]
 """Sample -> completions that have a verdict, and those of them that passed."""
+EXACT = "em"
 _SECONDS, _DOLLARS = 9, 15
 """Decimals that are kept of a sum."""
 RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
@@ -118,6 +119,31 @@ def verdict_counts(connection: Connection, runs: Iterable[str]) -> dict[str, dic
     for run, sample, judged, passed in connection.execute(query):
         counts_by_run[run][sample] = judged, round(passed)
     return counts_by_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A completion that has a verdict."""
+
+    exact: bool
+    """Whether it is the reference, by the exact match of the profile ``ctxbench``."""
+    passed: bool
+    """Whether its tests accept it."""
+
+
+def judged_completions(store: Store, run: str) -> Counter[Judged]:
+    """Return how many completions of a run with a verdict there are of each kind."""
+    passes, exact = COUNTING_SCORE.alias("passes"), t.SCORE.alias("exact")
+    p, e = passes.c, exact.c
+    same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.sample_id == e.sample_id) & (p.idx == e.idx)
+    query = (
+        select(e.value, p.value, func.count())
+        .select_from(passes.join(exact, same & (e.metric == EXACT)))
+        .where(p.run_id == run, p.profile == PROFILE, p.metric == PASS)
+        .group_by(e.value, p.value)
+    )
+    with store.reading() as connection:
+        return Counter({Judged(exact=bool(em), passed=bool(passed)): n for em, passed, n in connection.execute(query)})
 
 
 def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:

@@ -101,6 +101,34 @@ def records(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.out.splitlines()]
 
 
+def test_what_exact_match_misses_is_counted_by_the_tests(home: Home, fake: Fake) -> None:
+    where = ("--home", str(home.root))
+    fake.answer = lambda sample, text: Judgement(verdict=Verdict.PASSED if "2" in sample.name else Verdict.FAILED)
+    ran = run_cli("run", "--samples", "functions", "--generator", "scripted(text=x)",
+                  "--strategy", "gold", "--strategy", "lc.infile", *where)  # fmt: skip
+    gold, other = (line.split()[0] for line in ran.out.splitlines())
+    shown = run_cli("diagnose", "--equivalent", gold, other, *where)
+    assert shown.code == 0 and shown.out.splitlines() == [
+        f"{gold}  gold  completions with a verdict 6",
+        "  tests accept 2, 0 of them no exact match",
+        "  tests refuse 4 that are an exact match: see `ctxbench samples verify`",
+        f"{other}  lc.infile  completions with a verdict 6",
+        "  tests accept 2, 2 of them no exact match",
+    ], shown
+    printed = records(run_cli("diagnose", "--equivalent", gold, other, *where, "--format", "json"))
+    assert [(row.get("exact_passed"), row.get("exact_failed"), row.get("other_passed")) for row in printed] == [
+        (2, 4, None), (None, None, 2),
+    ]  # fmt: skip
+    assert run_cli("diagnose", "--equivalent", "--memorised", gold, *where).code == 2
+
+
+def test_without_verdicts_nothing_is_equivalent(home: Home) -> None:
+    where = ("--home", str(home.root))
+    ran = run_cli("run", "--samples", "functions", "--generator", "scripted(text=x)", "--strategy", "gold",
+                  "--sandbox", "none", *where)  # fmt: skip
+    assert_fault(run_cli("diagnose", "--equivalent", ran.out.split()[0], *where), "verdict", "ctxbench exec")
+
+
 def test_a_row_for_every_completion_in_order(home: Home, fake: Fake) -> None:
     rows = completions(home)
     rows[1]["text"] = "def times_3(amount):\n    return 0"
