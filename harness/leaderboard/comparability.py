@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.results import RunInfo
@@ -92,6 +93,9 @@ def _versions(runs: Sequence[RunInfo]) -> list[str]:
     names: tuple[str, ...] = (*_MADE_BY, "strategy") if len({run.strategy for run in runs}) == 1 else _MADE_BY
     if len({run.generator for run in runs}) > 1:
         names = tuple(name for name in names if name not in _OF_GENERATOR)
+    if any(run.versions.get("tokenizer") == P50K_BASE for run in runs):
+        # A user's choice, which the generators' labels tell.
+        names = tuple(name for name in names if name != "tokenizer")
     versions = [{name: run.versions[name][:_LONGEST] for name in names if name in run.versions} for run in runs]
     differ = [
         name for name in names if len({run_versions[name] for run_versions in versions if name in run_versions}) > 1

@@ -163,4 +163,6 @@ def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path:
         assert counted.versions["tokenizer"] == "p50k_base"
         commands = {work.id: repeat_command(work.choices) for work in works(store)}
     assert len(commands) == 2
+    compared = run_cli("compare", *commands, "--home", str(home.root))
+    assert compared.code == 0 and "[budgets in p50k_base]" in compared.out and "versions" not in compared.out
     assert [" --tokenizer p50k_base.tiktoken" in command for command in commands.values()].count(True) == 1
