@@ -1,0 +1,58 @@
+"""The documentation as a site: whole, searchable, and without a link that leads nowhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scripts import site
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "site"
+    site.build(folder)
+    return folder
+
+
+def test_every_page_is_there_and_can_be_reached_and_searched(built: Path) -> None:
+    pages = {path.stem for path in (site.ROOT / "docs").glob("*.md")} | {"notebook"}
+    assert pages == {path.stem for path in built.glob("*.html")} - {"404"}
+    reached, new = set[str](), {"index"}
+    while new:
+        reached |= new
+        texts = [(built / f"{page}.html").read_text(encoding="utf-8") for page in new]
+        new = {page for text in texts for page in re.findall(r'href="(?:\./)?([a-z-]+)\.html', text)} - reached
+    assert pages == reached
+    items = json.loads((built / "search.json").read_text(encoding="utf-8"))["items"]
+    assert pages - {item["location"].partition(".html")[0] for item in items} == set()
+
+
+def test_the_api_and_the_notebook_are_pages(built: Path) -> None:
+    api = (built / "api.html").read_text(encoding="utf-8")
+    assert all(f'id="ctxbench.{name}"' in api for name in ("samples", "run", "scores", "board"))
+    assert 'id="ctxbench.strategies.registry.strategy"' in api
+    notebook = (built / "notebook.html").read_text(encoding="utf-8")
+    assert "ctxbench.board(" in re.sub(r"<[^>]+>", "", notebook)
+
+
+def test_nothing_is_asked_of_other_hosts(built: Path) -> None:
+    for page in built.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert 'src="http' not in text and 'rel="stylesheet" href="http' not in text, page.name
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "metrics.md#nothing"])
+def test_a_link_that_leads_nowhere_ends_it(tmp_path: Path, link: str) -> None:
+    docs = tmp_path / "docs"
+    shutil.copytree(site.ROOT / "docs", docs)
+    (docs / "fim.md").write_text(f"# Fill in the middle\n\n[there]({link})\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="fim.md"):
+        site.build(tmp_path / "site", docs)
+    assert not (tmp_path / "site").exists()
