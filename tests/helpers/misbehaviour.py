@@ -435,7 +435,9 @@ class HostileServer:
                         return
                     head += line
                 length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-                body = json.loads(reading.read(length))
+                if len(raw := reading.read(length)) < length:
+                    return  # who asked has left meanwhile
+                body = json.loads(raw)
                 self.calls.append(body)
                 self.heads.append(head)
                 play = self.choose(body)
