@@ -133,7 +133,7 @@ class Bound(Generic[R]):
     @property
     def languages(self) -> frozenset[str]:
         """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
-        chosen = [of for of in (self.strategy.languages, *(wrapped.languages for wrapped in self.inner)) if of]
+        chosen = [names for names in (self.strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
         return frozenset.intersection(*chosen) if chosen else frozenset()
 
     @property
