@@ -133,8 +133,10 @@ class Bound(Generic[R]):
     @property
     def languages(self) -> frozenset[str]:
         """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
-        chosen = [names for names in (self.strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
-        return frozenset.intersection(*chosen) if chosen else frozenset()
+        restricted = [
+            names for names in (self.strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names
+        ]
+        return frozenset.intersection(*restricted) if restricted else frozenset()
 
     @property
     def drafts(self) -> bool:
