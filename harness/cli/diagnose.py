@@ -104,23 +104,23 @@ def _judged(store: Store, run: StoredRun) -> Counter[Judged]:
 
 
 def _judged_record(run: StoredRun, counts: Mapping[Judged, int]) -> dict[str, Any]:
-    by_kind = {f"{_exact(judged)}_{'passed' if judged.passed else 'failed'}": n for judged, n in counts.items()}
-    return {"run": run.id, "strategy": run.strategy, **dict(sorted(by_kind.items()))}
+    by_outcome = {
+        f"{'exact' if judged.exact else 'other'}_{'passed' if judged.passed else 'failed'}": n
+        for judged, n in counts.items()
+    }
+    return {"run": run.id, "strategy": run.strategy, **dict(sorted(by_outcome.items()))}
 
 
-def _exact(judged: Judged) -> str:
-    return "exact" if judged.exact else "other"
+def _judged_lines(run: StoredRun, counts: Counter[Judged]) -> str:
+    from ctxbench.harness.store.scores import Judged
 
-
-def _judged_lines(run: StoredRun, counts: Mapping[Judged, int]) -> str:
-    passed, total = (sum(n for judged, n in counts.items() if judged.passed or all_) for all_ in (False, True))
-    others = sum(n for judged, n in counts.items() if judged.passed and not judged.exact)
+    exact, others = (counts[Judged(exact=exact, passed=True)] for exact in (True, False))
     lines = [
-        f"{run.id}  {run.strategy}  completions with a verdict {total}",
-        f"  tests accept {passed}, {others} of them no exact match",
+        f"{run.id}  {run.strategy}  completions with a verdict {counts.total()}",
+        f"  tests accept {exact + others}, {others} of them no exact match",
     ]
-    if failed := sum(n for judged, n in counts.items() if judged.exact and not judged.passed):
-        lines.append(f"  tests refuse {failed} that are an exact match: see `ctxbench samples verify`")
+    if refused := counts[Judged(exact=True, passed=False)]:
+        lines.append(f"  tests refuse {refused} that are an exact match: see `ctxbench samples verify`")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -75,20 +75,13 @@ def reproduce(
     *,
     table: str,
     generators: tuple[str, ...],
-    summariser: str,
-    summarise_tests: bool,
-    tokenizer: Path | None,
     samples: tuple[str, ...],
     encoder: str | None,
-    limit: int | None,
     languages: tuple[str, ...],
-    workers: int | None,
-    seed: int,
-    repeat: int,
     form: str,
-    sandbox: str | None,
     home: Home,
     db: str | None,
+    **choices: Any,
 ) -> None:
     """Run every strategy of a paper's table and print ours beside the paper's numbers, row by row.
 
@@ -119,16 +112,7 @@ def reproduce(
             sample_sets,
             generators=generators,
             encoder=encoder,
-            choices=RunOptions(
-                limit=limit,
-                workers=workers,
-                seed=seed,
-                repeat=repeat,
-                sandbox=sandbox,
-                summariser=summariser,
-                summarise_tests=summarise_tests,
-                tokenizer=tokenizer,
-            ),
+            choices=RunOptions(**choices),
             progress=progress,
         )
     columns = languages or beside.languages

@@ -31,9 +31,9 @@ KS = (1, 3, 5, 10, 20, 50, 100)
 """The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
 Counts = Mapping[str, tuple[int, int]]
 """Sample -> completions that have a verdict, and those of them that passed."""
-EXACT = "em"
 _SECONDS, _DOLLARS = 9, 15
 """Decimals that are kept of a sum."""
+_EXACT = "em"
 RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 """Kinds of blocks that can be left out of a prompt."""
 
@@ -138,7 +138,7 @@ def judged_completions(store: Store, run: str) -> Counter[Judged]:
     same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.sample_id == e.sample_id) & (p.idx == e.idx)
     query = (
         select(e.value, p.value, func.count())
-        .select_from(passes.join(exact, same & (e.metric == EXACT)))
+        .select_from(passes.join(exact, same & (e.metric == _EXACT)))
         .where(p.run_id == run, p.profile == PROFILE, p.metric == PASS)
         .group_by(e.value, p.value)
     )
