@@ -124,19 +124,19 @@ class Bound(Generic[R]):
             raise InputFault(
                 f"{self.spec} would take no samples", cure=f"{spec.name} takes {listed(strategy.kinds)} samples only"
             )
+        named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
+        self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
+        """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
+        if named and not self.languages:
+            raise InputFault(
+                f"{self.spec} would take no samples",
+                cure=f"{spec.name} takes {' and '.join(sorted(strategy.languages))} samples only",
+            )
 
     @property
     def kinds(self) -> frozenset[Kind]:
         """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
         return self.strategy.kinds.intersection(*(wrapped.kinds for wrapped in self.inner))
-
-    @property
-    def languages(self) -> frozenset[str]:
-        """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
-        restricted = [
-            names for names in (self.strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names
-        ]
-        return frozenset.intersection(*restricted) if restricted else frozenset()
 
     @property
     def drafts(self) -> bool:

@@ -262,6 +262,12 @@ def test_a_wrapper_is_what_it_wraps(file: Path) -> None:
     assert _run(bound.spec).text == _run(inner.spec).text
 
 
+def test_a_wrapper_takes_the_languages_of_what_it_wraps() -> None:
+    assert resolve("test.wrapper").languages == frozenset()
+    assert resolve("test.wrapper(inner=test.python)").languages == {"python"}
+    assert resolve("test.java").languages == {"java"}
+
+
 def test_a_wrapper_of_a_strategy_that_executes_needs_a_sandbox(file: Path) -> None:
     file.write_text(NEIGHBOURS.replace("repo: Repository, *", "repo: Repository, generate, execute, *"))
     bound = resolve(f"test.wrapper(inner={file}@neighbours)")
@@ -278,6 +284,7 @@ def test_a_wrapper_of_a_strategy_that_executes_needs_a_sandbox(file: Path) -> No
         ("test.wrapper(inner=lc.infile(limit=0))", "at least 1"),
         ("test.wrapper(inner=3)", "give a strategy"),
         ("test.lines(inner=test.functions)", "takes line samples only"),
+        ("test.java(inner=test.python)", "takes java samples only"),
     ],
 )
 def test_a_wrong_wrapping_says_its_cure(spec: str, words: str) -> None:
@@ -288,6 +295,16 @@ def test_a_wrong_wrapping_says_its_cure(spec: str, words: str) -> None:
 
 @strategy("test.lines")
 def lines(query: Query, repo: Repository, *, inner: Inner = "lc.infile") -> Prompt:
+    raise NotImplementedError
+
+
+@strategy("test.java", languages=("java",))
+def java(query: Query, repo: Repository, *, inner: Inner = "lc.infile") -> Prompt:
+    raise NotImplementedError
+
+
+@strategy("test.python", languages=("python",))
+def python(query: Query, repo: Repository) -> Prompt:
     raise NotImplementedError
 
 
