@@ -229,7 +229,7 @@ def tokenizer_option(function: F) -> F:
     """Add ``--tokenizer``; the command receives the path of a file, or None."""
     return click.option(
         "--tokenizer",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=click.Path(path_type=Path),
         metavar="FILE",
         help="Count budgets in tokens of p50k_base, as the papers do, whose vocabulary is in FILE "
         "(see docs/strategies.md); default: in those of ctxcode-1.",

@@ -60,6 +60,8 @@ def test_other_files_are_refused_in_one_line(tmp_path: Path, content: bytes, wor
     make_set(home)
     refused = run_cli(*_run(home, file))
     assert_fault(refused, str(file), "npm pack tiktoken")
+    for absent in (tmp_path / "nowhere", tmp_path):
+        assert_fault(run_cli(*_run(home, absent)), str(absent), "cannot be read", "npm pack tiktoken")
 
 
 def _run(home: Home, file: Path | None, strategy: str = "lc.infile") -> list[str]:
