@@ -125,7 +125,7 @@ def test_the_same_seed_gives_the_same_bytes_and_scores(
     monkeypatch.setattr(quickstart, "FUNCTIONS_PER_REPO", FEWER_FUNCTIONS)
     other = Home(tmp_path / "home")
     shutil.copytree(home / "repos", other.root / "repos")
-    # What was resolved and installed, so that the tests below have the index's answers of the same minute.
+    # What was fetched from the index, which is no part of what is built.
     shutil.copytree(home / "cache" / "sandbox", other.cache / "sandbox")
     sandbox = open_sandbox(None, other.cache / "sandbox")
     builders = {

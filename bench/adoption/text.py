@@ -24,16 +24,16 @@ def text_of(manifest: RepoManifest, remarks: Sequence[str], doubts: Sequence[str
     lines = [*_comment(remarks, "# ", "# ")]
     if doubts:
         lines += ["#", "# To be looked at:", *_comment(doubts, "# - ", "#   ")]
-    lines += ["", f"name = {_value(manifest.name)}", f"language = {_value(str(manifest.language))}"]
-    lines += [f"license = {_value(manifest.license)}", f"version = {_value(manifest.version)}"]
+    lines += ["", f"name = {toml_value(manifest.name)}", f"language = {toml_value(str(manifest.language))}"]
+    lines += [f"license = {toml_value(manifest.license)}", f"version = {toml_value(manifest.version)}"]
     if manifest.released is not None:
-        lines.append(f"released = {_value(manifest.released.isoformat())}")
+        lines.append(f"released = {toml_value(manifest.released.isoformat())}")
     if manifest.source_dir:
-        lines.append(f"source_dir = {_value(manifest.source_dir)}")
+        lines.append(f"source_dir = {toml_value(manifest.source_dir)}")
     if manifest.exclude:
-        lines.append(f"exclude = {_value(manifest.exclude)}")
+        lines.append(f"exclude = {toml_value(manifest.exclude)}")
     for source in manifest.sources:
-        lines += ["", "[[source]]", *(f"{key} = {_value(value)}" for key, value in _source(source).items())]
+        lines += ["", "[[source]]", *(f"{key} = {toml_value(value)}" for key, value in _source(source).items())]
     if manifest.tests is not None:
         lines += ["", "[tests]", *_suite(manifest.tests)]
     if untried is not None:
@@ -71,20 +71,20 @@ def _source(source: Source) -> Mapping[str, str]:
 def _suite(tests: TestSuite) -> Iterator[str]:
     for key in ("requirements", "jars"):
         if getattr(tests, key):
-            yield f"{key} = {_value(getattr(tests, key))}"
+            yield f"{key} = {toml_value(getattr(tests, key))}"
     if tests.pythonpath != ".":
-        yield f"pythonpath = {_value(tests.pythonpath)}"
-    for key in ("paths", "arguments", "deselect", "release", "encoding"):
+        yield f"pythonpath = {toml_value(tests.pythonpath)}"
+    for key in ("paths", "arguments", "deselect", "release", "encoding", "lock"):
         if getattr(tests, key):
-            yield f"{key} = {_value(getattr(tests, key))}"
+            yield f"{key} = {toml_value(getattr(tests, key))}"
     if not tests.wheel:
         yield "wheel = false"
 
 
-def _value(value: str | Sequence[str]) -> str:
-    """Return a text or a list of texts as TOML writes it; a long list has a line for each."""
+def toml_value(value: str | Sequence[str]) -> str:
+    """Return a text or a list of texts as TOML writes it: a long list has a line for each."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    items = [_value(item) for item in value]
+    items = [toml_value(item) for item in value]
     line = f"[{', '.join(items)}]"
     return line if len(line) < _WIDTH else "[\n" + "".join(f"    {item},\n" for item in items) + "]"

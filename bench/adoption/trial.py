@@ -85,7 +85,8 @@ def tried(
             else:
                 past.add(suite)
                 search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
-                trial = Trial(suite, search, None)
+                # What passed today may not with the versions of next year.
+                trial = Trial(replace(suite, lock=tuple(prepared.entry["tests"]["lock"])), search, None)
                 best = trial if best.search is None or trial.passed > best.passed else best
                 following, fault, waiting = attempts.better(suite, search), None, []
         except (InputFault, MachineFault) as error:

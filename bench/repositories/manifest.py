@@ -49,6 +49,9 @@ class TestSuite:
     wheel: bool = True
     """Python: whether the package index has a wheel of the project, which says what it requires. Without one
     `requirements` name all that is needed, and nothing of the project's own metadata is installed."""
+    lock: tuple[str, ...] = ()
+    """Python: the versions that are installed, each as ``name==version``, so that the tests of today are run in years
+    too; empty: the newest that `requirements` allow."""
     added: Path | None = None
     """A folder of tests of ours, laid over the repository's tree as ``ctxbench_tests/``."""
 

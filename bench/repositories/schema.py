@@ -58,6 +58,7 @@ Slug = Annotated[str, _matches(r"\w[\w.-]*(/\w[\w.-]*)?", "a project as owner/re
 Project = Annotated[str, _matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
 Package = Annotated[str, _matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
 Jar = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*\.jar", "a jar's file name")]
+Pinned = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_]*", "a name==version")]
 Release = Annotated[str, _matches(r"[1-9][0-9]?", "a Java version")]
 Encoding = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9_-]*", "an encoding")]
 Day = Annotated[str, AfterValidator(_day)]
@@ -104,6 +105,7 @@ class _Tests(_Table):
     jars: list[Jar] = Field([], description='give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
     release: Release = Field("", description='give a Java version, e.g. "8" or "17"', validate_default=False)
     wheel: bool = Field(True, description="give false if the index has no wheel of the project")
+    lock: list[Pinned] = Field([], description='give a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
     added: Filled | None = Field(None, description="give a folder of Python tests, relative to the manifest's folder")
     encoding: Encoding = Field("", description='give an encoding, e.g. "ISO-8859-1"', validate_default=False)
 
@@ -191,6 +193,7 @@ def _suite(table: _Tests, folder: Path) -> TestSuite:
         release=table.release,
         encoding=table.encoding,
         wheel=table.wheel,
+        lock=tuple(table.lock),
         added=(folder / Path(table.added).expanduser()).resolve() if table.added else None,
     )
 

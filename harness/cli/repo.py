@@ -62,6 +62,7 @@ sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
 # arguments = ["-o", "addopts="]
 # deselect = ["tests/test_cli.py::test_main"]
 # added = "my-tests/example"                # a folder of more tests, relative to this file
+# lock = ["attrs==25.4.0"]                  # versions, so that its tests run the same in years; `repo add` writes all
 # wheel = false                             # the index has no wheel of it: requirements name all it needs
 # notes = ""
 """

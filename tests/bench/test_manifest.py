@@ -170,3 +170,12 @@ def test_unknown_names_suggest_the_nearest(ask: Callable[[str], object], name: s
     with pytest.raises(UnknownName) as caught:
         ask(name)
     assert f"did you mean {near}" in str(caught.value) and "ctxbench repo list" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", manifest.builtin_names())
+def test_shipped_suites_leave_no_version_open(name: str) -> None:
+    suite = manifest.load(name).tests
+    if suite is None or manifest.load(name).language != PYTHON:
+        return
+    pinned = {re.split("==", pin)[0] for pin in (*suite.lock, *suite.requirements) if "==" in pin}
+    assert {"coverage", "pytest", "pluggy"} <= pinned

@@ -20,6 +20,7 @@ from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.functions.python.static import hidden_of, read_functions, uses_at
 from ctxbench.bench.functions.types import Candidate, Search, Survey, TestRun
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.testing import python as pytest_suite
@@ -40,21 +41,42 @@ class NoWheel(InputFault):
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
     """Return what `bench.testing.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
-    suite = project.tests
-    name = next((source.name for source in project.manifest.sources if isinstance(source, PypiSource)), "")
-    distribution = f"{name}=={project.manifest.version}" if name and suite.wheel else ""
     report(f"{project.manifest.name}: resolving what its tests need")
+    lock, distribution = resolved(project.manifest, project.tests, project.home, project.lock)
+    return suites.entry(project.tests, lock, distribution, project.root)
+
+
+def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -> tuple[tuple[str, ...], str]:
+    """Return the versions that a suite is run with, each as ``name==version``, and the distribution it tests, or "".
+
+    Args:
+        manifest: of the repository.
+        suite: its tests.
+        home: keeps the answer.
+        lock: resolves what is not kept; may use the network.
+
+    Raises:
+        InputFault: if there is no wheel of the project, or of a version that the suite locks.
+        SandboxUnavailable: if something else cannot be had.
+    """
+    name = next((source.name for source in manifest.sources if isinstance(source, PypiSource)), "")
+    distribution = f"{name}=={manifest.version}" if name and suite.wheel else ""
     try:
-        lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
+        return locked((*pytest_suite.requirements(suite), *suite.lock), distribution, home, lock), distribution
     except SandboxUnavailable as error:
+        if any(f"No matching distribution found for {pinned}" in error.what for pinned in suite.lock):
+            raise InputFault(
+                f"{error.what}: its [tests] lock that version, of which there is no wheel for this Python and machine",
+                where=manifest.name,
+                cure="use a Python that the version has a wheel for, or a copy of the manifest without `lock`",
+            ) from error
         if not distribution or f"No matching distribution found for {distribution}" not in error.what:
             raise
         raise NoWheel(
             f"the package index has no wheel of {distribution} that this Python and machine can use",
-            where=project.manifest.name,
+            where=manifest.name,
             cure="write `wheel = false` in its [tests], and name in `requirements` all that it needs",
         ) from error
-    return suites.entry(suite, lock, distribution, project.root)
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:

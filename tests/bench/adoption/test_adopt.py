@@ -78,6 +78,7 @@ def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(tmp_pa
     assert adopted == adoption.manifest
     assert (adopted.version, adopted.license, adopted.language) == ("1.4", "MIT", "python")
     assert adopted.tests is not None and adopted.tests.paths == ("tests",)
+    assert adopted.tests.lock[: len(LOCK)] == LOCK
     # A folder's own wheel is of no index.
     assert not adopted.tests.wheel
     text = adoption.path.read_text()

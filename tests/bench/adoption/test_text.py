@@ -30,6 +30,7 @@ MANIFESTS = [
             arguments=("-o", "python_files=*.py"),
             deselect=("tests/test_ü.py",),
             wheel=False,
+            lock=("distribution-number-1==1.0", "pytest==9.0.2"),
         ),
     ),
     replace(

@@ -286,6 +286,7 @@ def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> No
     ("reason", "fault", "cure"),
     [
         ("No matching distribution found for kit==2", InputFault, "write `wheel = false` in its [tests]"),
+        ("No matching distribution found for six==1", InputFault, "a copy of the manifest without `lock`"),
         ("No matching distribution found for other==1", MachineFault, "choose another version"),
     ],
 )
@@ -297,8 +298,12 @@ def test_a_project_without_a_wheel_is_told_how_to_do_without(
         raise SandboxUnavailable(f"wheels cannot be fetched: {reason}", cure="choose another version")
 
     local = local_manifest(tmp_path)
+    assert local.tests is not None
     manifest = replace(
-        local, version="2", sources=(*local.sources, PypiSource(name="kit", version="2", sha256="0" * 64))
+        local,
+        version="2",
+        sources=(*local.sources, PypiSource(name="kit", version="2", sha256="0" * 64)),
+        tests=replace(local.tests, lock=("six==1",)),
     )
     with pytest.raises(fault) as caught:
         build([manifest], Home(tmp_path / "home"), "set", sandbox=in_process(), lock=lock)
