@@ -20,7 +20,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.papers import averages, solved
-from ctxbench.harness.papers.fidelity import differences
+from ctxbench.harness.papers.fidelity import TOKENIZER_OPTION, differences
 from ctxbench.harness.papers.presets import encoders_of
 from ctxbench.harness.papers.reproduce import PROFILE, ComparedTable, OwnNumber, OwnResult, overall
 from ctxbench.harness.papers.solved import SolvedBy
@@ -255,9 +255,9 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     for name, specs in compared.left_out.items():
         yield f"not run on {name}, which has samples in a language that they do not take: {', '.join(specs)}"
     for method in differences(compared.specs.values()):
-        budgets = [method.budgets] if method.budgets and compared.tokenizer == TOKENIZER else []
-        if differs := [*budgets, *method.differs]:
-            yield f"{method.title} differs from the paper's: {'; '.join(differs)}"
+        differs = [of for of in method.differs if of.switch != TOKENIZER_OPTION or compared.tokenizer == TOKENIZER]
+        if differs:
+            yield f"{method.title} differs from the paper's: {'; '.join(map(str, differs))}"
     if any(row.doubtful for row in rows):
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):

@@ -93,7 +93,9 @@ def picture(charts: Sequence[SolvedBy]) -> str:
     parts: list[str] = []
     width, top = 2 * _EDGE, float(_EDGE)
     for by in charts:
-        labels = [visible(f"{name}  {total}") for name, total in zip(by.strategies, by.solved.totals(), strict=True)]
+        labels = [
+            visible(f"{name}: {total} solved") for name, total in zip(by.strategies, by.solved.totals(), strict=True)
+        ]
         title = f"{by.title}, {by.solved.n} samples{_undrawn(by)}"
         across = 2 * _EDGE + _STEP * len(by.solved.regions[:MOST_REGIONS]) + _CHARACTER * max(map(len, labels))
         width = max(width, across, 2 * _EDGE + _CHARACTER * len(title))

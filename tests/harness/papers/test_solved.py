@@ -57,7 +57,7 @@ def test_the_picture_has_a_bar_a_region_and_a_full_dot_for_each_strategy_that_so
     assert [full for region, full in dots if region == "only b and c: 2"] == [False, True, True]
     texts = [text.text for text in root.findall(f"{SVG}text")]
     assert texts[0] == "who solves what: some, python, mine, by em, 4 samples"
-    assert texts[-3:] == ["a<b  2", "b  3", "c  2"]
+    assert texts[-3:] == ["a<b: 2 solved", "b: 3 solved", "c: 2 solved"]
 
 
 def test_a_picture_of_many_regions_draws_the_largest_and_says_so() -> None:
