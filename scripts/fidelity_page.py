@@ -50,9 +50,7 @@ def _code(switch: str) -> str:
 
 
 def _comes_to(difference: Difference) -> str:
-    if difference.comes_to:
-        return "<br>".join(difference.comes_to)
-    return "not measured" if difference.switch else "no switch"
+    return "<br>".join(difference.comes_to) or "not measured"
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from ctxbench.bench.spec import parse
 from ctxbench.bench.types import Kind
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.notes import remarks
 from ctxbench.harness.papers import averages, solved
 from ctxbench.harness.papers.fidelity import TOKENIZER_OPTION, differences
 from ctxbench.harness.papers.presets import encoders_of
@@ -250,8 +251,10 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
             compared.summariser or f"{' and '.join(compared.generators)}, as the generator (--summariser names another)"
         )
         yield f"summariser: ours {ours}; the paper {', '.join(theirs_summarised)}"
+    yield from _continuing(compared)
     yield from _encoders(compared)
     yield from _measured(compared, languages)
+    yield from remarks((own.strategy, own.remarks) for results in compared.ours.values() for own in results)
     for name, specs in compared.left_out.items():
         yield f"not run on {name}, which has samples in a language that they do not take: {', '.join(specs)}"
     for method in differences(compared.specs.values()):
@@ -262,6 +265,22 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
+
+
+def _continuing(compared: ComparedTable) -> Iterator[str]:
+    """Say what strategies do with a model that only continues code; nothing of strategies that ask it for no more."""
+    which = " and ".join(compared.continuing)
+    follows = "follows" if len(compared.continuing) == 1 else "follow"
+    if which and compared.table.kind is Kind.FUNCTION:
+        yield (
+            f"{which} {follows} no instructions: steps and documentation are taken from docstrings, no role is played "
+            "and no reasons are given (docs/icl.md, docs/baselines.md)"
+        )
+    elif which and not compared.summariser and any(row.summariser for row in compared.table.rows):
+        yield (
+            f"{which} {follows} no instructions: summaries, of drafts too, are plain ones that no model wrote "
+            "(docs/apis.md)"
+        )
 
 
 def _encoders(compared: ComparedTable) -> Iterator[str]:

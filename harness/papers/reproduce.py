@@ -59,6 +59,8 @@ class ComparedTable:
     """Spec -> its results, one for each sample set, generator and language."""
     summariser: str = ""
     """The generator that wrote the summaries; empty: each of `generators` did its own."""
+    continuing: tuple[str, ...] = ()
+    """Those of `generators` that follow no instructions."""
     tokenizer: str = TOKENIZER
     """That counted the budgets."""
     solved: tuple[SolvedBy, ...] = ()
@@ -158,13 +160,14 @@ def run(
     by_preset = specs_of(table, encoder)
     strategies = tuple(dict.fromkeys(by_preset.values()))
     check_encoders(strategies, encoder)
-    for generator in generators:
-        _ = resolve(generator).version  # a model whose files are not here is refused before the first of them runs
+    models = {generator: resolve(generator) for generator in generators}
+    for model in models.values():
+        _ = model.version  # one whose files are not here is refused before the first of them runs
     results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
     summaries: list[RunSummary] = []
     solved: list[SolvedBy] = []
     left_out = {sample_set.name: not_taken(strategies, sample_set) for sample_set in sample_sets}
-    for sample_set, generator in itertools.product(sample_sets, dict.fromkeys(generators)):
+    for sample_set, generator in itertools.product(sample_sets, models):
         taken = [spec for spec in strategies if spec not in left_out[sample_set.name]]
         of_set = runner.run(
             home, store, sample_set, strategies=taken, generator=generator, choices=choices, progress=progress
@@ -182,11 +185,12 @@ def run(
         summaries += of_set
     compared = ComparedTable(
         table=table,
-        generators=tuple(dict.fromkeys(generators)),
+        generators=tuple(models),
         encoder=encoder,
         specs=by_preset,
         ours={spec: tuple(of) for spec, of in results.items()},
         summariser=choices.summariser if choices else "",
+        continuing=tuple(spec for spec, model in models.items() if not model.capabilities.instructs),
         tokenizer=P50K_BASE if choices and choices.tokenizer else TOKENIZER,
         solved=tuple(solved),
         left_out={name: specs for name, specs in left_out.items() if specs},
@@ -228,6 +232,8 @@ class OwnResult:
     unscored: int
     """Samples that the machine, or a fault of the strategy, left missing; they are in no number."""
     cells: Mapping[str, OwnNumber]
+    remarks: tuple[str, ...] = ()
+    """Those of its run: on its samples, and on what the strategy is shown."""
 
 
 def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
@@ -251,6 +257,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
         counts=Counter(run.level[index] for index in completed(run)),
         unscored=sum(status is Status.INFRA_FAILED for status in run.status),
         cells={column: cells[column] for column in table.columns if column in cells},
+        remarks=run.run.remarks,
     )
 
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
@@ -133,7 +134,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         options: how to open the parts.
 
     Raises:
-        InputFault: if the spec is wrong.
+        InputFault: if the spec is wrong, or the summariser follows no instructions.
         MachineFault: if no process can be started.
     """
     spec = registry.canonical(generator)
@@ -153,6 +154,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         if options.summariser:
             other = options.resolve(options.summariser)
             stack.callback(other.close)
+            _check_summariser(other, options.summariser)
             canonical = registry.canonical(options.summariser)
             summariser = Batcher(other, canonical, store, options.prices, claims)
             stack.callback(summariser.close)
@@ -179,6 +181,14 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
             summaries=summaries,
             executor=_on_first_call(stack, options.executor, workers),
             tools=_on_first_call(stack, options.tools, workers),
+        )
+
+
+def _check_summariser(model: Generator, spec: str) -> None:
+    if not model.capabilities.instructs:
+        raise InputFault(
+            f"the summariser {spec} follows no instructions, so that it would write no summary",
+            cure="ask it by its chat template (endpoint=chat, chat=on), or name a model that does",
         )
 
 

@@ -165,6 +165,23 @@ def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out(
     assert "ours minilm for every row, but bm25 where the row has it; the paper codet5p-110m, unixcoder" in chosen
 
 
+def test_the_head_says_what_runs_are_remarked_with_and_that_a_model_follows_no_instructions() -> None:
+    shown = (lines(strategy="lc.repofuse", remarks=("Masked imports are shown.", "No repositories.")),)
+    others = (lines(strategy="lc.infile", remarks=("No repositories.",)),)
+    compared = beside(
+        "infercom-table3", "hashed", {"lc.infile": others, "lc.repofuse": shown}, continuing=("mine",)
+    )  # fmt: skip
+    notes = list(render.notes(compared, ["python"]))
+    assert "No repositories." in notes and "lc.repofuse: Masked imports are shown." in notes
+    assert any(note.startswith("mine follows no instructions: summaries, of drafts too, are plain") for note in notes)
+    told = list(render.notes(replace(compared, summariser="teller"), ["python"]))
+    assert not any("no instructions" in note for note in told)
+    functions_of = beside("icl-table1", "hashed", {}, continuing=("a", "b"), generators=("a", "b"))
+    assert any(
+        note.startswith("a and b follow no instructions: steps") for note in render.notes(functions_of, ["java"])
+    )
+
+
 def test_doubtful_and_missing_numbers_are_marked() -> None:
     made = beside("icl-table1", "bm25", {})
     text = render.table(made, ["java"])
