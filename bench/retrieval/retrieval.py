@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctxbench.bench import code_tokens
 from ctxbench.bench import spec as specs
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
@@ -25,6 +26,7 @@ from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Built, Encoder, Hit, Summarise, Unit, VisibleTarget
 from ctxbench.bench.retrieval.units import Cutter, cutter
+from ctxbench.bench.windows import Pieces
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
@@ -112,7 +114,12 @@ class Retrieval:
     """Corpora, vectors and summaries, shared by the views of a run."""
 
     def __init__(
-        self, folder: Path | None = None, *, summarise: Summarise | None = None, built: Built | None = None
+        self,
+        folder: Path | None = None,
+        *,
+        summarise: Summarise | None = None,
+        built: Built | None = None,
+        pieces: Pieces = code_tokens.pieces,
     ) -> None:
         """Open retrieval; nothing is read or made yet.
 
@@ -121,7 +128,9 @@ class Retrieval:
             summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
                 `bench.apis.plain`.
             built: told what was made of whole repositories, and how long that took; changes nothing.
+            pieces: the tokens that windows are compared by.
         """
+        self.pieces = pieces
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
         self.searched_summaries = threading.Event()  # set by every search by summary; whoever wants to know clears it
         self._built = built
