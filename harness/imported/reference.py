@@ -118,9 +118,9 @@ def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
     Raises:
         UnknownName: if there are none.
     """
-    known = tuple(other for other in standard.names() if kind in kinds(other))
-    if name not in known:
-        raise UnknownName("set with reference results", name, known)
+    having = tuple(other for other in standard.names() if kind in kinds(other))
+    if name not in having:
+        raise UnknownName("set with reference results", name, having)
     members, packed = standard.load(name), _file(name, kind).read_bytes()
     header, *lines = map(json.loads, gzip.decompress(packed).decode().splitlines())
     columns = header["samples"]
@@ -205,7 +205,7 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
         raise InputFault(
             f"the sample set {sample_set.name!r} holds other samples than those of the reference results",
             where=where,
-            cure=f"build the set with `ctxbench samples build NAME --set {results.name}{_option(results.kind)}` and give "
+            cure=f"build the set with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
             "--samples NAME",
         )
     current = {"generator_version": VERSION, "coder": f"{GENERATOR} {VERSION}", "tokenizer": TOKENIZER}
@@ -225,10 +225,6 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
             where=where,
             cure=cure,
         )
-
-
-def _option(kind: Kind) -> str:
-    return "" if kind is Kind.LINE else f" --kind {kind}"
 
 
 def _changed_profiles(results: ReferenceResults) -> list[str]:

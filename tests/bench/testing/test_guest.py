@@ -216,7 +216,7 @@ def test_examples_hang_on_no_clock_and_on_no_constant_of_the_completion(tmp_path
         assert (judgement.verdict, judgement.failed) == (Verdict.FAILED, tests[-1:])
         drawn.append((root / "drawn").read_text())
     assert drawn[0] == drawn[1]
-    assert drawn[0].count("|") == 100  # noqa: PLR2004 - Hypothesis's number of examples
+    assert drawn[0].count("|") == 100
 
 
 def test_the_library_is_the_package_and_nothing_else() -> None:

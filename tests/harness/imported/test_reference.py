@@ -19,7 +19,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.harness.imported import reference
 from ctxbench.harness.results import Origin, RunTable
-from ctxbench.harness.run.runner import run
+from ctxbench.harness.run import runner
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables, stored_runs
 from tests.helpers.cells import open_inline
@@ -195,7 +195,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setattr(standard, "load", {NAME: members, LITE: members}.__getitem__)
     monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
     with open_store(theirs.database) as store:
-        summaries = run(
+        summaries = runner.run(
             theirs,
             store,
             sample_set,
