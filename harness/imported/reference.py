@@ -205,7 +205,7 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
         raise InputFault(
             f"the sample set {sample_set.name!r} holds other samples than those of the reference results",
             where=where,
-            cure=f"build the set with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
+            cure=f"build it with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
             "--samples NAME",
         )
     current = {"generator_version": VERSION, "coder": f"{GENERATOR} {VERSION}", "tokenizer": TOKENIZER}
