@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ctxbench.bench import code_tokens
 from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.code_tokens import P50K_BASE
@@ -29,6 +30,7 @@ from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
+from ctxbench.bench.windows import Pieces
 from ctxbench.harness import prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
@@ -315,8 +317,9 @@ def _options(
             executor = functools.partial(
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
+    pieces: Pieces = code_tokens.pieces
     if choices.tokenizer is not None:
-        P50kBase(choices.tokenizer)  # a wrong file is refused before anything starts
+        pieces = P50kBase(choices.tokenizer).pieces  # a wrong file is refused before anything starts
     return MachineryOptions(
         hidden=kept_from_strategies(home, store.where, sample_set),
         cache=home.cache,
@@ -326,6 +329,7 @@ def _options(
         prices=prices.of_home(home),
         summariser=choices.summariser,
         summarises_tests=choices.summarise_tests or not choices.summariser,
+        pieces=pieces,
         cells=functools.partial(
             open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds), tokenizer=choices.tokenizer
         ),
