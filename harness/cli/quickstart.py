@@ -51,7 +51,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
         other = missing
     say(
         "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-1-lite` and "
-        "`ctxbench leaderboard`; then your own: README.md"
+        "`ctxbench leaderboard`; then your own: `ctxbench strategy --help`"
     )
     if fault is not None:
         raise fault
