@@ -35,6 +35,15 @@ class DoctorFinding:
     """None where nothing is wrong without it."""
     text: str
     cure: str = ""
+    """What to do, with the command to copy in backquotes; or that command alone."""
+
+    def line(self) -> str:
+        """Return the cure as one line for a shell: the command, and behind it what else there is to say of it."""
+        command = re.search(r"`([^`]+)`", self.cure)
+        if command is None:
+            return self.cure
+        rest = self.cure.replace(command[0], "this")
+        return command[1] if rest == "run this" else f"{command[1]}  # {rest}"
 
 
 @click.command()
@@ -67,12 +76,12 @@ def _show(finding: DoctorFinding) -> None:
     mark = {True: "ok", False: "missing", None: "-"}[finding.good]
     click.echo(f"{mark:8} {finding.name:14} {finding.text}")
     if finding.cure and finding.good is not True:
-        click.echo(f"{'':23} -> {finding.cure}")
+        click.echo(f"{'':23} -> {finding.line()}")
 
 
 def _docker(base_image: str) -> list[DoctorFinding]:
     from ctxbench.sandbox.docker import images
-    from ctxbench.sandbox.docker.engine import connected
+    from ctxbench.sandbox.docker.engine import DEBIAN_BASE, connected
     from ctxbench.sandbox.registry import docker_fault
 
     if (fault := docker_fault()) is not None:
@@ -84,7 +93,10 @@ def _docker(base_image: str) -> list[DoctorFinding]:
             tags = client.images.get(base).tags if base else []
     except SandboxError as error:
         return [DoctorFinding("docker", False, error.what, error.cure)]
-    cure = "it is pulled when it is needed; where no registry can be reached: scripts/debian_base.sh, as root"
+    cure = (
+        f"it is pulled when it is needed (`docker pull {base_image}`); where no registry can be reached, "
+        f"as root: {DEBIAN_BASE}"
+    )
     used = base_image if base_image in tags else f"{', '.join(tags)}, in place of {base_image}"
     image = DoctorFinding("base image", True, used)
     if base is None:
@@ -122,7 +134,10 @@ def _kernel() -> Iterator[DoctorFinding]:
     if not sys.platform.startswith("linux"):
         return
     version = landlock.abi()
-    cure = "boot with `lsm=landlock,...` on Linux 5.13 or later; boxes have one wall less without it"
+    cure = (
+        "boot Linux 5.13 or later with the parameter that `echo lsm=landlock,$(cat /sys/kernel/security/lsm)` prints; "
+        "boxes have one wall less without it"
+    )
     text, cure = (f"version {version}", "") if version else ("none", cure)
     yield DoctorFinding("landlock", bool(version), text, cure)
     groups = cgroups.version()
@@ -188,7 +203,7 @@ def _extras() -> Iterator[DoctorFinding]:
     for extra, names in sorted(parts.items()):
         missing = [name for name in names if not _installed(name)]
         text = f"not installed: {', '.join(missing)}" if missing else "installed"
-        yield DoctorFinding(f"[{extra}]", None if missing else True, text, f"pip install -e '.[{extra}]'")
+        yield DoctorFinding(f"[{extra}]", None if missing else True, text, f"pip install 'ctxbench[{extra}]'")
 
 
 def _installed(name: str) -> bool:
@@ -203,7 +218,9 @@ def _disk(home: Home) -> DoctorFinding:
     place = next(path for path in (home.root, *home.root.parents) if path.is_dir())
     free = shutil.disk_usage(place).free
     text = f"{free / _GIB:.0f} GiB free at {place}"
-    return DoctorFinding("disk", free >= _LITTLE, text, "free some, or choose another --home")
+    return DoctorFinding(
+        "disk", free >= _LITTLE, text, "free some, or choose another --home: `export CTXBENCH_HOME=/a/larger/disk`"
+    )
 
 
 def _leftovers(home: Home) -> DoctorFinding:
