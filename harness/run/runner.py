@@ -42,6 +42,7 @@ from ctxbench.harness.run.programs import open_tools
 from ctxbench.harness.run.sample import UNMASKED_REMARK, Asker
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
+from ctxbench.harness.run.units import Share, repository_of
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
@@ -112,6 +113,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     report: Callable[[RunSummary], None] = lambda _: None,
     judges: OpenJudge = open_judge,
     parts: Parts = whole,
+    share: Share | None = None,
     **machines: Any,
 ) -> list[RunSummary]:
     """Run strategies over a sample set, one after the other.
@@ -127,6 +129,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
         parts: what is done by all strategies before more is; a fault ends it.
+        share: the part of the samples that is done here, while others do the rest; None for all.
         machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
@@ -160,10 +163,12 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             run_id = store.add_run(spec, part, days)
             if texts := [*remarks, *([UNMASKED_REMARK] if card.unmasked and any(s.masked for s in part) else [])]:
                 add_remarks(store, run_id, texts)
-            work = Attempt(store, sample_set, snapshots, machinery, spec, part, scorer=scorer, card=card)
+            mine = part if share is None else share.of(part, repository_of)
+            work = Attempt(store, sample_set, snapshots, machinery, spec, mine, scorer=scorer, card=card)
             return work.go(progress)
 
-        greedy = decoding(choices, sample_set.samples).temperature == 0
+        # A share does not tell whether the whole run repeats the one before.
+        greedy = decoding(choices, sample_set.samples).temperature == 0 and share is None
         return _in_turn(store, cards, parts(planned), attempt, repetitions=choices.repeat, greedy=greedy, report=report)
 
 
