@@ -37,7 +37,7 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
     refused: list[InputFault] = []
     merged: list[Merged] = []
     with open_store(db or home.database) as store:
-        merger = Merger(home, store)
+        merger = Merger(store, home=home)
         with progress("shards", len(files)) as tick:
             for file in files:
                 try:

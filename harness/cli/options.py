@@ -164,6 +164,31 @@ def db_option(function: F) -> F:
     )(function)
 
 
+def engine_options(function: F) -> F:
+    """Add ``--engine`` and ``--address``; the command receives both, the address as a text or None."""
+
+    def check(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+        if value is not None and ctx.params.get("engine") != "ray":
+            raise click.UsageError("--address is of a cluster: give --engine ray too")
+        return value
+
+    function = click.option(
+        "--address",
+        metavar="ADDRESS",
+        default=None,
+        callback=check,
+        help="With --engine ray: the cluster's head, HOST:PORT or auto; default: a cluster of this machine alone.",
+    )(function)
+    return click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        is_eager=True,
+        help="Who does the work: this machine, or the nodes of a Ray cluster (docs/scale.md).",
+    )(function)
+
+
 def share_option(what: str) -> Callable[[F], F]:
     """Add ``--shard``; the command receives ``share``, a `Share` or None."""
     return click.option(

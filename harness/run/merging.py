@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, insert, select
+from sqlalchemy import Connection, insert, select
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.dates import dates_of
@@ -36,8 +36,6 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import (
     Finished,
-    StoredConstruction,
-    StoredFault,
     append,
     append_finished,
     append_new,
@@ -89,10 +87,10 @@ def shard_files(places: Iterable[Path]) -> list[Path]:
 class Merger:
     """Brings shards into one store."""
 
-    def __init__(self, home: Home, store: Store) -> None:
-        """Look for sample sets in a home folder when a shard names them."""
+    def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None) -> None:
+        """Take shards of these sample sets, and of those that lie in a home folder, if one is given."""
         self._home, self._store = home, store
-        self._sets: dict[str, tuple[SampleSet, Mapping[str, date]]] = {}
+        self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
         self._plans: dict[str, dict[str, Sample]] = {}
 
     def merge_file(self, file: Path) -> Merged:
@@ -149,15 +147,13 @@ class Merger:
         """Return the sample set that a shard is of, and the days of its samples."""
         digest = shard.samples_digest
         if digest not in self._sets:
-            names = sorted(sets.names(self._home), key=lambda name: (name != shard.samples, name))
-            name = next((name for name in names if _digest(self._home, name) == digest), None)
-            if name is None:
+            sample_set = None if self._home is None else _of_digest(self._home, digest, shard.samples)
+            if sample_set is None:
                 raise InputFault(
                     f"the sample set {shard.samples!r} that it is of is not here",
                     where=where,
-                    cure=f"copy it from where the shard was made into {self._home.samples}",
+                    cure="copy its folder, below samples in the home folder, from where the shard was made",
                 )
-            sample_set = sets.load(self._home, name)
             self._sets[digest] = sample_set, dates_of(sample_set)
         return self._sets[digest]
 
@@ -234,8 +230,12 @@ class Merger:
         return count
 
 
-def _digest(home: Home, name: str) -> str:
-    return sets.digest_of(sets.manifest_of(home, name)["files"])
+def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
+    """Return the sample set with that digest, looking at the name `likely` first; None if there is none."""
+    for name in sorted(sets.names(home), key=lambda name: (name != likely, name)):
+        if sets.digest_of(sets.manifest_of(home, name)["files"]) == digest:
+            return sets.load(home, name)
+    return None
 
 
 def _check_whole(shard: Shard, spec: RunSpec, planned: Mapping[str, Sample], store: Store, where: str) -> None:
@@ -278,10 +278,10 @@ def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
     attempt: dict[str, Any] = {"attempt_id": int(primary_key[0]) if primary_key else 0}
     end = {name: getattr(log, name) for name in ("ended", "reason", "finished", "missing")}
     append(connection, t.OUTCOME, [attempt | end])
-    content: tuple[tuple[Table, Sequence[StoredFault | StoredConstruction]], ...]
-    content = (t.FAULT, log.faults), (t.CONSTRUCTION, log.constructions)
-    for table, records in content:
-        rows = [attempt | {"ordinal": at} | dataclasses.asdict(record) for at, record in enumerate(records)]
+    faults = [dataclasses.asdict(fault) for fault in log.faults]
+    stages = [dataclasses.asdict(built) for built in log.constructions]
+    for table, records in ((t.FAULT, faults), (t.CONSTRUCTION, stages)):
+        rows = [{**attempt, "ordinal": at, **record} for at, record in enumerate(records)]
         append(connection, table, [{name: clean(value) for name, value in row.items()} for row in rows])
 
 

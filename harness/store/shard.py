@@ -287,7 +287,8 @@ def _typed(kind: type[R], record: Mapping[str, Any], where: str) -> R:
     from pydantic import ValidationError  # noqa: PLC0415 - whoever merges nothing needs none of it
 
     try:
-        value: R = _adapter(kind).validate_python(record)
+        adapter: Any = _adapter(kind)  # type: ignore[arg-type]  # a class is hashable
+        value: R = adapter.validate_python(record)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
