@@ -279,7 +279,7 @@ def tokenizer_option(function: F) -> F:
         "--tokenizer",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Count budgets, and compare windows, in tokens of p50k_base, as the papers do, whose vocabulary is in FILE "
+        help="Count budgets, and compare windows, in tokens of p50k_base, as the papers do; its vocabulary is in FILE "
         "(see docs/strategies.md); default: in those of ctxcode-1.",
     )(function)
 
