@@ -19,6 +19,9 @@ from ctxbench.strategies.layout import (
 )
 from ctxbench.strategies.registry import strategy
 
+_MOST = 200_000
+"""Characters before the cursor that an engine is asked with."""
+
 
 @strategy("engine", kinds=(Kind.LINE, Kind.FUNCTION))
 def engine(
@@ -46,7 +49,7 @@ def engine(
     """
     before = first_shown_line(infile_block(query, infile))
     fragments = []
-    for hit in repo.engine(name).search(query.prefix, top=top, before=before):
+    for hit in repo.engine(name).search(query.prefix[-_MOST:], top=top, before=before):
         place = Place(path=hit.place.path, start=hit.place.start, end=min(hit.place.end, hit.place.start + lines))
         text = "\n".join(hit.text.split("\n")[:lines])
         if text.strip():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,8 @@ from ctxbench.bench.types import Place
 
 _LAST_LINE = 10_000_000
 _CURE = "an engine answers with places: (path, start, end, score); see `ctxbench engine check`"
+_SCORE = 1e12
+"""The largest that a prompt's blocks may have."""
 _WORDS = 200
 
 
@@ -81,7 +82,7 @@ def _place(item: Any, lines: Mapping[str, int], target: str, engine: str) -> Sco
         raise _refused(engine, f"with a place outside its tree: {path!r:.80}")
     if not 0 <= start < end <= _LAST_LINE:
         raise _refused(engine, f"with lines that are none: {item!r:.80}")
-    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+    if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= _SCORE:
         raise _refused(engine, f"with a score that is no number: {score!r:.40}")
     if path != target:
         if start >= lines[path]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from ctxbench.bench import spec as specs
 from ctxbench.bench.engines import answers, trees
 from ctxbench.bench.engines.box import LIMITS, Box
-from ctxbench.bench.engines.recipe import Recipe
+from ctxbench.bench.engines.recipe import Recipe, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -78,18 +78,20 @@ class Engines:
             self._turn.notify_all()
         self.leave()
 
-    def prepare(self, recipes: Sequence[Recipe], samples: Sequence[Sample]) -> None:
+    def prepare(self, engines: Sequence[str], samples: Sequence[Sample]) -> None:
         """Make what the boxes of some engines need, and take the samples that a run may ask them about.
 
         Args:
-            recipes: the engines of one strategy.
+            engines: the specs of one strategy's engines, as it will name them.
             samples: all samples of the set, those too that the run leaves out: a tree is the same in every run.
 
         Raises:
+            InputFault: if one cannot be read.
             SandboxUnavailable: if a back end is missing, or an engine cannot be installed.
         """
         self.leave()
-        self._recipes = {recipe.spec: recipe for recipe in recipes}
+        self._recipes = {str(specs.parse(text)): read(text) for text in engines}
+        recipes = self._recipes.values()
         self._shared = any(recipe.mode is Mode.SHARED for recipe in recipes)
         by_room: dict[object, list[Sample]] = defaultdict(list)
         for sample in samples:
@@ -136,8 +138,8 @@ class Engines:
         """Give up a turn; the last sample of a box ends it. May be called again."""
         key = self._key(sample)
         with self._lock:
-            room = self._rooms[key]
-            if sample.id not in room.waiting:
+            room = self._rooms.get(key)
+            if room is None or sample.id not in room.waiting:
                 return
             room.waiting.remove(sample.id)
             room.left -= 1
@@ -174,9 +176,8 @@ class Engines:
         """
         with contextlib.suppress(InputFault):
             text = str(specs.parse(text))
-        for spec, recipe in self._recipes.items():
-            if text == spec:
-                return recipe
+        if text in self._recipes:
+            return self._recipes[text]
         raise InputFault(
             f"the strategy asks the engine {text!r:.80}, which none of its parameters names",
             where=where,
@@ -258,6 +259,9 @@ class Engines:
             self.drop(recipe, room)
             how = "raised" if isinstance(error, answers.Raised) else "was lost:"
             raise EngineLost(f"the engine {how} {error}", where=f"{recipe.spec} on {sample.id}", cure=_AGAIN) from error
+
+    def answered(self, recipe: Recipe) -> None:
+        """Note that an engine lives: its losses so far were not in a row."""
         self._losses[recipe.spec] = 0
 
 
@@ -288,6 +292,7 @@ class EngineSession:
         began = time.monotonic()
         with self._engines.losing(recipe, self._room, self._sample):
             answer = box.search(text, self._sample, min(top, _MOST_TOP))
+        self._engines.answered(recipe)
         self._add(
             recipe.spec,
             EngineUse(

@@ -201,7 +201,7 @@ def _from_toml(spec: Spec) -> Recipe:
 def _module(source: bytes, shown: str) -> ast.Module:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputFault(f"is no Python ({error})", where=shown, cure="mend the file") from None
 
 

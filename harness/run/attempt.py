@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
@@ -193,7 +192,7 @@ class Attempt:
             engines=machinery.engines if self._card.engines else None,
         )
         if self._card.engines and missing:
-            machinery.engines.prepare([read(engine) for engine in self._card.engines], self._set.samples)
+            machinery.engines.prepare(self._card.engines, self._set.samples)
             missing = machinery.engines.ordered(missing, machinery.workers)
         machinery.retrieval.searched_summaries.clear()
         isolation = machinery.cells.describe()["isolation"]

@@ -264,7 +264,7 @@ def prompt_of(
             unmasked=card.unmasked,
             engines=machinery.engines if card.engines else None,
         )
-        machinery.engines.prepare([read(engine) for engine in card.engines], sample_set.samples)
+        machinery.engines.prepare(card.engines, sample_set.samples)
         return asker.prompt_of(card.spec, sample, decoding(choices, sample_set.samples))
 
 

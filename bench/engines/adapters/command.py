@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # ///
-"""command: a program that reads questions and writes answers, a line of JSON each."""
+"""A program that reads questions and writes answers, a line of JSON each."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["jedi==0.20.1"]
 # ///
-"""jedi: the definitions of the names in scope of the last lines, and where they are used elsewhere (Python only)."""
+"""The definitions of the names in scope of the last lines, and where they are used elsewhere (Python only)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Jedi:
             if file is None or name.line is None or not Path(file).is_relative_to(self._root):
                 continue
             found = Path(file).relative_to(self._root).as_posix()
-            if found != path:
+            if found != path and Path(file).stat().st_size:
                 places.append((found, name.line - 1, name.line - 1 + self._shown))
         return places
 

@@ -2,11 +2,12 @@
 # requires-python = ">=3.11"
 # dependencies = ["mcp>=1.20,<3"]
 # ///
-"""mcp: any server of the Model Context Protocol over stdio, as a TOML file describes it (docs/writing-an-engine.md)."""
+"""Any server of the Model Context Protocol over stdio, as a TOML file describes it (docs/writing-an-engine.md)."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -148,6 +149,9 @@ def _entries(answer: str, how: dict[str, Any]) -> Any:
             continue
         while waiting:
             value, inherited = waiting.pop()
+            if isinstance(value, str) and value[:1] in "[{" and value:
+                with contextlib.suppress(ValueError):  # an answer within an answer, as some servers give
+                    waiting.append((json.loads(value), inherited))
             if isinstance(value, list):
                 waiting += [(item, inherited) for item in reversed(value)]
             if isinstance(value, dict):

@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # ///
-"""repomap: definitions in the files that PageRank over symbol references ranks first, as in aider's repository map."""
+"""Definitions in the files that PageRank over symbol references ranks first, as in aider's repository map."""
 
 from __future__ import annotations
 

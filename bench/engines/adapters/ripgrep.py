@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["ripgrep==14.1.0"]
 # ///
-"""ripgrep: the windows of lines that hold the identifiers of the last lines, rare ones counting more."""
+"""The windows of lines that hold the identifiers of the last lines, rare ones counting more."""
 
 from __future__ import annotations
 
