@@ -46,7 +46,7 @@ def _settle_hypothesis(hypothesis: Any) -> None:
             type.__setattr__(hypothesis.settings, name, _Changed(setting, change))
     providers = sys.modules.get("hypothesis.internal.conjecture.providers")
     if providers:
-        providers._get_local_constants = providers.Constants  # type: ignore[attr-defined]  # noqa: SLF001
+        providers._get_local_constants = providers.Constants  # type: ignore[attr-defined]
 
 
 class _Changed:
