@@ -206,5 +206,5 @@ def migrated_from_first(url: str) -> None:
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0012",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0013",)]
     connection.close()
