@@ -165,6 +165,8 @@ def _counts(connection: Connection, table: Table) -> dict[str, int]:
 class RunFilter:
     """Which runs and samples a reader wants; what is None leaves all."""
 
+    id: str | None = None
+
     samples: str | None = None
     """As in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten."""
     digest: str | None = None
@@ -174,7 +176,7 @@ class RunFilter:
 
     def has(self, run: Any) -> bool:
         """Return whether a run's row is among them."""
-        names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest))
+        names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
         return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
 
