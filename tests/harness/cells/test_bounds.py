@@ -159,6 +159,7 @@ REGISTERED: dict[str, Any] = {
             "optional": True,
             "wraps": False,
             "unmasks": False,
+            "asks_engine": False,
         },
         {
             "name": "mode",
@@ -170,6 +171,7 @@ REGISTERED: dict[str, Any] = {
             "optional": False,
             "wraps": False,
             "unmasks": False,
+            "asks_engine": False,
         },
     ],
 }
