@@ -197,7 +197,7 @@ class Attempt:
         self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
         for language in sorted({sample.language for sample in missing}):
             # It starts while the model writes the first answers, which would otherwise wait for it.
-            machinery.pricer.wake(language)
+            self._scorer.wake(language)
         reason = "failed"
         try:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
@@ -29,11 +29,12 @@ from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness import prices
+from ctxbench.harness import metrics, prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim, registry
 from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.measures import EVERY, Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
@@ -91,6 +92,8 @@ class RunOptions:
     """Spec of the generator that writes summaries; empty: the run's own."""
     summarise_tests: bool = False
     """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
+    measure: frozenset[Measurement] = EVERY
+    """What is computed of a sample at once, beside the scores of the default profile."""
     tokenizer: Path | None = None
     """The file of p50k_base, in whose tokens budgets are counted; None for those of `ctxcode-1`."""
 
@@ -150,8 +153,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             add_cutoff(store, machinery.batcher.spec, cutoff)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
         machinery.summaries.planned = functools.partial(_summary_units, snapshots)
-        bits = Bits(store, sample_set.references, machinery.pricer)
-        scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
+        scorer = _scorer(store, sample_set, machinery, snapshots, choices.measure)
         remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
         until = tuple(card.spec for card in cards) if choices.until_decided else ()
 
@@ -160,11 +162,30 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             run_id = store.add_run(spec, part, days)
             if texts := [*remarks, *([UNMASKED_REMARK] if card.unmasked and any(s.masked for s in part) else [])]:
                 add_remarks(store, run_id, texts)
+            left_out = [measure.remark for measure in Measurement if measure not in choices.measure]
+            if left_out and len(store.finished(run_id)) < len(part):
+                add_remarks(store, run_id, left_out)
             work = Attempt(store, sample_set, snapshots, machinery, spec, part, scorer=scorer, card=card)
             return work.go(progress)
 
         greedy = decoding(choices, sample_set.samples).temperature == 0
         return _in_turn(store, cards, parts(planned), attempt, repetitions=choices.repeat, greedy=greedy, report=report)
+
+
+def _scorer(
+    store: Store,
+    sample_set: SampleSet,
+    machinery: Machinery,
+    snapshots: Callable[[], Mapping[str, Snapshot]],
+    measure: Collection[Measurement],
+) -> SampleScorer:
+    """Return what scores the samples of a run, and measures as much as was asked for."""
+    return SampleScorer(
+        sample_set.references,
+        Bits(store, sample_set.references, machinery.pricer) if Measurement.GAIN in measure else None,
+        Diagnostics(snapshots) if Measurement.DIAGNOSTICS in measure else None,
+        profiles=None if Measurement.PROFILES in measure else (metrics.FUNCTIONS,),
+    )
 
 
 def _in_turn(

@@ -24,7 +24,7 @@ _EDGE[LINE_KIND] = LINE_KINDS - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CodeLayout:
     """Stretches of code laid out as rows, and the frame behind the last token."""
 
     rows: Ints
@@ -71,7 +71,7 @@ class Lexicon:
                 self.numbers_by_word.setdefault(word, []).append(number)
         return number
 
-    def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> Layout:
+    def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> CodeLayout:
         """Return the tokens of stretches of code, an edge before each."""
         parts: list[Ints] = []
         functions: list[int] = []
@@ -93,7 +93,7 @@ class Lexicon:
             lengths.append(length)
         rows = np.concatenate(parts, axis=1)
         rows[FUNCTION] += np.repeat(functions, [part.shape[1] for part in parts])
-        return Layout(rows, self._states[state]._replace(function=function), lengths)
+        return CodeLayout(rows, self._states[state]._replace(function=function), lengths)
 
     def _lay_line(self, state: int, line: CodeLine) -> tuple[Ints, int, int]:
         """Return a line's rows after a state, the state behind it, and how many functions it begins."""
