@@ -1,6 +1,6 @@
-"""`Measurement`: what a run computes of its samples at once, or leaves to `ctxbench rescore`; no part of a run's identity.
+"""`Measurement`: what a run computes of its samples at once, or leaves to `ctxbench rescore`.
 
-Scores under the default profile are always computed.
+It is no part of a run's identity. Scores under the default profile are always computed.
 """
 
 from __future__ import annotations

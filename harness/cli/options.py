@@ -299,11 +299,11 @@ def language_option(text: str) -> Callable[[F], F]:
 def measure_option(text: str, *, more: Sequence[str] = ()) -> Callable[[F], F]:
     """Add ``--measure``; the command receives a set of `Measurement`, all where the option is left out."""
 
-    def chosen(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> frozenset[Measurement]:
+    def read(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> frozenset[Measurement]:
         return frozenset(Measurement(name) for name in names if name not in more) if names else EVERY
 
     choice = click.Choice([*more, *map(str, Measurement)])
-    return click.option("--measure", "measure", multiple=True, type=choice, callback=chosen, help=text)
+    return click.option("--measure", "measure", multiple=True, type=choice, callback=read, help=text)
 
 
 def repeat_option(function: F) -> F:

@@ -83,13 +83,13 @@ class Lexicon:
             parts.append(_EDGE)
             functions.append(0)
             for line in lines:
-                known = self._lines.get((state, line))
-                if known is None:
-                    known = self._lines[state, line] = self._lay_line(state, line)
-                parts.append(known[0])
+                laid = self._lines.get((state, line))
+                if laid is None:
+                    laid = self._lines[state, line] = self._lay_line(state, line)
+                parts.append(laid[0])
                 functions.append(function)
-                state, function = known[1], function + known[2]
-                length += known[0].shape[1]
+                state, function = laid[1], function + laid[2]
+                length += laid[0].shape[1]
             lengths.append(length)
         rows = np.concatenate(parts, axis=1)
         rows[FUNCTION] += np.repeat(functions, [part.shape[1] for part in parts])
@@ -100,7 +100,7 @@ class Lexicon:
         columns: list[int] = []
         frame, numbers = self._states[state], self.numbers
         for token in line.tokens:
-            stack, shown = frame.stack, frame.line
+            stack, before = frame.stack, frame.line
             entry = token.entry if token.kind is TokenClass.INDENT else token.text
             number = numbers.get(entry)
             columns += (
@@ -110,8 +110,8 @@ class Lexicon:
                 OPENERS.get(stack[-1].opener, 0) if stack else 0,
                 numbers[stack[-1].callee] if stack else 0,
                 stack[-1].slot if stack else 0,
-                len(shown),
-                numbers[shown[0]] if shown else 0,
+                len(before),
+                numbers[before[0]] if before else 0,
                 frame.line_kind,
                 frame.function,
                 len(token.text),
