@@ -113,6 +113,7 @@ class SampleScorer:
             blocks=blocks,
             completions=tuple(completions),
             bits=bits,
+            engines=answered.engines,
         )
 
     def checks(self, sample: Sample, prompt: Prompt, text: str) -> Scores:

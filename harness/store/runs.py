@@ -20,6 +20,8 @@ from ctxbench.harness.results import PRICE, SUMMARY_COSTS, Load, Origin, RunInfo
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
+from ctxbench.harness.store.engines import EngineCosts, engine_costs
+from ctxbench.harness.store.labels import hidden_runs, labels
 from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
@@ -107,7 +109,7 @@ class StoredRun:
 
 
 def find_run(store: Store, run_id: str) -> StoredRun:
-    """Return the run with that id, or the only one whose id begins so.
+    """Return the run of that name or id, or the only one whose id begins so.
 
     Raises:
         InputFault: if the id is not whole enough.
@@ -116,7 +118,8 @@ def find_run(store: Store, run_id: str) -> StoredRun:
     columns = [t.RUN.c[field.name] for field in dataclasses.fields(StoredRun)]
     with store.reading() as connection:
         runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
-    return StoredRun(**runs_by_id[whole_id(run_id, runs_by_id)]._mapping)
+        ids_by_name = {of_run.name: run for run, of_run in labels(connection).items() if of_run.name}
+    return StoredRun(**runs_by_id[ids_by_name.get(run_id) or whole_id(run_id, runs_by_id)]._mapping)
 
 
 def whole_id(run_id: str, ids: Collection[str]) -> str:
@@ -164,6 +167,8 @@ def _counts(connection: Connection, table: Table) -> dict[str, int]:
 class RunFilter:
     """Which runs and samples a reader wants; what is None leaves all."""
 
+    id: str | None = None
+
     samples: str | None = None
     """As in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten."""
     digest: str | None = None
@@ -173,7 +178,7 @@ class RunFilter:
 
     def has(self, run: Any) -> bool:
         """Return whether a run's row is among them."""
-        names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest))
+        names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
         return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
 
@@ -186,6 +191,7 @@ def run_tables(
     marked: Literal["exclude", "include"] = "exclude",
     prices: Prices | None = None,
     selection: RunFilter | None = None,
+    hidden: bool = False,
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
 
@@ -199,6 +205,7 @@ def run_tables(
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
         selection: read only these; nothing of the others is read.
+        hidden: whether runs that were hidden are read too.
 
     A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
     time of imported runs are unknown; of reference results only the time is.
@@ -206,7 +213,8 @@ def run_tables(
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
-        run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
+        left_out = frozenset() if hidden else hidden_runs(connection)
+        run_rows = [run for run in _sorted(connection.execute(query)) if run.id not in left_out and run_filter.has(run)]
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
@@ -235,7 +243,7 @@ def _run_columns(
         notes.remarks(connection, ids),
         notes.cutoffs(connection),
     )
-    loads = loads_of(connection, ids)
+    loads, engines = loads_of(connection, ids), engine_costs(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
     score_query = functools.cache(asked_scores)
@@ -265,6 +273,7 @@ def _run_columns(
             loads=loads.get(run.id, ()),
             remarks=run_remarks,
             cutoff=cutoffs.get(run.generator),
+            engines=engines.get(run.id, {}),
         )
 
 
@@ -289,6 +298,8 @@ class RunColumns:
     remarks: tuple[str, ...]
     cutoff: str | None
     """As `RunInfo.cutoff`."""
+    engines: EngineCosts
+    """Empty for a run that asked no context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return a table a language, in the order of their names; or only that of one."""
@@ -337,6 +348,7 @@ class RunColumns:
             **{name: tuple(map(column.get, samples.id)) for name, column in of_calls.items()},
             **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
             "test_seconds": self._test_seconds(samples),
+            **{name: tuple(map(column.get, samples.id)) for name, column in self.engines.items()},
         }
         if self.costs.summaries is not None:
             apart = self.costs.summaries

@@ -8,10 +8,12 @@
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    result 1─* engine_use                            (what context engines did for a sample)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
     twin                                             (what references and their twins cost, by set and coder)
+    run 1─* labelled                                 (what people call it and say of it, and whether it is shown)
     cutoff                                           (up to which day a generator was trained, as its spec said)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
@@ -48,7 +50,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0012"
+HEAD = "0014"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -180,6 +182,21 @@ CALL = Table(
     Column("ordinal", Integer, primary_key=True),
     Column("role", Text, nullable=False),
     Column("generation_id", ForeignKey("generation.id"), nullable=False),
+    _sample_key("result"),
+)
+ENGINE_USE = Table(
+    "engine_use",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("engine", String(500), primary_key=True),
+    *_texts("version", "mode"),
+    Column("index_seconds", Float, nullable=False),
+    Column("query_seconds", Float, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("places", Integer, nullable=False),
+    Column("cut", Integer, nullable=False),
+    Column("index_bytes", BigInteger, nullable=False),
     _sample_key("result"),
 )
 BLOCK = Table(
@@ -339,6 +356,16 @@ REMARK = Table(
     METADATA,
     Column("run_id", ForeignKey("run.id"), primary_key=True),
     Column("ordinal", Integer, primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+LABELLED = Table(
+    "labelled",
+    METADATA,
+    Column("run_id", ForeignKey("run.id"), primary_key=True),
+    # Of each kind the last one counts.
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(8), nullable=False),
     Column("text", Text, nullable=False),
 )
 
