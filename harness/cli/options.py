@@ -16,6 +16,7 @@ from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.progress import say
+from ctxbench.harness.measures import EVERY, Measurement
 from ctxbench.sandbox.registry import SPELLINGS, runtime_of
 
 if TYPE_CHECKING:
@@ -357,6 +358,16 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
 def language_option(text: str) -> Callable[[F], F]:
     """Add ``--language``, one of those that are registered."""
     return click.option("--language", type=click.Choice(languages.names()), default=None, help=text)
+
+
+def measure_option(text: str, *, more: Sequence[str] = ()) -> Callable[[F], F]:
+    """Add ``--measure``; the command receives a set of `Measurement`, all where the option is left out."""
+
+    def read(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> frozenset[Measurement]:
+        return frozenset(Measurement(name) for name in names if name not in more) if names else EVERY
+
+    choice = click.Choice([*more, *map(str, Measurement)])
+    return click.option("--measure", "measure", multiple=True, type=choice, callback=read, help=text)
 
 
 def repeat_option(function: F) -> F:

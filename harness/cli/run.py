@@ -19,6 +19,7 @@ from ctxbench.harness.cli.options import (
     engine_options,
     home_option,
     k_option,
+    measure_option,
     repeat_option,
     sandbox_name,
     share_option,
@@ -103,6 +104,11 @@ if TYPE_CHECKING:
     help="Strategies, and tests of functions, at work at once; default: one a core.",
 )
 @strategy_seconds_option
+@measure_option(
+    "What to compute of a sample at once, repeatable: scores alone, or with gain, diagnostics, published profiles; "
+    "`ctxbench rescore` does the rest later, to the same numbers. Default: all.",
+    more=("scores",),
+)
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),

@@ -11,11 +11,14 @@ from ctxbench.bench import languages
 from ctxbench.harness.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.metrics import Values
+    from ctxbench.harness.store import Store
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.options import db_option, home_option, measure_option
+from ctxbench.harness.measures import Measurement, left_out
 
 _ALL = "all"
 _COLUMNS = ("em", "es", "id_em", "id_f1")
@@ -199,18 +202,18 @@ def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
 
 @click.command()
 @click.option("--profile", metavar="NAME", help="Only this metric profile; default: all that are installed.")
+@measure_option("Only what runs left out of this, repeatable; default: all.")
 @home_option
 @db_option
-def rescore(*, profile: str | None, home: Home, db: str | None) -> None:
-    """Score stored completions under metric profiles that they lack. No model is asked, and no stored score changes.
+def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home, db: str | None) -> None:
+    """Score stored completions under metric profiles that they lack, and measure what their runs left out.
 
-    Needs the sample sets of the runs, which hold the answers. Interrupted, the same command goes on where it stopped.
+    No model is asked to write, and no stored score changes. Needs the sample sets of the runs, which hold the
+    answers. Interrupted, the same command goes on where it stopped.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault, UnknownName
-    from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.metrics import PROFILES
-    from ctxbench.harness.run.stored import rescore as score_stored
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.runs import SET_BACK, check_set, stored_runs
 
@@ -223,15 +226,12 @@ def rescore(*, profile: str | None, home: Home, db: str | None) -> None:
             try:
                 sample_set = sets.load(home, run.samples)
                 check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
+                for what, scored in _rescored(home, store, run.id, sample_set, profile, measure):
+                    total += scored
+                    click.echo(f"{run.id}  {run.strategy}  {what}  scored {scored}")
             except InputFault as fault:
                 # The other runs get their scores all the same.
                 unread[run.id] = fault
-                continue
-            for name in PROFILES if profile is None else (profile,):
-                scored = score_stored(store, run.id, sample_set, name, progress=progress)
-                total += scored
-                if scored:
-                    click.echo(f"{run.id}  {run.strategy}  {name}  scored {scored}")
     if not total and not unread:
         click.echo("nothing to score: the stored completions have every metric that is defined for them")
     if unread:
@@ -241,3 +241,28 @@ def rescore(*, profile: str | None, home: Home, db: str | None) -> None:
             where=first.where,
             cure=f"{first.cure}; then run the same command again",
         )
+
+
+def _rescored(
+    home: Home, store: Store, run_id: str, sample_set: SampleSet, profile: str | None, measure: Collection[Measurement]
+) -> Iterator[tuple[str, int]]:
+    """Score and measure what a run lacks; yield what it was and of how many completions, where there were any."""
+    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.metrics import PROFILES
+    from ctxbench.harness.run.stored import measure as measure_stored
+    from ctxbench.harness.run.stored import rescore as score_stored
+    from ctxbench.harness.store.notes import remarks
+    from ctxbench.harness.store.runs import find_run
+
+    names = PROFILES if profile is None else (profile,)
+    for name in names if profile is not None or Measurement.PROFILES in measure else ():
+        if scored := score_stored(store, run_id, sample_set, name, progress=progress):
+            yield name, scored
+    with store.reading() as connection:
+        left = left_out(remarks(connection, [run_id])[run_id])
+    for kind in (Measurement.GAIN, Measurement.DIAGNOSTICS) if profile is None else ():
+        if kind not in left or kind not in measure:
+            continue
+        run = find_run(store, run_id)
+        if scored := measure_stored(home, store, run, sample_set, kind, progress=progress):
+            yield kind, scored

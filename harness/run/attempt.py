@@ -236,7 +236,7 @@ class Attempt:
         with self._recorded(isolation, load, len(missing)):
             for language in sorted({sample.language for sample in missing}):
                 # It starts while the model writes the first answers, which would otherwise wait for it.
-                machinery.pricer.wake(language)
+                self._scorer.wake(language)
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
                     self._judge(executor, lacking, tick)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
@@ -34,11 +34,12 @@ from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.bench.windows import Pieces
-from ctxbench.harness import prices
+from ctxbench.harness import metrics, prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim, registry
 from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.measures import EVERY, Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
@@ -100,6 +101,8 @@ class RunOptions:
     """Spec of the generator that writes summaries; empty: the run's own."""
     summarise_tests: bool = False
     """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
+    measure: frozenset[Measurement] = EVERY
+    """What is computed of a sample at once, beside the scores of the default profile."""
     tokenizer: Path | None = None
     """The file of p50k_base, in whose tokens budgets are counted; None for those of `ctxcode-1`."""
 
@@ -227,6 +230,9 @@ class Runs:
         remarks = [*self.sample_set.manifest.get("remarks", ()), *([fim.REMARK] if self.choices.fim else [])]
         remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in part) else []
         remarks += _engine_remarks(card)
+        left_out = [measure.remark for measure in Measurement if measure not in self.choices.measure]
+        if left_out and len(store.finished(run_id, [sample.id for sample in mine])) < len(mine):
+            remarks += left_out
         if remarks:
             add_remarks(store, run_id, remarks)
         return Attempt(
@@ -270,7 +276,6 @@ def open_runs(
         if snapshots is None:
             snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
             machinery.summaries.planned = functools.partial(_summary_units, snapshots)
-        bits = Bits(store, sample_set.references, machinery.pricer)
         yield Runs(
             store=store,
             sample_set=sample_set,
@@ -279,9 +284,25 @@ def open_runs(
             planned=planned,
             machinery=machinery,
             snapshots=snapshots,
-            scorer=SampleScorer(sample_set.references, bits, Diagnostics(snapshots)),
+            scorer=_scorer(store, sample_set, machinery, snapshots, choices.measure),
             has_sandbox=options.tools is not None,
         )
+
+
+def _scorer(
+    store: Store,
+    sample_set: SampleSet,
+    machinery: Machinery,
+    snapshots: Callable[[], Mapping[str, Snapshot]],
+    measure: Collection[Measurement],
+) -> SampleScorer:
+    """Return what scores the samples of a run, and measures as much as was asked for."""
+    return SampleScorer(
+        sample_set.references,
+        Bits(store, sample_set.references, machinery.pricer) if Measurement.GAIN in measure else None,
+        Diagnostics(snapshots) if Measurement.DIAGNOSTICS in measure else None,
+        profiles=None if Measurement.PROFILES in measure else (metrics.FUNCTIONS,),
+    )
 
 
 def _in_turn(

@@ -56,10 +56,21 @@ class SampleScorer:
     """Turns answered samples into finished ones."""
 
     def __init__(
-        self, references: Mapping[str, Reference], bits: Bits | None = None, diagnostics: Diagnostics | None = None
+        self,
+        references: Mapping[str, Reference],
+        bits: Bits | None = None,
+        diagnostics: Diagnostics | None = None,
+        *,
+        profiles: Sequence[str] | None = None,
     ) -> None:
-        """Use the answers of one sample set; without `bits` no context gain is measured."""
+        """Use the answers of one sample set; without `bits` no context gain is measured, without `profiles` all are."""
         self._references, self._bits, self._diagnostics = references, bits, diagnostics
+        self._profiles = metrics.PROFILES if profiles is None else profiles
+
+    def wake(self, language: Language) -> None:
+        """Start what measures a language and starts slowly."""
+        if self._bits is not None:
+            self._bits.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> None:
         """Begin to measure what needs no answer of the model; does not wait."""
@@ -79,11 +90,8 @@ class SampleScorer:
         reference = self._references[answered.sample.id]
         context: Scores = {}
         if bits:
-            baseline, final = bits[0], bits[-1]
-            context = {(CONTEXT, GAIN): baseline.bits - final.bits, (CONTEXT, BITS): final.bits}
-        if has_answer(reference) and self._diagnostics is not None:
-            target = behind_cursor(answered.sample, reference)
-            context |= _context(self._diagnostics.of_prompt(answered.sample, answered.prompt, target))
+            context = gain(bits)
+        context |= self._of_prompt(answered.sample, reference, answered.prompt)
         completions = [
             _completion(
                 answered.sample, completion, {**context, **self._of_text(answered.sample, reference, completion.text)}
@@ -108,15 +116,34 @@ class SampleScorer:
             engines=answered.engines,
         )
 
+    def checks(self, sample: Sample, prompt: Prompt, text: str) -> Scores:
+        """Return the diagnostics of a prompt and of a completion of it."""
+        reference = self._references[sample.id]
+        return self._of_prompt(sample, reference, prompt) | self._diagnosed(sample, reference, text)
+
+    def _of_prompt(self, sample: Sample, reference: Reference, prompt: Prompt) -> Scores:
+        """Return the diagnostics of a prompt."""
+        if not has_answer(reference) or self._diagnostics is None:
+            return {}
+        return _context(self._diagnostics.of_prompt(sample, prompt, behind_cursor(sample, reference)))
+
+    def _diagnosed(self, sample: Sample, reference: Reference, text: str) -> Scores:
+        """Return the diagnostics of a completion."""
+        if self._diagnostics is None:
+            return {}
+        return _context(self._diagnostics.of_completion(sample, text, behind_cursor(sample, reference)))
+
     def _of_text(self, sample: Sample, reference: Reference, text: str) -> Scores:
         """Return the metrics and diagnostics of a text against the answer."""
         if not has_answer(reference):
             return {}
-        scores = text_scores(sample, reference, text, metrics.PROFILES)
-        if self._diagnostics is None:
-            return scores
-        target = behind_cursor(sample, reference)
-        return scores | _context(self._diagnostics.of_completion(sample, text, target))
+        scores = text_scores(sample, reference, text, self._profiles)
+        return scores | self._diagnosed(sample, reference, text)
+
+
+def gain(bits: Sequence[StoredBits]) -> Scores:
+    """Return the scores of what `Bits.of` returns for a sample."""
+    return {(CONTEXT, GAIN): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
 
 
 def _context(values: Mapping[str, float | None]) -> Scores:
@@ -216,6 +243,10 @@ class Bits:
         self._wanted: _Pairs = {}
         self._known: dict[_Key, float] = {}
 
+    def wake(self, language: Language) -> None:
+        """Start a coder that starts slowly."""
+        self._pricer.wake(language)
+
     def ahead(self, sample: Sample, prompt: Prompt) -> None:
         """Begin to measure a prompt that will be asked for; does not wait."""
         if self._pricer.aside is None:
@@ -242,7 +273,17 @@ class Bits:
         Raises:
             MachineFault: if the coder was lost.
         """
-        pairs_by_sample = [self._pairs_of(sample) for sample in answered]
+        return self._costs([self._pairs_of(sample) for sample in answered])
+
+    def of_prompts(self, prompts: Sequence[tuple[Sample, Prompt]]) -> list[tuple[StoredBits, ...]]:
+        """Return the same of samples that are stored.
+
+        Raises:
+            MachineFault: if the coder was lost.
+        """
+        return self._costs([self._pairs(sample, prompt) for sample, prompt in prompts])
+
+    def _costs(self, pairs_by_sample: Sequence[_Pairs]) -> list[tuple[StoredBits, ...]]:
         with self._asker(), self._measuring:
             costs = self._measured({key: pair for pairs in pairs_by_sample for key, pair in pairs.items()})
         return [tuple(_stored(key, pair[0], costs[key]) for key, pair in pairs.items()) for pairs in pairs_by_sample]

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
 from ctxbench.bench.formats.ctxbench import completions
+from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
+from ctxbench.harness.diagnostics import Diagnostics
+from ctxbench.harness.diagnostics.gains import open_pricer
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Generator as Coder
+from ctxbench.harness.measures import CHECKS, GAINS, Measurement
 from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.judging import Executor, Rejudgement, judge_stored
-from ctxbench.harness.run.scoring import has_answer, profiles_of, text_scores
+from ctxbench.harness.run.scoring import Bits, SampleScorer, Scores, gain, has_answer, profiles_of, text_scores
+from ctxbench.harness.store.details import prompts_of
+from ctxbench.harness.store.runs import CONTEXT, StoredRun
 from ctxbench.harness.store.scores import UnscoredCompletion, add_scores, unscored
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
@@ -34,6 +45,8 @@ _EMPTY: Mapping[str, Any] = {
     "flags": [],
 }
 """Verdict of a completion of nothing but blanks, which needs no test."""
+Measured = Callable[[Sequence[UnscoredCompletion]], Sequence[Scores]]
+"""Completions -> what was measured of each."""
 _CHUNK = 100
 """Completions whose scores are stored together: as many are lost at most when the work is interrupted."""
 
@@ -216,3 +229,96 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
             )
             tick(len(chunk))
     return len(lacking)
+
+
+def measure(
+    home: Home,
+    store: Store,
+    run: StoredRun,
+    sample_set: SampleSet,
+    kind: Measurement,
+    *,
+    progress: Progress,
+    resolve: Callable[[str], Coder] = registry.resolve,
+) -> int:
+    """Give the completions of a run the gains or the diagnostics that it left out; return how many got some.
+
+    Interrupted, it goes on with the next call where it stopped. What is undefined for a sample is stored as such.
+
+    Args:
+        home: where the repositories are.
+        store: where the run is.
+        run: the run.
+        sample_set: its samples.
+        kind: `Measurement.GAIN` or `Measurement.DIAGNOSTICS`; scores under profiles are `rescore`'s.
+        progress: shows how far it is.
+        resolve: how to make the coder; for tests.
+
+    Raises:
+        InputFault: if a repository is not fetched.
+        MachineFault: if the coder was lost; what was measured is kept.
+    """
+    names = GAINS if kind is Measurement.GAIN else CHECKS
+    lacking = [
+        completion
+        for completion in unscored(store, run.id, CONTEXT, names)
+        if has_answer(sample_set.references[completion.sample_id])
+    ]
+    if not lacking:
+        return 0
+    opens = (
+        _gains(store, run, sample_set, resolve) if kind is Measurement.GAIN else _checks(home, store, run, sample_set)
+    )
+    with opens as measured, progress(f"{run.strategy} {kind}", len(lacking)) as tick:
+        for start in range(0, len(lacking), _CHUNK):
+            chunk = lacking[start : start + _CHUNK]
+            rows = {
+                (completion.sample_id, completion.idx): {name: scores.get((CONTEXT, name)) for name in names}
+                for completion, scores in zip(chunk, measured(chunk), strict=True)
+            }
+            add_scores(store, run.id, CONTEXT, rows)
+            tick(len(chunk))
+    return len(lacking)
+
+
+@contextlib.contextmanager
+def _gains(store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callable[[str], Coder]) -> Iterator[Measured]:
+    """Open what measures the gains of a run's completions, with the coder of the run.
+
+    Raises:
+        InputFault: if that has another version now: its bits could not be compared with the run's others.
+    """
+    samples = {sample.id: sample for sample in sample_set.samples}
+    prompts = prompts_of(store, run.id)
+    with open_pricer(run, resolve) as pricer:
+        if pricer.name != run.coder:
+            raise InputFault(
+                f"{run.coder} measured the run {run.id}, and there is {pricer.name} now",
+                cure="install the version of ctxbench that made the run, or run it again",
+            )
+        bits = Bits(store, sample_set.references, pricer)
+
+        def measured(chunk: Sequence[UnscoredCompletion]) -> list[Scores]:
+            pairs = [(samples[completion.sample_id], prompts[completion.sample_id]) for completion in chunk]
+            return [gain(costs) if costs else {} for costs in bits.of_prompts(pairs)]
+
+        yield measured
+
+
+@contextlib.contextmanager
+def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> Iterator[Measured]:
+    """Open what computes the diagnostics of a run's completions."""
+    samples = {sample.id: sample for sample in sample_set.samples}
+    prompts = prompts_of(store, run.id)
+    repos = {samples[id_].repo for id_ in prompts}
+    scorer = SampleScorer(
+        sample_set.references, None, Diagnostics(functools.cache(lambda: sets.snapshots(home, sample_set, repos)))
+    )
+
+    def measured(chunk: Sequence[UnscoredCompletion]) -> list[Scores]:
+        return [
+            scorer.checks(samples[completion.sample_id], prompts[completion.sample_id], completion.text)
+            for completion in chunk
+        ]
+
+    yield measured

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from ctxbench.harness.store.samples import Facts, status_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_VERDICT, PASS, PROFILE, history
 from ctxbench.harness.store.write import read_flags
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:
@@ -343,3 +344,28 @@ class CallTexts:
 
     prompt: str
     answer: str
+
+
+def prompts_of(store: Store, run: str) -> dict[str, Prompt]:
+    """Return the prompts of a run as its strategy made them, with what was left out of them: sample -> prompt."""
+    r, b = t.RESULT.c, t.BLOCK.c
+    joined = t.RESULT.join(t.PROMPT, r.prompt_digest == t.PROMPT.c.digest)
+    texts = select(r.sample_id, t.PROMPT.c.text).select_from(joined).where(r.run_id == run)
+    query = select(t.BLOCK).where(b.run_id == run).order_by(b.sample_id, b.ordinal)
+    with store.reading() as connection:
+        blocks: dict[str, list[Any]] = defaultdict(list)
+        for row in connection.execute(query):
+            blocks[row.sample_id].append(row)
+        return {sample: _whole_prompt(text, blocks[sample]) for sample, text in connection.execute(texts)}
+
+
+def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:
+    blocks, dropped = [], []
+    for row in rows:
+        places = tuple(Place(path=path, start=start, end=end) for path, start, end in json.loads(row.places))
+        if row.char_start is None:
+            dropped.append(Dropped(kind=BlockKind(row.kind), places=places, score=row.score, reason=row.reason))
+            continue
+        shown, cut = text[row.char_start : row.char_end], row.state == "cut"
+        blocks.append(Block(kind=BlockKind(row.kind), text=shown, places=places, score=row.score, cut=cut))
+    return Prompt(blocks=tuple(blocks), dropped=tuple(dropped))

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.metrics.profile import BLOCK_GAIN, MEMORISED
+from ctxbench.harness.measures import ALWAYS, left_out, without_parts
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT, MEMORISED
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
@@ -249,7 +250,13 @@ def _run_columns(
     for run, plan in zip(run_rows, plans, strict=True):
         verdicts = counts.get(run.id, {})
         among = None if plan.only(language) else (run.samples_digest, str(language))
-        values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
+        values: Mapping[str, Values] = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
+        run_remarks = remarks[run.id]
+        if left_out(run_remarks):
+            own = values if profile == DEFAULT else stored_scores(connection, score_query((DEFAULT,), among), run.id)
+            scored = own.get(ALWAYS, {}).keys()
+            values, run_remarks = without_parts(values, scored, run_remarks, profile=profile)
+        values = dict(values)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
         values |= {MEMORISED: memories[run.id]} if run.id in memories else {}
@@ -264,7 +271,7 @@ def _run_columns(
             costs=costs[run.id],
             origin=imported[run.id].origin if run.id in imported else Origin.RUN,
             loads=loads.get(run.id, ()),
-            remarks=remarks[run.id],
+            remarks=run_remarks,
             cutoff=cutoffs.get(run.generator),
             engines=engines.get(run.id, {}),
         )

@@ -271,4 +271,5 @@ def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
 
 def impossible(c: TokenContext) -> Bools:
     """Return which positions can never be copied: the edges between stretches."""
-    return np.equal(c.kind, TokenClass.EDGE)
+    edges: Bools = np.equal(c.kind, TokenClass.EDGE)
+    return edges

@@ -24,7 +24,7 @@ _EDGE[LINE_KIND] = LINE_KINDS - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CodeLayout:
     """Stretches of code laid out as rows, and the frame behind the last token."""
 
     rows: Ints
@@ -71,7 +71,7 @@ class Lexicon:
                 self.numbers_by_word.setdefault(word, []).append(number)
         return number
 
-    def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> Layout:
+    def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> CodeLayout:
         """Return the tokens of stretches of code, an edge before each."""
         parts: list[Ints] = []
         functions: list[int] = []
@@ -83,24 +83,24 @@ class Lexicon:
             parts.append(_EDGE)
             functions.append(0)
             for line in lines:
-                known = self._lines.get((state, line))
-                if known is None:
-                    known = self._lines[state, line] = self._lay_line(state, line)
-                parts.append(known[0])
+                laid = self._lines.get((state, line))
+                if laid is None:
+                    laid = self._lines[state, line] = self._lay_line(state, line)
+                parts.append(laid[0])
                 functions.append(function)
-                state, function = known[1], function + known[2]
-                length += known[0].shape[1]
+                state, function = laid[1], function + laid[2]
+                length += laid[0].shape[1]
             lengths.append(length)
         rows = np.concatenate(parts, axis=1)
         rows[FUNCTION] += np.repeat(functions, [part.shape[1] for part in parts])
-        return Layout(rows, self._states[state]._replace(function=function), lengths)
+        return CodeLayout(rows, self._states[state]._replace(function=function), lengths)
 
     def _lay_line(self, state: int, line: CodeLine) -> tuple[Ints, int, int]:
         """Return a line's rows after a state, the state behind it, and how many functions it begins."""
         columns: list[int] = []
         frame, numbers = self._states[state], self.numbers
         for token in line.tokens:
-            stack, shown = frame.stack, frame.line
+            stack, before = frame.stack, frame.line
             entry = token.entry if token.kind is TokenClass.INDENT else token.text
             number = numbers.get(entry)
             columns += (
@@ -110,8 +110,8 @@ class Lexicon:
                 OPENERS.get(stack[-1].opener, 0) if stack else 0,
                 numbers[stack[-1].callee] if stack else 0,
                 stack[-1].slot if stack else 0,
-                len(shown),
-                numbers[shown[0]] if shown else 0,
+                len(before),
+                numbers[before[0]] if before else 0,
                 frame.line_kind,
                 frame.function,
                 len(token.text),

@@ -90,7 +90,7 @@ class Prior:
         self._words = dict(zip(common, (shares / total(shares)).tolist(), strict=True))
         self._uniform = np.full(self.size, 1.0 / max(1, self.size - 1))
         self._uniform[0] = 0.0
-        self._levels: dict[int, tuple[float, Floats, dict[int, float]]] = {}
+        self._levels: dict[int, tuple[float, Ints, dict[int, float]]] = {}
         self._letters: dict[str, float] = {}
         self._lexicon = Lexicon(self.static)
 

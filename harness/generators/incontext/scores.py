@@ -81,12 +81,12 @@ class ScoreTables:
         key = ("base", last.kind, after, paren, p.frame.line_kind, p.frame.function)
         scores = _kept(c, key, lambda: self._base(c, p, after, paren)).copy()
         scores += self._line(c, p)
-        structure = _kept(c, ("structure", *_bracket(p)), lambda: self._structure(c, p))
+        structure = _kept(c, ("structure", _bracket(p)), lambda: self._structure(c, p))
         scores += structure[0]
         self._add_matches(c, p, scores, structure[1])
         self._add_names(c, p, scores, after, paren)
         if last.kind is TokenClass.NEWLINE:
-            scores += _kept(c, ("indent", *f.above(p)), lambda: self._groups["indent"][f.indent(c, p)])
+            scores += _kept(c, ("indent", f.above(p)), lambda: self._groups["indent"][f.indent(c, p)])
         if last.text == ".":
             scores += self._groups["dot"][f.dot(c, p)] - self._groups["dot"][0]
         return scores
@@ -96,8 +96,8 @@ class ScoreTables:
         groups = self._groups
         last = f.before(p, 0)
         group, line = _kept(c, "group", lambda: f.GROUP[c.kind]), p.frame.line_kind
-        scores = _kept(c, "static", lambda: self._static(c))
-        scores = scores + self._by_kind[last.kind][_kept(c, "signature", lambda: _signature(c))]
+        scores: Ints = _kept(c, "static", lambda: self._static(c)).copy()
+        scores += self._by_kind[last.kind][_kept(c, "signature", lambda: _signature(c))]
         scores += groups["line_kinds"].reshape(LINE_KINDS, LINE_KINDS, 4)[c.line_kind, line, group]
         scores += (groups["named"].reshape(5, 3, 4)[after, 0] + groups["used"][:4])[group]
         scores += self._arguments(c, paren)[0]
@@ -122,7 +122,8 @@ class ScoreTables:
         cases = _kept(c, ("line", frame.line[:1], frame.line_kind), lambda: _line_cases(c, p))
         offsets = np.minimum(np.abs(np.arange(_LONGEST_LINE) - len(frame.line)), 3)
         table: Ints = self._groups["line"].reshape(4, 4)[offsets].ravel()
-        return table[cases]
+        line_scores: Ints = table[cases]
+        return line_scores
 
     def _structure(self, c: TokenContext, p: TokenPoint) -> Ints:
         """Return the scores of the brackets around, and what is added where the token before is the last one."""

@@ -183,16 +183,16 @@ def _without_documentation(lines: Sequence[CodeLine], *, whole: bool) -> Iterato
             if not inside:
                 yield line
             continue
-        left: list[Token] = []
+        kept_tokens: list[Token] = []
         for token in line.tokens:
             if is_bare(token):
                 inside = not inside
                 if inside:
-                    left.append(Token(token.space, '"""', TokenClass.STRING))
+                    kept_tokens.append(Token(token.space, '"""', TokenClass.STRING))
             elif not inside:
-                left.append(token)
-        if left:
-            yield part_of_line(tuple(left))
+                kept_tokens.append(token)
+        if kept_tokens:
+            yield part_of_line(tuple(kept_tokens))
 
 
 def _opens(lines: Sequence[CodeLine]) -> bool:
@@ -215,17 +215,17 @@ def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
             yield line
             begun, indent = not line.ends, None
             continue
-        left: list[Token] = []
+        kept_tokens: list[Token] = []
         for token in line.tokens:
             if token.kind is TokenClass.INDENT:
                 indent, begun = token, False
             elif token.kind is TokenClass.NEWLINE and not begun:
                 indent = None
             else:
-                left += [token] if indent is None else [indent, token]
+                kept_tokens += [token] if indent is None else [indent, token]
                 indent, begun = None, token.kind is not TokenClass.NEWLINE
-        if left:
-            yield part_of_line(tuple(left))
+        if kept_tokens:
+            yield part_of_line(tuple(kept_tokens))
     if indent is not None:
         yield part_of_line((indent,))
 

@@ -1,0 +1,99 @@
+"""`ctxbench run --measure` leaves work for `ctxbench rescore`, and no board shows the mean of a part."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.home import Home
+from ctxbench.harness.measures import GAINS, Measurement, without_parts
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
+from tests.helpers.cli import run_cli
+from tests.helpers.sets import make_set
+
+Rows = list[tuple[object, ...]]
+SAMPLES = 8
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    make_set(home, name="demo")
+    return home
+
+
+def cli(home: Home, *arguments: str, db: str = "ctxbench.db") -> str:
+    result = run_cli(*arguments, "--home", str(home.root), "--db", f"sqlite:///{home.root / db}")
+    assert result.code == 0, result
+    return result.out
+
+
+def run(home: Home, *arguments: str, db: str = "ctxbench.db") -> str:
+    choices = ("--samples", "demo", "--strategy", "lc.repocoder", "--generator", "scripted(mode=echo)")
+    return cli(home, "run", *choices, *arguments, db=db).split()[0]
+
+
+def rows(home: Home, query: str, db: str = "ctxbench.db") -> Rows:
+    with sqlite3.connect(home.root / db) as connection:
+        return sorted(connection.execute(query))
+
+
+def board(home: Home, *arguments: str) -> tuple[set[str], str]:
+    """Return the metrics that the only run is shown with, and the board."""
+    with open_store(f"sqlite:///{home.root / 'ctxbench.db'}") as store:
+        [table] = run_tables(store)
+    return set(table.metrics), cli(home, "leaderboard", "--samples", "demo", *arguments)
+
+
+SCORES = "SELECT sample_id, idx, profile, metric, value FROM score"
+
+
+def test_what_was_left_out_is_measured_later_to_the_same_numbers(home: Home) -> None:
+    whole = run(home, db="whole.db")
+    assert run(home, "--measure", "scores") == whole  # no part of a run's identity
+    assert rows(home, "SELECT DISTINCT profile FROM score") == [("ctxbench",)]
+    assert rows(home, "SELECT * FROM bits") == []
+    shown, notes = board(home)
+    assert "em" in shown and not {"context_gain", "context_waste"} & shown
+    assert "`ctxbench rescore --measure gain`" in notes and "`ctxbench rescore --measure diagnostics`" in notes
+    profiles = board(home, "--profile", "infercom")[1]
+    assert "`ctxbench rescore --measure profiles`" in profiles and "measure profiles" not in notes
+    cli(home, "rescore", "--measure", "gain")
+    shown, notes = board(home)
+    assert "context_gain" in shown and "measure gain" not in notes and "measure diagnostics" in notes
+    cli(home, "rescore")
+    assert rows(home, SCORES) == rows(home, SCORES, "whole.db")
+    assert "rescore" not in board(home)[1] and "rescore" not in board(home, "--profile", "infercom")[1]
+    assert "nothing to score" in cli(home, "rescore")
+
+
+def test_a_mean_over_a_part_is_never_shown(home: Home) -> None:
+    whole = run(home, "--measure", "scores", "--measure", "diagnostics")
+    finished = rows(home, "SELECT sample_id FROM result")
+    assert len(finished) == SAMPLES
+    with sqlite3.connect(home.root / "ctxbench.db") as connection:
+        [(sample, value)] = connection.execute("SELECT sample_id, 1.0 FROM result ORDER BY 1 LIMIT 1")
+        for metric in GAINS:
+            connection.execute(
+                "INSERT INTO score (run_id, sample_id, idx, profile, metric, value) VALUES (?, ?, 0, 'context', ?, ?)",
+                (whole, sample, metric, value),
+            )
+    shown, notes = board(home)
+    assert "context_gain" not in shown and "measure gain" in notes and "context_waste" in shown
+
+
+def test_columns_without_a_remark_stay_as_they_are() -> None:
+    columns = {"em": {"a": 1.0, "b": 0.0}, "bits": {"a": 2.0}, "context_gain": {"a": 1.0}}
+    assert without_parts(columns, columns["em"], ("other",), profile="ctxbench") == (columns, ("other",))
+    left = (Measurement.GAIN.remark,)
+    assert without_parts(columns, columns["em"], left, profile="ctxbench") == ({"em": columns["em"]}, left)
+
+
+def test_an_unknown_measure_is_refused_with_the_list(home: Home) -> None:
+    result = run_cli(
+        "run", "--samples", "demo", "--generator", "incontext", "--measure", "all", "--home", str(home.root)
+    )
+    assert result.code == 2 and "'scores', 'gain', 'diagnostics', 'profiles'" in result.err
