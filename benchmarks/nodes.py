@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 
 def timed(address: str, options: list[str]) -> float:
@@ -28,7 +29,7 @@ def measured(nodes: int, options: list[str]) -> float:
     """Return the seconds of a second run on a new cluster: its nodes have Ray's processes ready."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
         for _ in range(nodes):
             cluster.add_node(num_cpus=1, object_store_memory=200 << 20)

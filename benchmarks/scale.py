@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,14 +83,14 @@ class Site:
         self.busy = {"workers": 0.0, "model servers": 0.0, "registry": 0.0, "merge": 0.0}
         self.merged = 0
 
-    def use(self, resource: Any, name: str, seconds: float) -> Iterator[Any]:
+    def use(self, resource: Any, name: str, seconds: float) -> Generator[Any, Any, Any]:
         """Wait for a place and hold it for some seconds."""
         with resource.request() as place:
             yield place
             yield self.env.timeout(seconds)
             self.busy[name] += seconds
 
-    def worker(self) -> Iterator[Any]:
+    def worker(self) -> Generator[Any, Any, Any]:
         """Do units for ever; a second one is begun while the answers of the first are waited for."""
         costs, env = self.costs, self.env
         if costs.image:
@@ -110,12 +110,12 @@ class Site:
             # Without shards its samples are written before it goes on.
             yield before if costs.merges_whole else merged
 
-    def answers(self, count: int) -> Iterator[Any]:
+    def answers(self, count: int) -> Generator[Any, Any, Any]:
         """Ask a server for some answers."""
         seconds = count * self.costs.answer / self.costs.slots
         yield self.env.process(self.use(self.servers, "model servers", seconds))
 
-    def deliver(self, unit: Any, size: int) -> Iterator[Any]:
+    def deliver(self, unit: Any, size: int) -> Generator[Any, Any, Any]:
         """Bring a unit into the database once its answers are there."""
         yield unit
         yield self.env.process(self.use(self.merger, "merge", size * self.costs.merge))

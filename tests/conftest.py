@@ -39,6 +39,7 @@ LONGEST = (
     "tests/harness/generators/test_hf.py",
     "tests/harness/cells/hostile/test_hostile.py",
     "tests/sandbox/attacks/test_attacks.py",
+    "tests/harness/test_ray.py",
     "tests/harness/test_run_survives.py",
     "tests/harness/cells/test_mistakes.py",
     "tests/harness/cells/test_bounds.py",

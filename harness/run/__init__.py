@@ -15,7 +15,8 @@ The files, in the order in which a sample passes them:
 * `judging`: verdicts of functions, by their tests;
 * `scoring`: metrics, costs in bits and diagnostics of a completed sample;
 * `stored`: verdicts and scores that completions get after their run;
-* `merging`: shards that other processes made, brought into the store.
+* `merging`: shards that other processes made, brought into the store;
+* `cluster`, `node`: units on the nodes of a Ray cluster, and what does them there.
 
 From outside: `run`, `RunOptions` and `fault_of` of `runner`; `Progress`, `RunSummary` and `silent` of `attempt`;
 `open_executor` of `judging`; `spec` and `stored`. What imports or prices results takes single parts: completions of
