@@ -195,19 +195,19 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         )
 
 
-def _no_boxes() -> Sandbox:
-    raise InputFault(
-        "context engines run in a sandbox, and this run has none",
-        cure="leave out --sandbox none, or name a back end (see `ctxbench doctor`)",
-    )
-
-
 def _check_summariser(model: Generator, spec: str) -> None:
     if not model.capabilities.instructs:
         raise InputFault(
             f"the summariser {spec} follows no instructions, so that it would write no summary",
             cure="ask it by its chat template (endpoint=chat, chat=on), or name a model that does",
         )
+
+
+def _no_boxes() -> Sandbox:
+    raise InputFault(
+        "context engines run in a sandbox, and this run has none",
+        cure="leave out --sandbox none, or name a back end (see `ctxbench doctor`)",
+    )
 
 
 def _on_first_call(

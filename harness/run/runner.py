@@ -226,7 +226,8 @@ class Runs:
         run_id = store.add_run(spec, part, self.days)
         remarks = [*self.sample_set.manifest.get("remarks", ()), *([fim.REMARK] if self.choices.fim else [])]
         remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in part) else []
-        if remarks := [*remarks, *_engine_remarks(card)]:
+        remarks += _engine_remarks(card)
+        if remarks:
             add_remarks(store, run_id, remarks)
         return Attempt(
             store, self.sample_set, self.snapshots, self.machinery, spec, mine, scorer=self.scorer, card=card
