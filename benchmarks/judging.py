@@ -33,7 +33,7 @@ class MeteredSandbox:
 
     def __init__(self, inner: Sandbox) -> None:
         """Measure `inner`."""
-        self.name, self._inner = inner.name, inner
+        self.name, self.converse, self._inner = inner.name, inner.converse, inner
         self.seconds, self.jobs = 0.0, 0
 
     def prepare(self, environment: Environment, report: Report) -> str:

@@ -184,6 +184,10 @@ class Engines:
             cure='give it a parameter `engine: EngineSpec = "ripgrep"`, and ask repo.engine(engine)',
         )
 
+    def masked(self, sample: Sample, snapshot: Snapshot) -> frozenset[str]:
+        """Return the lines that one of the samples of a target file masks: no box of that file is told them."""
+        return trees.masked_lines(snapshot, self._samples[sample.repo, sample.path])
+
     def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[EngineBox, float]:
         """Return the box for a sample's question, and the seconds that indexing took for it.
 
@@ -288,6 +292,8 @@ class EngineSession:
                 where=self._sample.id,
                 cure="fetch it, or import the set with its repositories",
             )
+        # What stands before one cursor may be masked for a later one, and a box remembers what it was asked.
+        text = trees.without(text, self._engines.masked(self._sample, self._snapshot))
         box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
         began = time.monotonic()
         with self._engines.losing(recipe, self._room, self._sample):

@@ -37,6 +37,18 @@ def cut_target(snapshot: Snapshot, sample: Sample) -> str:
     return _common(snapshot, [sample])
 
 
+def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str]:
+    """Return the lines of a target file that one of its samples masks, blank ones left out."""
+    lines = snapshot.texts.get(samples[0].path, "").split("\n")
+    spans = [lines[start:end] for sample in samples for start, end in sample.masked]
+    return frozenset(line for span in spans for line in span if line.strip())
+
+
+def without(text: str, lines: frozenset[str]) -> str:
+    """Return a text in which some lines are blank."""
+    return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
+
+
 def _bare(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
     """Return the files that no sample hides."""
     hidden = tuple({place for sample in samples for place in sample.hidden})

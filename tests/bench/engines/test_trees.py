@@ -62,3 +62,11 @@ def test_a_tree_of_a_repository_is_cut_for_each_sample(tmp_path: Path) -> None:
 def test_of_another_version_of_the_file_nothing_is_shown(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, {**FILES, "shop/pay.py": "other = 1\n"})
     assert trees.of_file(snapshot, [sample(4, (0, 1))])["shop/pay.py"] == ""
+
+
+def test_a_line_that_one_sample_masks_is_in_no_query_of_that_file(tmp_path: Path) -> None:
+    snapshot = make_snapshot(tmp_path, FILES)
+    samples = [sample(4, (0, 1)), sample(5, (1, 2))]
+    lines = trees.masked_lines(snapshot, samples)
+    assert lines == {"import tax", "import cart"}
+    assert [trees.without(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", LINES[3]]] * 2
