@@ -27,6 +27,7 @@ from ctxbench.harness.cli.options import (
 if TYPE_CHECKING:
     from ctxbench.harness.generators.base import Sampling
     from ctxbench.harness.run.attempt import RunSummary
+    from ctxbench.harness.store.scores import RunCosts
 
 
 @click.command()
@@ -94,6 +95,13 @@ if TYPE_CHECKING:
     help="Strategies, and tests of functions, at work at once; default: one a core.",
 )
 @strategy_seconds_option
+@click.option(
+    "--max-cost",
+    type=Finite(min=0, min_open=True),
+    metavar="DOLLARS",
+    help="Begin no more samples once this command's new answers cost so much; the model's rate must be known (see "
+    "docs/costs.md).",
+)
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
@@ -180,6 +188,15 @@ def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
         raise fault
 
 
+def _costs(costs: RunCosts) -> str:
+    """Return what a run cost, in words; the price only where it is known."""
+    price = "" if costs.price is None else f", US$ {costs.price:.2g}"
+    return (
+        f"{costs.tokens_in:,.0f} tokens in, {costs.tokens_out:,.0f} out{price}, "
+        f"{costs.generator_seconds:.1f} s of the model, {costs.strategy_seconds:.1f} s of the strategy"
+    )
+
+
 def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None:
     from ctxbench.harness.metrics import mean_pass_at_k
 
@@ -194,6 +211,8 @@ def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None
     if repeat > 1:
         line += f"  seed {summary.seed}"
     click.echo(line)
+    if summary.costs is not None:
+        click.echo(f"{summary.strategy}: {_costs(summary.costs)}", err=True)
     if summary.repeats:
         click.echo(
             f"{summary.strategy}: the seeds {summary.seed - 1} and {summary.seed} gave the same prompts and "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -43,6 +44,7 @@ from ctxbench.harness.run.sample import UNMASKED_REMARK, Asker
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
+from ctxbench.harness.store.scores import latest_costs
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.api import Prompt
@@ -58,6 +60,7 @@ Parts = Callable[[Sequence[Sample]], Iterator[Sequence[Sample]]]
 """The samples of a run -> those to be done before the next part is asked for; each part begins with the one before."""
 _MOST_SEEDS = 2**63
 """A stored seed is less."""
+_LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
@@ -91,6 +94,8 @@ class RunOptions:
     """Spec of the generator that writes summaries; empty: the run's own."""
     summarise_tests: bool = False
     """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
+    max_cost: float | None = None
+    """US dollars of new answers after which no more samples are begun; None for no limit."""
     tokenizer: Path | None = None
     """The file of p50k_base, in whose tokens budgets are counted; None for those of `ctxcode-1`."""
 
@@ -146,6 +151,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
         if choices.fim:
             fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
+        _estimate(store, sample_set, cards, len(planned) * choices.repeat, machinery, choices)
         if (cutoff := registry.cutoff(generator)) is not None:
             add_cutoff(store, machinery.batcher.spec, cutoff)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
@@ -165,6 +171,50 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
 
         greedy = decoding(choices, sample_set.samples).temperature == 0
         return _in_turn(store, cards, parts(planned), attempt, repetitions=choices.repeat, greedy=greedy, report=report)
+
+
+def _estimate(
+    store: Store,
+    sample_set: SampleSet,
+    cards: Sequence[StrategyCard],
+    samples: int,
+    machinery: Machinery,
+    choices: RunOptions,
+) -> None:
+    """Say before the first request what a run may cost, where the model has a price.
+
+    Args:
+        store: whose runs of the same strategies over the same set tell their tokens, whatever model answered.
+        sample_set: the set.
+        cards: the strategies.
+        samples: how many of each are to be done, repetitions included.
+        machinery: of the run.
+        choices: the limit of the costs, and completions a sample.
+
+    Raises:
+        InputFault: if there is a limit and nobody knows what an answer costs.
+    """
+    unpriced = [batcher.spec for batcher in (machinery.batcher, machinery.summaries.batcher) if batcher.rate is None]
+    if choices.max_cost is not None and unpriced:
+        raise InputFault(
+            f"nobody knows what {unpriced[0]} costs",
+            where="--max-cost",
+            cure="give its rate in prices.toml of the home folder: a table [[rate]] with match, input, output and seen",
+        )
+    for card in cards if machinery.batcher.rate is not None and not machinery.batcher.rate.per_hour else ():
+        costs = latest_costs(store, sample_set.digest, card.spec, choices.n)
+        if costs is None:
+            _LOG.info("%s: no stored run tells what it takes; one with --limit does", card.spec)
+            continue
+        tokens_in, tokens_out = (samples * total / costs.samples for total in (costs.tokens_in, costs.tokens_out))
+        price = machinery.batcher.rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=0, seconds=0)
+        _LOG.info(
+            "%s: about %.0f tokens in, %.0f out, US$ %.2g, as its last run over this set; what is stored costs nothing",
+            card.spec,
+            tokens_in,
+            tokens_out,
+            price,
+        )
 
 
 def _in_turn(
@@ -324,6 +374,7 @@ def _options(
         executor=executor,
         tools=tools,
         prices=prices.of_home(home),
+        max_cost=choices.max_cost,
         summariser=choices.summariser,
         summarises_tests=choices.summarise_tests or not choices.summariser,
         cells=functools.partial(
@@ -342,6 +393,12 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     samples = "1 sample is" if missing == 1 else f"{missing} samples are"
     if not missing:
         samples = "1 verdict is" if unjudged == 1 else f"{unjudged} verdicts are"
+    dear = [summary.spent for summary in summaries if summary.spent is not None and summary.missing]
+    if dear:
+        return InputFault(
+            f"{samples} missing: the run stopped at its limit, with US$ {max(dear):.2g} spent",
+            cure=f"raise --max-cost, then {_AGAIN}; it does only what is missing",
+        )
     ours = [fault for fault in faults if fault.kind == "strategy"]
     if ours and any(summary.gave_up for summary in summaries):
         return InputFault(
