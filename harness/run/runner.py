@@ -201,13 +201,16 @@ def _estimate(
             where="--max-cost",
             cure="give its rate in prices.toml of the home folder: a table [[rate]] with match, input, output and seen",
         )
-    for card in cards if machinery.batcher.rate is not None and not machinery.batcher.rate.per_hour else ():
+    rate = machinery.batcher.rate
+    if rate is None or rate.per_hour:
+        return
+    for card in cards:
         costs = latest_costs(store, sample_set.digest, card.spec, choices.n)
         if costs is None:
             _LOG.info("%s: no stored run tells what it takes; one with --limit does", card.spec)
             continue
         tokens_in, tokens_out = (samples * total / costs.samples for total in (costs.tokens_in, costs.tokens_out))
-        price = machinery.batcher.rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=0, seconds=0)
+        price = rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=0, seconds=0)
         _LOG.info(
             "%s: about %.0f tokens in, %.0f out, US$ %.2g, as its last run over this set; what is stored costs nothing",
             card.spec,

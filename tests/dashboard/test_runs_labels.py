@@ -100,3 +100,12 @@ def test_the_page_takes_labels_only_where_it_may_write(home: Home, monkeypatch: 
     monkeypatch.delenv("CTXBENCH_DASHBOARD_WRITE")
     page = app("runs", home.root)
     assert not page.exception and len(page.selectbox[1].options) == 1 and other in page.selectbox[1].options[0]
+
+
+def test_a_run_lists_the_versions_of_its_strategy(home: Home) -> None:
+    first = ended(home, strategy="mine.py@mine", strategy_version="1")
+    second = ended(home, strategy="/moved/mine.py@mine", strategy_version="2")
+    ended(home)
+    *_, heading, newest, oldest = command(home, "runs", second).out.splitlines()
+    assert heading.split() == ["began", "version", "run", "finished", "note"]
+    assert {newest.split()[3], oldest.split()[3]} == {first, second}
