@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import base_image_option, home_option
+from ctxbench.harness.cli.options import base_image_option, engine_options, home_option
 from ctxbench.sandbox.errors import SandboxError
 
 _GIB = 1 << 30
@@ -49,26 +49,55 @@ class DoctorFinding:
 @click.command()
 @click.option("--clean", is_flag=True, help="Remove what killed runs left: containers, control groups, folders.")
 @base_image_option
+@engine_options
 @home_option
-def doctor(clean: bool, base_image: str, home: Home) -> int:
+def doctor(clean: bool, base_image: str, engine: str, address: str | None, home: Home) -> int:
     """Say what this machine offers, what is missing, and how to get it.
 
     Untrusted code runs in Docker, or else in bubblewrap: one of the two must work for function samples.
-    Line samples need neither.
+    Line samples need neither. With --engine ray every node of the cluster is asked instead of this machine.
     """
     if clean:
         return _clean(home)
-    docker, bubblewrap = _docker(base_image), _bubblewrap()
-    for finding in (*docker, *bubblewrap):
+    if engine == "ray":
+        return _nodes(address, base_image)
+    findings = machine_findings(base_image)
+    for finding in (*findings, _disk(home), _leftovers(home)):
         _show(finding)
-    for check in (_kernel, _python, _java, _gpu, _encoders, _extras):
-        for finding in check():
-            _show(finding)
-    _show(_disk(home))
-    _show(_leftovers(home))
-    if docker[0].good or bubblewrap[0].good:
+    if _has_sandbox(findings):
         return 0
     click.echo("ctxbench: no function sample can be run here: neither Docker nor bubblewrap works", err=True)
+    return 1
+
+
+def machine_findings(base_image: str) -> list[DoctorFinding]:
+    """Return what this machine offers, whatever the home folder."""
+    checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
+    return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
+
+
+def _has_sandbox(findings: Sequence[DoctorFinding]) -> bool:
+    return any(finding.good and finding.name in ("docker", "bubblewrap") for finding in findings)
+
+
+def _nodes(address: str | None, base_image: str) -> int:
+    """Show what each node of a cluster offers."""
+    from ctxbench.harness.run.cluster import ask_nodes
+
+    without = []
+    for name, cores, answer in ask_nodes(address, machine_findings, base_image):
+        click.echo(f"node {name}: {cores} {'core' if cores == 1 else 'cores'}")
+        if isinstance(answer, str):
+            _show(DoctorFinding("ctxbench", False, answer, "install the same version of ctxbench there, with [ray]"))
+            without.append(name)
+            continue
+        for finding in answer:
+            _show(finding)
+        if not _has_sandbox(answer):
+            without.append(name)
+    if not without:
+        return 0
+    click.echo(f"ctxbench: no function sample can be run on {', '.join(without)}; other nodes take those", err=True)
     return 1
 
 
