@@ -308,7 +308,7 @@ def connect(address: str | None) -> Any:
     try:
         ray = importlib.import_module("ray")
     except ModuleNotFoundError:
-        raise InputFault("Ray is not installed", where="--engine ray", cure="pip install -e '.[ray]'") from None
+        raise InputFault("Ray is not installed", where="--engine ray", cure="pip install 'ctxbench[ray]'") from None
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if address is None:
         options |= {"include_dashboard": False, "num_cpus": os.cpu_count() or 1}
