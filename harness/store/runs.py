@@ -19,6 +19,7 @@ from ctxbench.harness.results import PRICE, SUMMARY_COSTS, Load, Origin, RunInfo
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
+from ctxbench.harness.store.engines import EngineCosts, engine_costs
 from ctxbench.harness.store.labels import hidden_runs, labels
 from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
@@ -241,7 +242,7 @@ def _run_columns(
         notes.remarks(connection, ids),
         notes.cutoffs(connection),
     )
-    loads = loads_of(connection, ids)
+    loads, engines = loads_of(connection, ids), engine_costs(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
     score_query = functools.cache(asked_scores)
@@ -265,6 +266,7 @@ def _run_columns(
             loads=loads.get(run.id, ()),
             remarks=remarks[run.id],
             cutoff=cutoffs.get(run.generator),
+            engines=engines.get(run.id, {}),
         )
 
 
@@ -289,6 +291,8 @@ class RunColumns:
     remarks: tuple[str, ...]
     cutoff: str | None
     """As `RunInfo.cutoff`."""
+    engines: EngineCosts
+    """Empty for a run that asked no context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return a table a language, in the order of their names; or only that of one."""
@@ -337,6 +341,7 @@ class RunColumns:
             **{name: tuple(map(column.get, samples.id)) for name, column in of_calls.items()},
             **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
             "test_seconds": self._test_seconds(samples),
+            **{name: tuple(map(column.get, samples.id)) for name, column in self.engines.items()},
         }
         if self.costs.summaries is not None:
             apart = self.costs.summaries

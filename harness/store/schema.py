@@ -8,6 +8,7 @@
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    result 1─* engine_use                            (what context engines did for a sample)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
@@ -49,7 +50,7 @@ from ctxbench.bench.errors import InputFault
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 _KEY = String(64)
@@ -181,6 +182,21 @@ CALL = Table(
     Column("ordinal", Integer, primary_key=True),
     Column("role", Text, nullable=False),
     Column("generation_id", ForeignKey("generation.id"), nullable=False),
+    _sample_key("result"),
+)
+ENGINE_USE = Table(
+    "engine_use",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("engine", String(500), primary_key=True),
+    *_texts("version", "mode"),
+    Column("index_seconds", Float, nullable=False),
+    Column("query_seconds", Float, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("places", Integer, nullable=False),
+    Column("cut", Integer, nullable=False),
+    Column("index_bytes", BigInteger, nullable=False),
     _sample_key("result"),
 )
 BLOCK = Table(

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, insert, select
 
+from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Origin, Status, generator_label, samples_label
@@ -131,6 +132,8 @@ class Finished:
     blocks: tuple[StoredBlock, ...]
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
+    engines: tuple[EngineUse, ...] = ()
+    """The work of context engines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +260,17 @@ def finished_rows(run: str, record: Finished) -> dict[Table, list[Row]]:
         {**key, "ordinal": ordinal, "role": clean(role), "generation_id": id_}
         for ordinal, (role, id_) in enumerate(record.calls)
     ]
-    return {t.RESULT: [result], t.CALL: calls, t.BLOCK: _blocks(key, record), **_completions(key, record)}
+    engines = [
+        {**key, **{name: clean(value) for name, value in dataclasses.asdict(use).items()}, "mode": str(use.mode)}
+        for use in record.engines
+    ]
+    return {
+        t.RESULT: [result],
+        t.CALL: calls,
+        t.BLOCK: _blocks(key, record),
+        t.ENGINE_USE: engines,
+        **_completions(key, record),
+    }
 
 
 def _blocks(key: Row, record: Finished) -> list[Row]:

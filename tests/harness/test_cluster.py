@@ -226,5 +226,5 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(clusters.importlib, "import_module", missing)
-    with pytest.raises(InputFault, match=r"Ray is not installed; pip install -e '.\[ray\]'"):
+    with pytest.raises(InputFault, match=r"Ray is not installed; pip install 'ctxbench\[ray\]'"):
         clusters.connect(None)

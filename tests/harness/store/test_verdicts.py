@@ -15,7 +15,7 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.schema import HEAD, upgrade
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
@@ -206,5 +206,5 @@ def migrated_from_first(url: str) -> None:
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0013",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
     connection.close()
