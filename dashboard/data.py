@@ -24,7 +24,7 @@ from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.leaderboard.scales import newer
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.labels import LabelKind, add_label
+from ctxbench.harness.store.labels import LabelKind, add_label, hidden_runs
 from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.sets import StoredSet, stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
@@ -63,6 +63,16 @@ def store() -> Store:
 @st.cache_resource(show_spinner=False, max_entries=4)
 def _opened(key: tuple[str, str]) -> Store:
     return open_reader(key[0])
+
+
+def hidden() -> int:
+    """Return how many runs of the database were hidden."""
+    return cached(_hidden)
+
+
+def _hidden(opened: Store) -> int:
+    with opened.reading() as connection:
+        return len(hidden_runs(connection))
 
 
 def writable() -> bool:

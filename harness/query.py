@@ -47,8 +47,10 @@ class RunQuery:
     def left_out(self) -> str:
         """Return a sentence on the runs that are not among them since they were hidden; empty if there are none."""
         from ctxbench.harness.store.labels import hidden_runs
-        from ctxbench.harness.store.store import open_current
+        from ctxbench.harness.store.store import exists, open_current
 
+        if self.db is None and not exists(self.url):
+            return ""
         with open_current(self.url) as store, store.reading() as connection:
             count = 0 if self.hidden else len(hidden_runs(connection))
         what = "1 hidden run of the database is" if count == 1 else f"{count} hidden runs of the database are"

@@ -7,12 +7,15 @@ and columns of a database share: Python and SQL evaluate the same rules.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Any
 
 from ctxbench.bench.code_tokens import P50K_BASE
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.spec import parse
 
 
 class Status(StrEnum):
@@ -84,6 +87,17 @@ def generator_label(spec: str, *, fim: bool = False, summariser: str = "", token
     remarks += [f"summaries by {summariser}"] if summariser else []
     remarks += [f"budgets in {tokenizer}"] if tokenizer == P50K_BASE else []
     return spec + "".join(f" [{remark}]" for remark in remarks)
+
+
+def file_label(strategy: str) -> str:
+    """Return what a strategy of a file is called: its file's name without the folder; others by their spec."""
+    try:
+        parsed = parse(strategy)
+    except InputFault:
+        # Labels of imported runs need not be specs.
+        return strategy
+    path, at, name = parsed.name.rpartition("@")
+    return str(replace(parsed, name=f"{PurePath(path).name}@{name}")) if at else strategy
 
 
 def spec_of_label(label: str) -> str:

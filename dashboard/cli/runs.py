@@ -75,7 +75,9 @@ def show(*, run: str | None, samples: str | None, hidden: bool, form: str, home:
             if not hidden and (count := sum(work.labels.hidden for work in stored)):
                 click.echo(f"{count} hidden: `ctxbench runs --hidden` lists them", err=True)
         else:
-            click.echo("\n".join(_details(listed[0], _faults(store, listed[0]), options)))
+            [work] = listed
+            lines = [*_details(work, _faults(store, work), options), *_history(work, works(store))]
+            click.echo("\n".join(lines))
 
 
 _RUN = click.argument("run")
@@ -251,6 +253,16 @@ def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[s
         yield f"\n{fault.count} times, last in the attempt of {last}: {fault.kind}: {_cell(fault.message)}"
         yield f"  samples: {some}"
         yield from (f"  {line}" for line in visible(fault.detail).splitlines())
+
+
+def _history(work: RunWork, stored: Sequence[RunWork]) -> Iterator[str]:
+    """Yield the runs of its strategy over its samples by its model, whatever the version, the newest first."""
+    from ctxbench.dashboard.views import runs as view
+
+    history = view.versions_of(work, stored)
+    if len(history) > 1:
+        yield "\nversions of its strategy, the newest first:"
+        yield from _lines(history, tuple(history[0]))
 
 
 def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:

@@ -63,6 +63,10 @@ def page() -> None:
     else:
         show.note("No strategy here has all these words in its name.")
     show.notes(view.sentences(group))
+    if data.hidden():
+        show.note(
+            f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
+        )
     _published(choice)
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.results import Status, generator_label, samples_label
+from ctxbench.harness.results import Status, file_label, generator_label, samples_label
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
@@ -197,6 +197,33 @@ def label_lines(work: RunWork) -> list[tuple[str, str]]:
     labels = work.labels
     hidden = [("hidden", "left out of boards and listings")] if labels.hidden else []
     return [*((kind, text) for kind, text in (("name", labels.name), ("note", labels.note)) if text), *hidden]
+
+
+def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, object]]:
+    """Return the runs that a board shows the newest of: versions of one strategy, the newest first."""
+
+    def place(other: RunWork) -> tuple[object, ...]:
+        choices = other.choices
+        return (
+            file_label(choices.strategy),
+            other.samples_digest,
+            label(other),
+            generator(other),
+            choices.seed,
+            choices.n,
+        )
+
+    return [
+        {
+            "began": when(other.attempts[-1].started) if other.attempts else "",
+            "version": other.versions.get("strategy", ""),
+            "run": called(other),
+            "finished": other.finished,
+            "note": other.labels.note,
+        }
+        for other in stored
+        if place(other) == place(work)
+    ]
 
 
 def called(work: RunWork) -> str:

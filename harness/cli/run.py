@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
     from ctxbench.harness.run.runner import RunOptions
     from ctxbench.harness.run.units import Share
+    from ctxbench.harness.store.scores import RunCosts
 
 
 @click.command()
@@ -110,6 +111,13 @@ if TYPE_CHECKING:
     more=("scores",),
 )
 @click.option(
+    "--max-cost",
+    type=Finite(min=0, min_open=True),
+    metavar="DOLLARS",
+    help="Begin no more samples once this command's new answers cost so much; the model's rate must be known (see "
+    "docs/costs.md).",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
@@ -175,6 +183,8 @@ def run(
         raise click.UsageError("--until-decided looks at results on the way, and has no shards")
     if engine == "ray" and (share or pair):
         raise click.UsageError("--engine ray takes neither --shard nor --until-decided")
+    if engine == "ray" and options.max_cost is not None:
+        raise click.UsageError("--engine ray takes no --max-cost: its nodes do not know of each other's costs")
     if out and not share:
         raise click.UsageError("--out is for --shard: other results go into the database")
     if pair:
@@ -233,6 +243,15 @@ def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
         raise fault
 
 
+def _costs(costs: RunCosts) -> str:
+    """Return what a run cost, in words; the price only where it is known."""
+    price = "" if costs.price is None else f", US$ {costs.price:.2g}"
+    return (
+        f"{costs.tokens_in:,.0f} tokens in, {costs.tokens_out:,.0f} out{price}, "
+        f"{costs.generator_seconds:.1f} s of the model, {costs.strategy_seconds:.1f} s of the strategy"
+    )
+
+
 def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None:
     from ctxbench.harness.metrics import mean_pass_at_k
 
@@ -247,6 +266,8 @@ def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None
     if repeat > 1:
         line += f"  seed {summary.seed}"
     click.echo(line)
+    if summary.costs is not None:
+        click.echo(f"{summary.strategy}: {_costs(summary.costs)}", err=True)
     if summary.repeats:
         click.echo(
             f"{summary.strategy}: the seeds {summary.seed - 1} and {summary.seed} gave the same prompts and "

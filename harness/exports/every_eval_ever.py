@@ -78,7 +78,7 @@ def _result(run: ExportedRun, group: Group, row: Row, name: str, mean: Estimate)
     choices, scale, sampling = run.work.choices, group.scales[name], run.sampling
     low, high = scale.bounds or (-math.inf, math.inf)
     interval = {"lower": mean.low, "upper": mean.high, "confidence_level": 0.95, "method": f"over {mean.over}"}
-    known = None not in (mean.low, mean.high)
+    has_interval = None not in (mean.low, mean.high)
     return {
         "evaluation_result_id": f"{run.id}/{group.language}/{name}",
         "evaluation_name": f"{group.samples} ({group.language}), {choices.strategy}",
@@ -112,7 +112,7 @@ def _result(run: ExportedRun, group: Group, row: Row, name: str, mean: Estimate)
                 "model_failed": str(row.model_failed),
                 "repositories": str(mean.repositories),
             },
-            "uncertainty": {"num_samples": mean.n, **({"confidence_interval": interval} if known else {})},
+            "uncertainty": {"num_samples": mean.n, **({"confidence_interval": interval} if has_interval else {})},
         },
         "generation_config": {
             "generation_args": {

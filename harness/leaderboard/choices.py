@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import replace
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.metrics.profile import common_metric
-from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, spec_of_label
+from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, spec_of_label
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
@@ -24,6 +26,25 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
     strategies = {table.run.strategy for table in tables}
     if baseline is not None and not any(is_named(baseline, strategy) for strategy in strategies):
         raise UnknownName("strategy of these runs", baseline, strategies)
+
+
+def file_labelled(tables: Sequence[RunTable]) -> list[RunTable]:
+    """Return runs whose strategies from files are called by `file_label`, so that versions of one are one row.
+
+    Two files of one name and label in different folders keep their paths, unless both were once the same text: then the
+    file was moved.
+    """
+    versions: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for table in tables:
+        run = table.run
+        versions[file_label(run.strategy)][run.strategy].add(run.versions.get("strategy", ""))
+    alone = {label for label, specs in versions.items() if len(specs) == 1 or set.intersection(*specs.values()) - {""}}
+    return [
+        replace(table, run=replace(table.run, strategy=label))
+        if (label := file_label(table.run.strategy)) in alone
+        else table
+        for table in tables
+    ]
 
 
 def strategy_of(run: RunInfo) -> Hashable:
@@ -106,7 +127,7 @@ def baseline(tables: Sequence[RunTable], ranked: Sequence[int], requested: str |
 
 def is_named(requested: str, strategy: str) -> bool:
     """Return whether a canonical spec is the one asked for: the same, or of that bare name."""
-    return _canonical(requested) == strategy or requested.strip() == strategy.partition("(")[0]
+    return strategy in (_canonical(requested), file_label(requested)) or requested.strip() == strategy.partition("(")[0]
 
 
 def _canonical(text: str) -> str:

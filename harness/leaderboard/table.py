@@ -66,6 +66,7 @@ def board(
     Raises:
         UnknownName: if no run has that metric or strategy.
     """
+    tables = choices.file_labelled(tables)
     choices.check(tables, metric, baseline)
     alike = comparable(tables)
     # Chosen before they are cut into levels: all levels of a strategy are of one run.

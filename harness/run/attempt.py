@@ -32,6 +32,7 @@ from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.runs import status_counts
+from ctxbench.harness.store.scores import RunCosts, costs_of_run
 from ctxbench.harness.store.shard import Shard, unpack
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
@@ -82,6 +83,10 @@ class RunSummary:
     """Whether it has the prompts and completions of the run with the seed before, so that repetition tells nothing."""
     gave_up: bool = False
     """Whether samples were left undone because the strategy failed in the same way again and again."""
+    costs: RunCosts | None = None
+    """What all of its calls cost, whenever they were asked; None where nobody knows."""
+    spent: float | None = None
+    """US dollars at which the command stopped for its limit; None where it did not."""
     remark: str = ""
     """Requests to the model beside the samples, by this call of `run` so far."""
 
@@ -187,6 +192,8 @@ class Attempt:
         elif missing or lacking:
             self._try(missing, lacking, progress)
         stored = status_counts(self._store, self._run)
+        with self._store.reading() as connection:
+            costs = costs_of_run(connection, self._run)
         return RunSummary(
             run=self._run,
             strategy=self._spec.strategy,
@@ -203,6 +210,9 @@ class Attempt:
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
             seed=self._spec.seed,
             gave_up=self._tally.gave_up,
+            # What leaves as shards is not in the store.
+            costs=costs if costs.samples else None,
+            spent=self._machinery.spent if self._machinery.dear else None,
             remark=self._machinery.summaries.spent.remark,
         )
 
@@ -331,7 +341,8 @@ class Attempt:
         under_way = UnderWay(machinery.threads, make)
         engines = machinery.engines if self._card.engines else None
         while True:
-            stops = machinery.batcher.lost or machinery.summaries.batcher.lost or self._tally.gave_up
+            lost = machinery.batcher.lost or machinery.summaries.batcher.lost
+            stops = lost or self._tally.gave_up or machinery.dear
             if stops:
                 # Samples that have not begun are left for the next attempt.
                 dropped = under_way.drop()

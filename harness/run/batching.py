@@ -80,6 +80,8 @@ class Batcher:
         """
         self.generator, self.spec, self._store = generator, spec, store
         self._claims, self._claimed = claims or Unshared(), set[str]()
+        self.spent = 0.0
+        """US dollars of the answers that came so far, as far as their prices are known; stored ones cost nothing."""
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
         able = generator.capabilities
         self.requests = max(1, able.batch_size)  # at most as many are sent at once
@@ -185,6 +187,7 @@ class Batcher:
     def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
         generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if generations:
+            self.spent += sum(generation.price or 0.0 for generation in generations)
             self._store.add_generations(generations)
 
     def _row(self, slot: Slot, response: Response) -> StoredGeneration:

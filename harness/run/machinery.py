@@ -102,6 +102,18 @@ class Machinery:
     """Opens what runs strategies' programs when first called, by one thread; None where there is no sandbox."""
     engines: Engines
     """The boxes of the context engines that strategies ask."""
+    max_cost: float | None
+    """US dollars of new answers after which no more samples are begun; None for no limit."""
+
+    @property
+    def spent(self) -> float:
+        """The price in US dollars of all new answers so far, a summariser's included."""
+        return sum(batcher.spent for batcher in {self.batcher, self.summaries.batcher})
+
+    @property
+    def dear(self) -> bool:
+        """Whether the limit of the costs is reached."""
+        return self.max_cost is not None and self.spent >= self.max_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +134,8 @@ class MachineryOptions:
     """Opens the back end whose boxes context engines live in; None for no sandbox."""
     prices: Prices | None = None
     """Of models; None if unknown."""
+    max_cost: float | None = None
+    """US dollars of new answers after which no more samples are begun; None for no limit."""
     summariser: str = ""
     """Spec of the generator that writes summaries; empty: the run's own writes them."""
     summarises_tests: bool = True
@@ -192,6 +206,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
             executor=_on_first_call(stack, options.executor, workers),
             tools=_on_first_call(stack, options.tools, workers),
             engines=engines,
+            max_cost=options.max_cost,
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -50,6 +51,7 @@ from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
 from ctxbench.harness.run.units import Share, repository_of
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
+from ctxbench.harness.store.scores import latest_costs
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.api import Prompt
@@ -68,6 +70,7 @@ Parts = Callable[[Sequence[Sample]], Iterator[Sequence[Sample]]]
 """The samples of a run -> those to be done before the next part is asked for; each part begins with the one before."""
 _MOST_SEEDS = 2**63
 """A stored seed is less."""
+_LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
@@ -103,6 +106,8 @@ class RunOptions:
     """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
     measure: frozenset[Measurement] = EVERY
     """What is computed of a sample at once, beside the scores of the default profile."""
+    max_cost: float | None = None
+    """US dollars of new answers after which no more samples are begun; None for no limit."""
     tokenizer: Path | None = None
     """The file of p50k_base, in whose tokens budgets are counted; None for those of `ctxcode-1`."""
 
@@ -156,6 +161,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     with open_runs(home, store, sample_set, generator, choices, judges=judges, **machines) as runs:
         cards = [card_of(spec, runs.machinery.cells) for spec in strategies]
         runs.check(cards)
+        _estimate(runs, cards)
         if (cutoff := registry.cutoff(generator)) is not None:
             add_cutoff(store, runs.machinery.batcher.spec, cutoff)
         until = tuple(card.spec for card in cards) if runs.choices.until_decided else ()
@@ -303,6 +309,42 @@ def _scorer(
         Diagnostics(snapshots) if Measurement.DIAGNOSTICS in measure else None,
         profiles=None if Measurement.PROFILES in measure else (metrics.FUNCTIONS,),
     )
+
+
+def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
+    """Say before the first request what runs may cost, where the model has a price.
+
+    Stored runs of the same strategies over the same set tell their tokens, whatever model answered.
+
+    Raises:
+        InputFault: if the costs have a limit and nobody knows what an answer costs.
+    """
+    machinery, choices = runs.machinery, runs.choices
+    unpriced = [batcher.spec for batcher in (machinery.batcher, machinery.summaries.batcher) if batcher.rate is None]
+    if choices.max_cost is not None and unpriced:
+        raise InputFault(
+            f"nobody knows what {unpriced[0]} costs",
+            where="--max-cost",
+            cure="give its rate in prices.toml of the home folder: a table [[rate]] with match, input, output and seen",
+        )
+    rate = machinery.batcher.rate
+    if rate is None or rate.per_hour:
+        return
+    samples = len(runs.planned) * choices.repeat
+    for card in cards:
+        costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n)
+        if costs is None:
+            _LOG.info("%s: no stored run tells what it takes; one with --limit does", card.spec)
+            continue
+        tokens_in, tokens_out = (samples * total / costs.samples for total in (costs.tokens_in, costs.tokens_out))
+        price = rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=0, seconds=0)
+        _LOG.info(
+            "%s: about %.0f tokens in, %.0f out, US$ %.2g, as its last run over this set; what is stored costs nothing",
+            card.spec,
+            tokens_in,
+            tokens_out,
+            price,
+        )
 
 
 def _in_turn(
@@ -476,6 +518,7 @@ def _options(
         tools=tools,
         boxes=functools.partial(back_end, home, choices.sandbox) if choices.sandbox != NO_SANDBOX else None,
         prices=prices.of_home(home),
+        max_cost=choices.max_cost,
         summariser=choices.summariser,
         summarises_tests=choices.summarise_tests or not choices.summariser,
         pieces=pieces,
@@ -495,6 +538,12 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     samples = "1 sample is" if missing == 1 else f"{missing} samples are"
     if not missing:
         samples = "1 verdict is" if unjudged == 1 else f"{unjudged} verdicts are"
+    dear = [summary.spent for summary in summaries if summary.spent is not None and summary.missing]
+    if dear:
+        return InputFault(
+            f"{samples} missing: the run stopped at its limit, with US$ {max(dear):.2g} spent",
+            cure=f"raise --max-cost, then {_AGAIN}; it does only what is missing",
+        )
     ours = [fault for fault in faults if fault.kind == "strategy"]
     if ours and any(summary.gave_up for summary in summaries):
         return InputFault(

@@ -196,6 +196,58 @@ def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None 
     return costs_by_run
 
 
+@dataclass(frozen=True, slots=True)
+class RunCosts:
+    """What all calls of a run cost together, those of a summariser of its own included."""
+
+    samples: int
+    """With a result."""
+    tokens_in: float
+    tokens_out: float
+    price: float | None
+    """US dollars as they were stored; None unless the price of every call is known."""
+    generator_seconds: float
+    strategy_seconds: float
+
+
+def costs_of_run(connection: Connection, run: str) -> RunCosts:
+    """Return what a run cost so far, as if it had been asked for alone."""
+    c, g, r = t.CALL.c, t.GENERATION.c, t.RESULT.c
+    calls = select(*_sums()).select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id)).where(c.run_id == run)
+    results = select(func.count(), func.sum(r.generator_seconds), func.sum(r.strategy_seconds)).where(r.run_id == run)
+    tokens_in, tokens_out, _, _, price, unknown, count = connection.execute(calls).one()
+    samples, generator_seconds, strategy_seconds = connection.execute(results).one()
+    return RunCosts(
+        samples=samples,
+        tokens_in=float(tokens_in or 0),
+        tokens_out=float(tokens_out or 0),
+        price=float(price) if count and not unknown else None,
+        generator_seconds=float(generator_seconds or 0.0),
+        strategy_seconds=float(strategy_seconds or 0.0),
+    )
+
+
+def latest_costs(store: Store, set_digest: str, strategy: str, n: int) -> RunCosts | None:
+    """Return what a strategy's last run over a set with `n` completions a sample cost, whatever model answered.
+
+    None if none has a result.
+    """
+    r, a, i = t.RUN.c, t.ATTEMPT.c, t.IMPORTED.c
+    query = (
+        select(r.id)
+        .select_from(t.RUN.join(t.ATTEMPT, r.id == a.run_id).outerjoin(t.IMPORTED, r.id == i.run_id))
+        .where(r.samples_digest == set_digest, r.strategy == strategy, r.n == n, i.run_id.is_(None))
+        .group_by(r.id)
+        .order_by(func.max(a.started).desc())
+    )
+    with store.reading() as connection:
+        for run in connection.scalars(query).all():
+            costs = costs_of_run(connection, run)
+            if costs.samples:
+                return costs
+    return None
+
+
 def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
     """Return the costs of one run's calls."""
     rate = prices.rate(run.generator) if prices else None

@@ -13,7 +13,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.labels import RunLabels, labels
 from ctxbench.harness.store.schema import METADATA
 from tests.dashboard.browser import app
-from tests.dashboard.test_runs_page import begun, ended
+from tests.dashboard.test_runs_page import begun, ended, page_text
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.sets import make_set
 
@@ -57,6 +57,8 @@ def test_a_hidden_run_is_left_out_and_said_to_be(home: Home) -> None:
     listed = command(home, "runs")
     assert run not in listed.out and "1 hidden" in listed.err
     assert run in command(home, "runs", "--hidden").out and other not in command(home, "runs", "--hidden").out
+    page = app("leaderboard", home.root)
+    assert not page.exception and "no page shows: 1" in page_text(page)
     # Named, it is still there.
     assert run in command(home, "runs", run).out and command(home, "compare", run, other).code == 0
     command(home, "runs", "hide", run, "--undo")
@@ -100,3 +102,12 @@ def test_the_page_takes_labels_only_where_it_may_write(home: Home, monkeypatch: 
     monkeypatch.delenv("CTXBENCH_DASHBOARD_WRITE")
     page = app("runs", home.root)
     assert not page.exception and len(page.selectbox[1].options) == 1 and other in page.selectbox[1].options[0]
+
+
+def test_a_run_lists_the_versions_of_its_strategy(home: Home) -> None:
+    first = ended(home, strategy="mine.py@mine", strategy_version="1")
+    second = ended(home, strategy="/moved/mine.py@mine", strategy_version="2")
+    ended(home)
+    *_, heading, newest, oldest = command(home, "runs", second).out.splitlines()
+    assert heading.split() == ["began", "version", "run", "finished", "note"]
+    assert {newest.split()[3], oldest.split()[3]} == {first, second}

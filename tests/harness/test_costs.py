@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, numbers, records, render
 from ctxbench.harness.leaderboard.scales import at_level
@@ -21,7 +22,7 @@ from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
 from ctxbench.harness.run.batching import Batcher
 from ctxbench.harness.run.machinery import Summaries
-from ctxbench.harness.run.runner import RunOptions
+from ctxbench.harness.run.runner import RunOptions, fault_of
 from tests.harness.test_batcher import Memory
 from tests.harness.test_runner import Bench, right
 from tests.harness.test_summaries import PAY, answer
@@ -209,3 +210,47 @@ def test_construction_is_kept_with_the_attempt_that_made_it(tmp_path: Path) -> N
     made = ("units chunk(lines=10)", "index bm25 of chunk(lines=10)")
     assert stages == {(repo, stage) for repo in ("shop0", "shop1") for stage in made} and len(rows) == 4
     assert all(0 < seconds < 60 for *_, seconds in rows)
+
+
+def test_a_run_stops_at_the_limit_of_its_costs_and_goes_on_where_that_is_raised(tmp_path: Path) -> None:
+    bench, model = priced(tmp_path, RATES.replace("8.0", "80000.0")), OneByOne()
+    [summary] = bench.run(model, choices=RunOptions(workers=1, max_cost=0.0001))
+    assert summary.scored > 0 and summary.missing > 0 and summary.spent is not None and summary.spent >= 0.0001
+    fault = fault_of([summary])
+    assert fault is not None and "stopped at its limit, with US$" in fault.what and "raise --max-cost" in fault.cure
+    asked = len(model.given)
+    [summary] = bench.run(model, choices=RunOptions(workers=1, max_cost=1e6))
+    assert not summary.missing and summary.spent is None and len(model.given) > asked
+    assert summary.costs is not None and summary.costs.price == pytest.approx(total(bench.table(), PRICE))
+    assert summary.costs.tokens_out == total(bench.table(), "tokens_out")
+    # All is stored: the same again costs nothing, and no limit is reached.
+    [summary] = bench.run(model, choices=RunOptions(max_cost=1e-9))
+    assert not summary.missing and summary.spent is None
+
+
+class OneByOne(Metered):
+    """Answers one request at a time, so that few samples are under way."""
+
+    capabilities = Capabilities(batch_size=1)
+
+
+def test_a_limit_without_a_rate_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    bench, model = Bench(tmp_path), Metered()
+    with pytest.raises(
+        InputFault, match=r"--max-cost: nobody knows what scripted.* costs; give its rate in prices.toml"
+    ):
+        bench.run(model, choices=RunOptions(max_cost=1.0))
+    assert not model.given
+
+
+def test_what_a_run_may_cost_is_said_before_it_where_a_stored_one_tells(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench, model = priced(tmp_path), Metered()
+    with caplog.at_level("INFO", logger="ctxbench.harness.run.runner"):
+        bench.run(model, choices=RunOptions(limit=2))
+        assert "lc.infile: no stored run tells what it takes; one with --limit does" in caplog.text
+        [summary] = bench.run(model)
+    assert summary.costs is not None
+    [estimate] = re.findall(r"about (\d+) tokens in, (\d+) out, US\$ (\S+), as its last run", caplog.text)
+    assert int(estimate[0]) == pytest.approx(summary.costs.tokens_in, rel=0.3) and float(estimate[2]) > 0

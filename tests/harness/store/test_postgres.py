@@ -17,6 +17,7 @@ from ctxbench.bench.formats.rows import open_tables
 from ctxbench.harness.imported.importing import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store.labels import LabelKind, add_label, delete_run, labels
 from ctxbench.harness.store.runs import completed, run_tables, stored_runs
 from ctxbench.harness.store.schema import METADATA
 from ctxbench.harness.store.store import open_reader
@@ -238,6 +239,18 @@ def test_a_writer_that_never_ends_is_named(store: Store, url: URL, monkeypatch: 
     monkeypatch.setattr(engine, "_BUSY_MS", 200)
     with store._writing():
         assert "another process keeps it locked" in refused(url, MachineFault)
+
+
+def test_a_run_is_labelled_and_deleted_and_the_rest_refuses_it_again(store: Store) -> None:
+    run = add_run(store)
+    assert add_label(store, run, LabelKind.NAME, "mine") and not add_label(store, run, LabelKind.NAME, "mine")
+    with store.reading() as connection:
+        assert labels(connection)[run].name == "mine"
+    assert delete_run(store, run) > 1
+    assert count(store, "run") == count(store, "planned") == count(store, "labelled") == 0
+    add_run(store)
+    with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
+        connection.execute(text("DELETE FROM planned"))
 
 
 def test_no_table_is_emptied(store: Store) -> None:
