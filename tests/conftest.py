@@ -6,6 +6,7 @@ import gc
 import importlib
 import itertools
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,9 +55,18 @@ WITH_JAVA = {"test_java_real.py", "test_java_suite.py", "test_rebuild_java.py"}
 """The files that install a JDK into an image, for half a minute where the machine has none yet."""
 
 
+_MARK = re.compile(r"\bmark\.(?:slow|network)\b")
+_WHOLE_FILE = re.compile(r"^pytestmark = (?:\[\s*)?pytest\.mark\.(?:slow|network)\b", re.MULTILINE)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files out whose import takes long and of which no test is to be run."""
-    return True if collection_path.name in WITH_MODELS and "not slow" in config.option.markexpr else None
+    """Leave files out of which no test is to be run: to import them all takes each worker many seconds."""
+    marks = {"slow or network": False, "not slow and not network": True}.get(config.option.markexpr)
+    if marks is None or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    marked = bool((_WHOLE_FILE if marks else _MARK).search(text))
+    return True if marked is marks else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -59,6 +59,25 @@ def test_the_files_that_are_collected_otherwise_are_there() -> None:
         assert "\npytestmark = [\n    pytest.mark.slow,\n" in file.read_text(encoding="utf-8"), "all of it is slow"
 
 
+def test_files_are_left_out_only_where_none_of_their_tests_would_be_run(tmp_path: Path) -> None:
+    texts = {
+        "unit": "def test_a(): ...\n",
+        "some": "@pytest.mark.slow\ndef test_a(): ...\n\ndef test_b(): ...\n",
+        "all": "pytestmark = [\n    pytest.mark.network,\n]\n",
+        "apart": "pytestmark = pytest.mark.usefixtures('home')\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"test_{name}.py").write_text(text)
+
+    def left_out(markers: str) -> set[str]:
+        config: Any = SimpleNamespace(option=SimpleNamespace(markexpr=markers))
+        return {name for name in texts if conftest.pytest_ignore_collect(tmp_path / f"test_{name}.py", config)}
+
+    assert left_out("not slow and not network") == {"all"}
+    assert left_out("slow or network") == {"unit", "apart"}
+    assert left_out("") == left_out("slow") == set()
+
+
 def test_files_that_share_what_takes_long_to_make_have_one_worker() -> None:
     for files in (conftest.WITH_MODELS, conftest.WITH_JAVA):
         paths = [path.relative_to(ROOT).as_posix() for name in files for path in (ROOT / "tests").rglob(name)]
@@ -78,7 +97,10 @@ def test_no_room_names_one_above_it_in_its_strings() -> None:
         for file in (ROOT / room).rglob("*.py"):
             if file.name == "old_names.py":  # about what was called otherwise, in whatever room
                 continue
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+            text = file.read_text(encoding="utf-8")
+            if not above.search(text):
+                continue
+            tree = ast.parse(text)
             prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
             for node in ast.walk(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, inspect
+from sqlalchemy import URL, Engine
 
 from ctxbench.harness.store import store
-from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.engine import make_engine
 
 
 @contextmanager
 def migrated_once() -> Iterator[None]:
-    """Fill a blank SQLite database as the migrations have filled the first one, which takes them a tenth of the time.
+    """Let a new SQLite file begin as a copy of one that was migrated, which takes a tenth of the time.
 
-    Whatever is no blank SQLite database is migrated as ever.
+    Whatever is no new SQLite file is migrated as ever.
     """
-    statements: list[str] = []
+    template = b""
 
-    def copied(connection: Connection, *, where: str) -> None:
-        if connection.dialect.name != "sqlite" or inspect(connection).get_table_names():
-            upgrade(connection, where=where)
-        elif statements:
-            for statement in statements:
-                connection.exec_driver_sql(statement)
-        else:
-            upgrade(connection, where=where)
-            # Without its first and last one, which begin and end a transaction.
-            statements[:] = list(connection.connection.driver_connection.iterdump())[1:-1]
+    def with_schema(url: URL, *, create: bool) -> Engine:
+        nonlocal template
+        engine = make_engine(url, create=create)
+        if create and engine.dialect.name == "sqlite" and not Path(str(url.database)).exists():
+            template = template or _migrated()
+            # Where a file cannot be made, the engine is to say so.
+            with contextlib.suppress(OSError):
+                _write_whole(Path(str(url.database)), template)
+        return engine
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "upgrade", copied)
+        patch.setattr(store, "make_engine", with_schema)
         yield
+
+
+def _migrated() -> bytes:
+    """Return the content of a database that holds no run."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.db"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "make_engine", make_engine)
+            store.open_store(f"sqlite:///{path}").close()
+        return path.read_bytes()
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file unless somebody has; nobody ever sees a part of it."""
+    with tempfile.NamedTemporaryFile(dir=path.parent) as file:
+        file.write(content)
+        file.flush()
+        os.link(file.name, path)
