@@ -46,14 +46,14 @@ from ctxbench.harness.store.write import (
     StoredConstruction,
     StoredFault,
     StoredGeneration,
+    StoredVerdict,
     append,
     append_days,
     append_finished,
-    append_new,
+    append_generations,
+    append_verdicts,
     clean,
-    generation_row,
     parts,
-    prompt_rows,
     sample_row,
 )
 
@@ -225,14 +225,7 @@ class Store:
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Append answers; those that are there already stay as they are."""
-        prompts = {generation.prompt_digest: generation.prompt for generation in generations}
-        content = {generation.id: generation_row(generation) for generation in generations}
-
-        def added(connection: Connection) -> None:
-            append_new(connection, t.PROMPT, "digest", prompt_rows(prompts))
-            append_new(connection, t.GENERATION, "id", content)
-
-        self.settle(added)
+        self.settle(lambda connection: append_generations(connection, generations))
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
         """Return the stored costs among (language, prompt digest, target digest)."""
@@ -250,9 +243,35 @@ class Store:
         """Append one finished sample; return False if it was there already."""
         return self.add_all_finished(run, coder, [finished]) == 1
 
-    def add_all_finished(self, run: str, coder: str, finished: Sequence[Finished]) -> int:
-        """Append finished samples of one run in one transaction; return how many were not there already."""
-        return self.settle(lambda connection: append_finished(connection, run, coder, finished))
+    def add_all_finished(
+        self,
+        run: str,
+        coder: str,
+        finished: Iterable[Finished],
+        *,
+        generations: Iterable[StoredGeneration] = (),
+        verdicts: Iterable[StoredVerdict] = (),
+    ) -> int:
+        """Append finished samples of one run in one transaction: a batch, or all of a shard.
+
+        Args:
+            run: its id.
+            coder: what priced their contexts.
+            finished: the samples.
+            generations: answers that they name and that may not be stored yet.
+            verdicts: likewise.
+
+        Returns:
+            How many samples were not there already; those that were stay as they are.
+        """
+        samples, answers, judgements = list(finished), list(generations), list(verdicts)
+
+        def added(connection: Connection) -> int:
+            append_generations(connection, answers)
+            append_verdicts(connection, judgements)
+            return append_finished(connection, run, coder, samples)
+
+        return self.settle(added)
 
     def settle(self, append: Callable[[Connection], T]) -> T:
         """Run an appending function in a transaction, again if another process was faster with the same row."""

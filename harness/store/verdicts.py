@@ -21,7 +21,7 @@ from ctxbench.harness.metrics import profile
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.write import StoredVerdict, append_new, parts, read_flags, verdict_row
+from ctxbench.harness.store.write import StoredVerdict, append_verdicts, parts, read_flags, verdict_row
 
 PROFILE, PASS = "ctxbench", profile.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
@@ -164,14 +164,14 @@ def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
     """Append a verdict; return the stored one, which is another if somebody was faster."""
-    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict)}))
+    add_all(store, [verdict])
     return find(store, [verdict.key])[verdict.key]
 
 
 def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
     """Append many verdicts at once; those that are there already stay as they are."""
-    content = {verdict.key: verdict_row(verdict) for verdict in verdicts}
-    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", content))
+    content = list(verdicts)
+    store.settle(lambda connection: append_verdicts(connection, content))
 
 
 def link(store: Store, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, TypeVar
@@ -372,6 +372,20 @@ def append_days(connection: Connection, set_digest: str, days: Mapping[str, date
             if day is not None and sample not in stored_ids
         ],
     )
+
+
+def append_generations(connection: Connection, generations: Sequence[StoredGeneration]) -> None:
+    """Append answers with their prompts; those that are there already stay as they are."""
+    prompts = {generation.prompt_digest: generation.prompt for generation in generations}
+    append_new(connection, t.PROMPT, "digest", prompt_rows(prompts))
+    append_new(
+        connection, t.GENERATION, "id", {generation.id: generation_row(generation) for generation in generations}
+    )
+
+
+def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -> None:
+    """Append verdicts; those that are there already stay as they are."""
+    append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in verdicts})
 
 
 def append_finished(connection: Connection, run: str, coder: str, finished: Sequence[Finished]) -> int:

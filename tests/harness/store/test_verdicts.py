@@ -208,3 +208,24 @@ def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a.db") as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0012",)]
     connection.close()
+
+
+def test_a_shard_comes_in_with_its_answers_and_verdicts_at_once(store: Store) -> None:
+    run = store.add_run(make_spec(seed=2), tuple(make_sample(id=f"demo/{number}") for number in range(3)))
+    judgement, answers = make_verdict(key="s" * 64), [make_generation(id=f"shard{number}") for number in range(3)]
+    samples = [
+        make_finished(f"demo/{number}", calls=(("final", answer.id),), completions=(completion(verdict=judgement.key),))
+        for number, answer in enumerate(answers)
+    ]
+    for new in (3, 0):
+        assert (
+            store.add_all_finished(
+                run, "c", iter(samples), generations=[make_generation(), *answers], verdicts=[judgement]
+            )
+            == new
+        )
+    assert set(store.generations(["shard0", "shard1", "shard2"])) == {"shard0", "shard1", "shard2"}
+    with pytest.raises(Exception, match="(?i)foreign key"):
+        broken = make_finished("demo/1", completions=(completion(verdict="unknown"),))
+        store.add_all_finished(add_run(store), "c", [broken], generations=[make_generation(id="alone")])
+    assert store.generations(["alone"]) == {}, "all of it or nothing"
