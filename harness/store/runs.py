@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,10 +18,10 @@ from ctxbench.harness.results import PRICE, SUMMARY_COSTS, Load, Origin, RunInfo
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
-from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
+from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_VERDICT
+from ctxbench.harness.store.verdicts import COUNTING_FACT
 from ctxbench.harness.store.work import loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, until_of, versions
 from ctxbench.strategies.registration import is_control
@@ -237,11 +236,10 @@ def _run_columns(
     loads = loads_of(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
-    score_query = functools.cache(asked_scores)
+    metrics = measures(connection, (profile, CONTEXT))
     for run, plan in zip(run_rows, plans, strict=True):
         verdicts = counts.get(run.id, {})
-        among = None if plan.only(language) else (run.samples_digest, str(language))
-        values = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
+        values = stored_scores(connection, metrics, run.id, plan, language)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
         values |= {MEMORISED: memories[run.id]} if run.id in memories else {}
@@ -418,11 +416,11 @@ def completed(store: Store, run_id: str) -> Completed:
         UnknownName: if there is no such run.
     """
     run = find_run(store, run_id)
-    p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, COUNTING_VERDICT.c, t.VERDICT.c
-    planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
+    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
+    planned = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
     judged = (
-        t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id))
-        .outerjoin(COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        planned.join(t.COMPLETION_FACT, c.key == p.key)
+        .outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     texts: dict[str, list[Text]] = {}
@@ -433,9 +431,10 @@ def completed(store: Store, run_id: str) -> Completed:
                 f"the run {run.id} is a reference result, which has scores and no texts",
                 cure="run its strategy yourself, then take that run",
             )
-        kinds = select(p.sample_id, s.kind).select_from(planned).where(p.run_id == run.id).order_by(p.ordinal)
+        kinds = select(s.id, s.kind).select_from(planned).where(p.run == t.run_number(run.id)).order_by(p.ordinal)
         ordered: dict[str, str] = dict(connection.execute(kinds).all())
-        query = select(c.sample_id, c.text, v.verdict, v.reason, v.flags).select_from(judged).where(c.run_id == run.id)
+        query = select(s.id, c.text, v.verdict, v.reason, v.flags).select_from(judged)
+        query = query.where(p.run == t.run_number(run.id))
         for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
             texts.setdefault(sample, []).append(
                 Text(text=text, verdict=verdict, reason=reason or "", flags=read_flags(flags))

@@ -109,4 +109,5 @@ def test_one_sample_is_opened_without_the_others(folder: Path, monkeypatch: pyte
     assert found.sample == table.sample[7] and 0 < len(read.statements) <= 20
     assert 0 < rows <= 60
     # No table is walked through: rows are found by their keys.
-    assert not [step for step in steps if step.startswith("SCAN") and step.split()[1] in METADATA.tables]
+    large = {*METADATA.tables} - {"measure"}
+    assert not [step for step in steps if step.startswith("SCAN") and step.split()[1] in large]

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, inspect
 
 from ctxbench.harness.store import store
-from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.upgrading import upgrade
 
 
 @contextmanager

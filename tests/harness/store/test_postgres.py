@@ -27,6 +27,7 @@ from tests.harness.store import (
     postgres_server,
     test_costs,
     test_gains,
+    test_moved,
     test_notes,
     test_store,
     test_verdicts,
@@ -107,6 +108,14 @@ def test_migrations_from_blank_and_again(url: URL) -> None:
 
 def test_an_old_database_is_brought_up_to_date(url: URL) -> None:
     test_verdicts.migrated_from_first(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+
+def test_it_moves_whenever_it_is_killed_and_loses_nothing(
+    url: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'source.db'}") as source:
+        test_moved.everything(source)
+        test_moved.moved_whenever_killed(source, shown(url), monkeypatch)
 
 
 def test_a_database_without_gains_is_brought_up_to_date(url: URL) -> None:

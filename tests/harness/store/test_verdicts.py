@@ -14,9 +14,11 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
+from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.schema import HEAD
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
+from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
@@ -133,7 +135,7 @@ def test_equal_completions_are_seen(store: Store) -> None:
     assert not verdicts.all_equal(store, run)
 
 
-@pytest.mark.parametrize("change", ["UPDATE verdict SET verdict = 'PASSED'", "DELETE FROM judged"])
+@pytest.mark.parametrize("change", ["UPDATE verdict SET verdict = 'PASSED'", "DELETE FROM judged_fact"])
 def test_verdicts_are_never_changed(store: Store, change: str) -> None:
     run = add_run(store)
     one = verdicts.add(store, make_verdict(verdict="FAILED"))
@@ -195,7 +197,7 @@ def migrated_from_first(url: str) -> None:
     engine.dispose()
     with open_store(url) as store:
         with store.reading() as connection:
-            assert connection.scalar(text("SELECT text FROM prompt")) == "old"
+            assert prompt_text(connection, "p") == "old"
             costs = connection.execute(text("SELECT tokens_in, cached, price FROM generation")).one()
             assert tuple(costs) == (20, 0, None)
         run = add_run(store)
@@ -206,7 +208,7 @@ def migrated_from_first(url: str) -> None:
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0012",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
     connection.close()
 
 
