@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, Select, exists, select
+from sqlalchemy import Connection, Select, exists, select
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
@@ -43,7 +43,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
     query = (
         select(t.SAMPLE, *result, n.n, n.coder, t.PROMPT.c.digest, t.IMPORTED.c.format)
         .select_from(joined)
-        .where(n.id == run, s.id == sample)
+        .where(p.key == t.key_of(run, sample))
     )
     with store.reading() as connection:
         row = connection.execute(query).mappings().first()
@@ -81,7 +81,7 @@ def completion_texts(store: Store, run: str, sample: str, idx: int) -> Completio
     )
     query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
     with store.reading() as connection:
-        row = connection.execute(query.where(c.key == key_of(run, sample), c.idx == idx)).first()
+        row = connection.execute(query.where(c.key == t.key_of(run, sample), c.idx == idx)).first()
     return None if row is None else CompletionTexts(text=row.text, raw=row.raw, output=row.output or "")
 
 
@@ -91,7 +91,7 @@ def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts |
     joined = t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number).join(t.PROMPT, g.prompt == q.number)
     query = select(q.digest, g.text).select_from(joined)
     with store.reading() as connection:
-        row = connection.execute(query.where(c.key == key_of(run, sample), c.ordinal == ordinal)).first()
+        row = connection.execute(query.where(c.key == t.key_of(run, sample), c.ordinal == ordinal)).first()
         return None if row is None else CallTexts(prompt=prompt_text(connection, row.digest) or "", answer=row.text)
 
 
@@ -99,11 +99,6 @@ def kinds_of(run: str) -> Select[Any]:
     """Return the question for the (profile, metric) of a run's scores: a look at each measure, not at the scores."""
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
-
-
-def key_of(run: str, sample: str) -> ScalarSelect[int]:
-    """Return the key of a sample of a run, as part of a question."""
-    return select(t.PLANNED.c.key).where(t.PLANNED.c.run_id == run, t.PLANNED.c.sample_id == sample).scalar_subquery()
 
 
 def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, marked: bool) -> Status:
@@ -130,7 +125,7 @@ def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
 
 def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[StoredPiece, ...]:
     b, g = t.BLOCK_FACT.c, t.GAIN_FACT.c
-    key = key_of(run, sample)
+    key = t.key_of(run, sample)
     priced = select(g.ordinal, g.coder, g.gain).where(g.key == key)
     gains: dict[str, dict[int, float]] = defaultdict(dict)
     for ordinal, by, gain in connection.execute(priced):
@@ -154,7 +149,7 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
     query: Select[Any] = (
         select(c.ordinal, c.role, g.tokens_in, g.tokens_out, g.cached, g.price, g.seconds, g.finish)
         .select_from(t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number))
-        .where(c.key == key_of(run, sample))
+        .where(c.key == t.key_of(run, sample))
         .order_by(c.ordinal)
     )
     return tuple(StoredCall(**row) for row in connection.execute(query).mappings())
@@ -170,7 +165,7 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
     query = (
         select(c.idx, c.status, c.flags, reached, *judged)
         .select_from(joined)
-        .where(c.key == key_of(run, sample))
+        .where(c.key == t.key_of(run, sample))
         .order_by(c.idx)
     )
     scores = _scores(connection, run, sample)
@@ -197,7 +192,7 @@ def _verdicts_in_order(connection: Connection, run: str, sample: str) -> dict[in
     """Return index -> the verdicts on a completion, in the order in which they were given."""
     j, v = t.JUDGED_FACT.c, t.VERDICT.c
     first = select(j.idx, v.key, v.verdict).select_from(t.JUDGED_FACT.join(t.VERDICT, j.verdict_key == v.key))
-    rows_ = connection.execute(first.where(j.key == key_of(run, sample))).all()
+    rows_ = connection.execute(first.where(j.key == t.key_of(run, sample))).all()
     later = history(connection, (row.key for row in rows_))
     return {row.idx: (row.verdict, *(verdict.verdict for verdict in later.get(row.key, ()))) for row in rows_}
 
@@ -213,7 +208,7 @@ def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     query = (
         select(s.idx, m.profile, m.metric, s.value)
         .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
-        .where(s.run == t.run_number(run), s.key == key_of(run, sample))
+        .where(s.run == t.run_number(run), s.key == t.key_of(run, sample))
         .order_by(s.idx)
     )
     scores_by_index: dict[int, dict[tuple[str, str], float | None]] = defaultdict(dict)

@@ -423,3 +423,10 @@ REMARK = Table(
     Column("ordinal", Integer, primary_key=True),
     Column("text", Text, nullable=False),
 )
+
+
+def key_of(run: str, sample: str) -> ScalarSelect[int]:
+    """Return the key of a sample of a run, as part of a question: found without a look at the run's other samples."""
+    f, s = PLANNED_FACT.c, SAMPLE.c
+    of_name = f.sample.in_(select(s.number).where(s.id == sample))
+    return select(f.key).where(f.run == run_number(run), of_name).scalar_subquery()

@@ -323,8 +323,8 @@ def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[in
     """Append the gains of one sample's blocks, by ordinal; return False if they were there already."""
 
     def append(connection: Connection) -> bool:
-        g, p = t.GAIN_FACT.c, t.PLANNED.c
-        key = connection.scalar(select(p.key).where(p.run_id == run, p.sample_id == sample))
+        g = t.GAIN_FACT.c
+        key = connection.scalar(select(t.key_of(run, sample)))
         query = select(g.ordinal).where(g.key == key, g.coder == coder)
         if not gains or connection.execute(query).first() is not None:
             return False

@@ -112,9 +112,9 @@ def neighbours(store: Store, sample_filter: SampleFilter, ordinal: int) -> tuple
 
 def place_in_plan(store: Store, run: str, sample: str) -> int | None:
     """Return where a sample stands in a run's plan; None if it is not in it."""
-    p = t.PLANNED.c
+    p = t.PLANNED_FACT.c
     with store.reading() as connection:
-        return connection.scalar(select(p.ordinal).where(p.run_id == run, p.sample_id == sample))
+        return connection.scalar(select(p.ordinal).where(p.key == t.key_of(run, sample)))
 
 
 def _fitting(sample_filter: SampleFilter) -> Select[Any]:

@@ -186,8 +186,8 @@ def link(store: Store, run: str, sample: str, verdicts: Mapping[int, StoredVerdi
     """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
 
     def append(connection: Connection) -> int:
-        s, p = t.SCORE_FACT.c, t.PLANNED.c
-        key = connection.scalar(select(p.key).where(p.run_id == run, p.sample_id == sample))
+        s = t.SCORE_FACT.c
+        key = connection.scalar(select(t.key_of(run, sample)))
         number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
         measure = measure_numbers(connection, [(PROFILE, PASS)])[PROFILE, PASS]
         scored = set(connection.scalars(select(s.idx).where(s.run == number, s.measure == measure, s.key == key)))

@@ -95,8 +95,7 @@ def _fitting(table: Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def shown(store: Store) -> list[Any]:
     """Return all that a store shows, to the last bit."""
     found: list[Any] = [stored_runs(store), works(store)]
-    for profile in ("ctxbench", "crosscodeeval"):
-        found.append(run_tables(store, profile=profile))
+    found += [run_tables(store, profile=profile) for profile in ("ctxbench", "crosscodeeval")]
     for run in stored_runs(store):
         for sample in ("demo/0", "demo/1", "demo/2"):
             if sample in {one for table in found[2] if table.run.id == run.id for one in table.sample}:
