@@ -44,7 +44,7 @@ bench: setup-dev ## Print the measured ratios (minutes)
 	$(BIN)/python -m benchmarks
 
 engine:         ## Start a Docker engine where none answers (as root, on Debian), for the sandbox's tests
-	@scripts/docker_engine.sh
+	@sandbox/docker/docker_engine.sh
 
 setup:
 	@scripts/setup.sh

@@ -28,6 +28,11 @@ class Home:
         return self.root / "cache"
 
     @property
+    def shards(self) -> Path:
+        """The default folder of results that are to be merged."""
+        return self.root / "shards"
+
+    @property
     def database(self) -> str:
         """The default database URL."""
         return f"sqlite:///{self.root / 'results.db'}"

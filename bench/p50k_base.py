@@ -39,7 +39,7 @@ class P50kBase:
         Raises:
             InputFault: if the file cannot be read or holds another one, or tiktoken is not installed.
         """
-        weights.need(("tiktoken",), where="--tokenizer", cure="pip install -e '.[p50k]'")
+        weights.need(("tiktoken",), where="--tokenizer", cure="pip install 'ctxbench[p50k]'")
         ranks = _read(path)
         library: Any = importlib.import_module("tiktoken")
         self._encoding: Any = library.Encoding(P50K_BASE, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})

@@ -157,7 +157,14 @@ class View:
             _check(key, value, most)
         _check("before", before, _MAX_LINES, least=0)
         noted = functools.partial(self._retrieval.note, self.name, f"windows {size}x{stride}")
-        windows = index(self._files.digest, self._files.texts, size=size, stride=stride, built=noted)
+        windows = index(
+            self._files.digest,
+            self._files.texts,
+            size=size,
+            stride=stride,
+            pieces=self._retrieval.pieces,
+            built=noted,
+        )
         scope = self._scopes.get((size, stride, before))
         if scope is None:
             target = replace(self._target, context_start=self._target.context_start or before)

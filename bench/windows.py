@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+Pieces = Callable[[str], Sequence[str]]
+"""Cuts a text into its tokens."""
 SIZE, STRIDE = 20, 10
 """RepoCoder's window, in lines."""
 _COMMON = 1 / 32
@@ -86,14 +88,18 @@ def spans(lines: int, size: int, stride: int) -> list[tuple[int, int]]:
 class WindowIndex:
     """The windows of a set of files, searchable by token set. Immutable once built; safe to share by threads."""
 
-    def __init__(self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, pieces: Pieces = pieces
+    ) -> None:
         """Cut and index every file; about a second for 100,000 lines.
 
         Args:
             texts: path -> text.
             size: lines of a window.
             stride: lines from one window to the next.
+            pieces: the tokens of a text.
         """
+        self._pieces = pieces
         units: dict[str, list[Place]] = {}
         for path in sorted(texts):
             lines = split_lines(texts[path])
@@ -113,7 +119,7 @@ class WindowIndex:
         postings: dict[str, list[int]] = {}
         sizes = np.zeros(len(self.texts), dtype=np.int64)
         for unit, text in enumerate(self.texts):
-            tokens = set(pieces(text))
+            tokens = set(self._pieces(text))
             sizes[unit] = len(tokens)
             for token in tokens:
                 postings.setdefault(token, []).append(unit)
@@ -163,7 +169,7 @@ class WindowIndex:
         """
         import numpy as np  # noqa: PLC0415
 
-        tokens = set(pieces(text))
+        tokens = set(self._pieces(text))
         if not tokens or top <= 0 or not self.texts:
             return ()
         shared = self._shared(tokens)
@@ -225,6 +231,7 @@ def index(
     *,
     size: int = SIZE,
     stride: int = STRIDE,
+    pieces: Pieces = pieces,
     built: Callable[[float], None] | None = None,
 ) -> WindowIndex:
     """Return the window index of the files with that digest; built at the first call, then shared.
@@ -234,14 +241,15 @@ def index(
         texts: path -> text.
         size: lines of a window.
         stride: lines from one window to the next.
+        pieces: the tokens of a text.
         built: told how many seconds it took, if it had to be built.
     """
 
     def make() -> WindowIndex:
         start = time.perf_counter()
-        windows = WindowIndex(texts, size=size, stride=stride)
+        windows = WindowIndex(texts, size=size, stride=stride, pieces=pieces)
         if built is not None:
             built(time.perf_counter() - start)
         return windows
 
-    return _INDICES.get((digest, size, stride), make)
+    return _INDICES.get((digest, size, stride, pieces), make)

@@ -157,7 +157,9 @@ def put(name: str, value: str | int | list[str]) -> None:
 def link(page: str, **query: str | Sequence[str]) -> str:
     """Return the URL of a page's view, within this site; of a choice of several, all of them."""
     filled = {name: value for name, value in query.items() if value}
-    return f"/{page}?{urlencode(filled, doseq=True)}" if filled else f"/{page}"
+    # Behind a proxy the site may begin below its root.
+    place = "/".join(["", *filter(None, [str(st.get_option("server.baseUrlPath") or "").strip("/"), page])])
+    return f"{place}?{urlencode(filled, doseq=True)}" if filled else place
 
 
 def _start(

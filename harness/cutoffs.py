@@ -75,7 +75,9 @@ def of_home(home: Home) -> Cutoffs:
 
 
 def _read(path: Path) -> Cutoffs:
-    tables = facts.read_tables(path, "cutoff", _faults, cure="see docs/contamination.md")
+    tables = facts.read_tables(
+        path, "cutoff", _faults, cure="a table is [[cutoff]] with match = 'gpt-4o*' and day = 2023-10-01"
+    )
     return Cutoffs(
         tuple(Cutoff(match=facts.patterns(table), day=table["day"], source=table.get("source", "")) for table in tables)
     )

@@ -36,11 +36,23 @@ class RunQuery:
     """The day after which samples are dated; None for all, dated or not."""
     prices: Path | None = None
     """A file of rates by which the runs' tokens are priced."""
+    hidden: bool = False
+    """Whether runs that were hidden are among them."""
 
     @property
     def url(self) -> str:
         """The database of the runs."""
         return self.db or self.home.database
+
+    def left_out(self) -> str:
+        """Return a sentence on the runs that are not among them since they were hidden; empty if there are none."""
+        from ctxbench.harness.store.labels import hidden_runs
+        from ctxbench.harness.store.store import open_current
+
+        with open_current(self.url) as store, store.reading() as connection:
+            count = 0 if self.hidden else len(hidden_runs(connection))
+        what = "1 hidden run of the database is" if count == 1 else f"{count} hidden runs of the database are"
+        return f"{what} left out: `ctxbench runs --hidden` lists them" if count else ""
 
     def tables(self) -> list[RunTable]:
         """Return the stored runs, oldest first.
@@ -64,7 +76,13 @@ class RunQuery:
         rates = load(self.prices) if self.prices else None
         with open_current(self.url) as store:
             read = functools.partial(
-                run_tables, store, profile=self.profile, ks=self.ks, marked=self.marked, prices=rates
+                run_tables,
+                store,
+                profile=self.profile,
+                ks=self.ks,
+                marked=self.marked,
+                prices=rates,
+                hidden=self.hidden,
             )
             tables = read(samples=self.samples and self.samples.partition("[")[0])
             others = read(samples=None) if not tables and self.samples else []

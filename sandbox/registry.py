@@ -15,7 +15,9 @@ _SECONDS = 5.0
 """An engine that takes longer to say that it is there is taken for hung."""
 _WITH_RUNTIME = re.compile(r"docker\(runtime=([A-Za-z0-9][A-Za-z0-9._-]*)\)")
 SPELLINGS = "docker, docker(runtime=NAME) or bubblewrap"
-_GVISOR = "install gVisor (gvisor.dev/docs/user_guide/install), run `runsc install`, and restart the engine"
+_GVISOR = (
+    "install gVisor (gvisor.dev/docs/user_guide/install), then `sudo runsc install && sudo systemctl restart docker`"
+)
 
 
 def runtime_of(name: str) -> str | None:

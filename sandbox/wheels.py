@@ -13,6 +13,7 @@ import importlib.util
 import json
 import platform
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -106,7 +107,9 @@ def pip_missing() -> SandboxUnavailable | None:
     if importlib.util.find_spec("pip"):
         return None
     return SandboxUnavailable(
-        "pip is missing, which fetches what a test needs", where=sys.executable, cure="run `python -m ensurepip`"
+        "pip is missing, which fetches what a test needs",
+        where=sys.executable,
+        cure=f"run `{shlex.quote(sys.executable)} -m ensurepip`",
     )
 
 

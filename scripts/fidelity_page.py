@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxbench.harness.papers.fidelity import Fidelity, methods, names_in
+from ctxbench.harness.papers.fidelity import Difference, Fidelity, methods, names_in
 from ctxbench.harness.papers.presets import presets
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fidelity.md"
@@ -16,8 +16,9 @@ released, what is equal and what is not. `ctxbench reproduce` states the same di
 has of its own (samples, model, encoder, summariser, hygiene) stands there too.
 
 What is called equal was compared with the papers' figures and listings and with the released code, and is held by
-tests. What a difference comes to is given where it has a switch: paired differences on `ctxbench-1-lite` with
-`incontext`, 95% intervals over repositories, Python (12 repositories) and Java (6).
+tests. A difference with a switch (a parameter of the strategy, or an option of the command) can be taken away, and what
+that comes to is given: paired differences on `ctxbench-1-lite` with `incontext`, 95% intervals over repositories,
+Python (12 repositories) and Java (6). One without a switch stays, and was not measured unless a count is given.
 """
 
 
@@ -33,11 +34,23 @@ def _section(method: Fidelity) -> str:
         ("presets of", ", ".join(f"`{name}`" for name in dict.fromkeys(tables))),
         ("program", method.program or "none was released"),
         ("equal", method.equal),
-        ("differs", "<br>".join([*([method.budgets] if method.budgets else []), *method.differs])),
         *([("comes to", "<br>".join(method.measured))] if method.measured else []),
     ]
+    differs = "".join(
+        f"| {difference.what} | {_code(difference.switch)} | {_comes_to(difference)} |\n"
+        for difference in method.differs
+    )
     names = ", ".join(f"`{name}`" for name in (method.title, *method.also))
-    return f"## {names}\n\n| | |\n|---|---|\n" + "".join(f"| {name} | {text} |\n" for name, text in rows)
+    facts = "".join(f"| {name} | {text} |\n" for name, text in rows)
+    return f"## {names}\n\n| | |\n|---|---|\n{facts}\n| differs | switch | comes to |\n|---|---|---|\n{differs}"
+
+
+def _code(switch: str) -> str:
+    return f"`{switch}`" if switch else "none"
+
+
+def _comes_to(difference: Difference) -> str:
+    return "<br>".join(difference.comes_to) or "not measured"
 
 
 def main() -> None:

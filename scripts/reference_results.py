@@ -1,7 +1,8 @@
-"""Make the reference results: ``python -m scripts.reference_results [HOME]``.
+"""Make the reference results: ``python -m scripts.reference_results [HOME [KIND]]``.
 
-With HOME: build the standard set there, run what is missing (stopped, it goes on where it was) and write the file that
-ships. Then, and without HOME nothing but this: write the board and the pictures of docs/results.md from that file.
+With HOME: build the standard set there, run what is missing (stopped, it goes on where it was) and write the files that
+ship, one a kind of sample, or that of KIND alone (``line`` or ``function``). Then, and without HOME nothing but this:
+write the boards and the pictures of docs/results.md from these files.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench import standard
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.build import build
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
@@ -31,80 +33,102 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT, run_tables
 
 NAME = "ctxbench-1"
-STRATEGIES = (
-    "lc.infile",
-    "lc.repocoder",
-    "lc.random_windows",
-    "lc.infercom(encoder=bm25)",
-    "lc.repofuse(encoder=bm25)",
-    "gold",
-    "blank",
-    "lc.infercom(encoder=bm25, uer=off, fsr=off)",
-    "lc.infercom(encoder=bm25, fsr=off)",
-    "lc.infercom(encoder=bm25, uer=off)",
-    "aim(lc.infile, encoder=bm25)",
-    "aim(lc.repofuse(encoder=bm25), encoder=bm25)",
-    "aim(lc.repocoder, encoder=bm25)",
-    "oracle-context",
-    "lc.repocoder(iterations=1)",
-    "lc.infile(limit=2048)",
-    "lc.repofuse(rationale=off, encoder=bm25)",
-    "lc.infercom(encoder=jaccard)",
-)
-"""All that take lines and need no model that follows instructions, with encoders that need no weights; the rows that
-others are compared with first."""
+STRATEGIES = {
+    Kind.LINE: (
+        "lc.infile",
+        "lc.repocoder",
+        "lc.random_windows",
+        "lc.infercom(encoder=bm25)",
+        "lc.repofuse(encoder=bm25)",
+        "gold",
+        "blank",
+        "lc.infercom(encoder=bm25, uer=off, fsr=off)",
+        "lc.infercom(encoder=bm25, fsr=off)",
+        "lc.infercom(encoder=bm25, uer=off)",
+        "aim(lc.infile, encoder=bm25)",
+        "aim(lc.repofuse(encoder=bm25), encoder=bm25)",
+        "aim(lc.repocoder, encoder=bm25)",
+        "oracle-context",
+        "lc.repocoder(iterations=1)",
+        "lc.infile(limit=2048)",
+        "lc.repofuse(rationale=off, encoder=bm25)",
+        "lc.infercom(encoder=jaccard)",
+    ),
+    Kind.FUNCTION: (
+        "lc.infile",
+        "icl.infile",
+        "icl.direct",
+        "icl.rag(encoder=bm25)",
+        "icl.rag_s(encoder=bm25)",
+        "icl.filerag(encoder=bm25)",
+        "icl.infile_rag(encoder=bm25)",
+        "icl.infile_rag_s(encoder=bm25)",
+        "icl.infile_filerag(encoder=bm25)",
+        "lc.random_windows",
+        "lc.repocoder",
+        "base.repocoder_fn(encoder=bm25)",
+        "base.reacc(encoder=bm25)",
+        "base.rlcoder(encoder=bm25)",
+        "gold",
+        "blank",
+        "oracle-context",
+    ),
+}
+"""All of each kind that need no model that follows instructions, with encoders that need no weights; of lines the rows
+that others are compared with first."""
 RANDOM = "lc.random_windows"
 WITH_APIS, WITHOUT_APIS = "lc.infercom(encoder=bm25)", "lc.repocoder"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE, BOARD_PICTURE, API_PICTURE = DOCS / "results.md", DOCS / "results-board.svg", DOCS / "results-apis.svg"
+PAGE, API_PICTURE = DOCS / "results.md", DOCS / "results-apis.svg"
+BOARD_PICTURES = {Kind.LINE: DOCS / "results-board.svg", Kind.FUNCTION: DOCS / "results-functions.svg"}
 BEGIN, END = "<!-- board: python -m scripts.reference_results -->\n", "<!-- end of the board -->"
 LANGUAGES = {"python": "Python", "java": "Java"}
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 GAIN = "context_gain"
-_METRICS = ("es", "em", "id_f1")
+_METRICS = {Kind.LINE: {"ES": "es", "EM": "em", "ID-F1": "id_f1"}, Kind.FUNCTION: {"pass@1": "pass@1", "ES": "es"}}
+"""Heading -> metric."""
 
 
-def make(home: Home) -> Path:
-    """Build the set, run what is missing and write the file; return its path.
+def make(home: Home, kind: Kind) -> Path:
+    """Build the set, run what is missing and write the file of a kind of sample; return its path.
 
     Raises:
         InputFault: if the set is not the published one, or samples of a run are missing.
         MachineFault: if the machine lost samples.
     """
-    sample_set = _sample_set(home)
+    sample_set = _sample_set(home, kind)
     with open_store(home.database) as store:
-        summaries = run(home, store, sample_set, strategies=STRATEGIES, generator=GENERATOR, progress=progress)
+        summaries = run(home, store, sample_set, strategies=STRATEGIES[kind], generator=GENERATOR, progress=progress)
         fault = fault_of(summaries)
         if fault is not None:
             raise fault
-        return reference.write(store, sample_set, [summary.run for summary in summaries])
+        return reference.write(store, NAME, sample_set, [summary.run for summary in summaries])
 
 
-def _sample_set(home: Home) -> SampleSet:
-    members = standard.load(NAME)
-    if NAME in sets.names(home):
-        sample_set = sets.load(home, NAME)
-    else:
-        sample_set = build(
-            members.manifests, home, NAME, per_repo=members.per_repo["line"], seed=members.seed, report=say
-        )
-    if sample_set.digest != members.digests["line"]:
-        raise InputFault(f"the samples of {NAME} are not the published ones", cure=f"remove {home.samples / NAME}")
+def _sample_set(home: Home, kind: Kind) -> SampleSet:
+    name = standard.samples_name(NAME, kind)
+    if name not in sets.names(home):
+        words = ["samples", "build", name, "--set", NAME, "--kind", kind, "--home", str(home.root)]
+        cli.main(args=words, standalone_mode=False)
+    sample_set = sets.load(home, name)
+    if sample_set.digest != standard.load(NAME).digests.get(kind):
+        raise InputFault(f"the samples of {name} are not the published ones", cure=f"remove {home.samples / name}")
     return sample_set
 
 
-def groups_of(name: str) -> list[Group]:
+def groups_of(name: str, kind: Kind) -> list[Group]:
     """Return the boards of the file's rows: Python's, then Java's."""
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
-        reference.import_reference(store, name)
+        reference.import_reference(store, name, kind)
         groups = {group.language: group for group in board(run_tables(store)).groups}
     return [groups[language] for language in LANGUAGES if language in groups]
 
 
-def board_text(group: Group) -> str:
+def board_text(group: Group, kind: Kind) -> str:
     """Return a language's board as a Markdown table."""
-    head = "| rank | tier | strategy | context gain, bits | ES | EM | ID-F1 | tokens shown | beats |"
-    lines = [head, "|---|---|---|---|---:|---:|---:|---:|---:|"]
+    metrics = _METRICS[kind]
+    head = f"| rank | tier | strategy | context gain, bits | {' | '.join(metrics)} | tokens shown | beats |"
+    lines = [head, f"|---|---|---|---|{'---:|' * (len(metrics) + 2)}"]
     for row in group.rows:
         rank = "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
         cells = [
@@ -112,7 +136,7 @@ def board_text(group: Group) -> str:
             row.tier or "control",
             f"`{row.run.strategy}`",
             _interval(row.metrics[GAIN]),
-            *(f"{row.metrics[metric].mean:.1f}" for metric in _METRICS),
+            *(f"{row.metrics[metric].mean:.1f}" for metric in metrics.values()),
             f"{row.context_tokens:.0f}",
             str(len(row.beats)) if row.rank_low else "",
         ]
@@ -278,21 +302,26 @@ def api_picture(results: ReferenceResults) -> str:
     return plot.text("bits that the APIs save a sample, by repository")
 
 
-def page_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield the paragraphs of the page."""
+def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[str]:
+    """Yield the paragraphs of a kind of sample: its boards with a picture."""
     ranked = [row for row in groups[0].rows if row.rank_low]
     versions = {run.code for run in results.runs}
     yield (
         f"{len(ranked)} strategies and {len(groups[0].rows) - len(ranked)} controls over the {len(results.samples):,} "
-        f"samples of `{results.name}`, by `{results.runs[0].generator}`, measured with ctxbench {', '.join(versions)}."
+        f"{results.kind}s of `{results.name}`, by `{results.runs[0].generator}`, measured with ctxbench "
+        f"{', '.join(versions)}."
     )
-    yield f"![Context gain of each strategy in both languages]({BOARD_PICTURE.name})"
+    yield f"![Context gain of each strategy in both languages]({BOARD_PICTURES[results.kind].name})"
     for group in groups:
         repositories = len({sample.repo for sample in results.samples if sample.language == group.language})
-        yield f"### {LANGUAGES[group.language]}: {repositories} repositories"
-        yield board_text(group)
+        yield f"#### {LANGUAGES[group.language]}: {repositories} repositories"
+        yield board_text(group, results.kind)
         yield board_summary(group)
-    yield "### Where API retrieval helps"
+
+
+def api_parts(results: ReferenceResults) -> Iterator[str]:
+    """Yield the paragraphs on what APIs are worth."""
+    yield "#### Where API retrieval helps"
     yield (
         f"The context gain of `{WITH_APIS}` less that of `{WITHOUT_APIS}`, which shows similar code found in the same "
         "way, and no API."
@@ -301,13 +330,20 @@ def page_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[s
     yield f"![Bits that the APIs save, by repository]({API_PICTURE.name})"
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Make the file if a home is named; write the page."""
-    if arguments:
-        path = make(Home(Path(arguments[0]).absolute()))
+def main(home: str = "", *kinds: str) -> None:
+    """Make the files if a home is named; write the page."""
+    for kind in (map(Kind, kinds) if kinds else Kind) if home else ():
+        path = make(Home(Path(home).absolute()), kind)
         say(f"{path}: {path.stat().st_size:,} bytes")
-    results, groups = reference.load(NAME), groups_of(NAME)
-    text = "\n\n".join(page_parts(results, groups))
+    parts: list[str] = []
+    for kind in reference.kinds(NAME):
+        results, groups = reference.load(NAME, kind), groups_of(NAME, kind)
+        parts += [f"### {str(kind).capitalize()}s", *board_parts(results, groups)]
+        BOARD_PICTURES[kind].write_text(board_picture(groups), encoding="utf-8")
+        if kind is Kind.LINE:
+            parts += api_parts(results)
+            API_PICTURE.write_text(api_picture(results), encoding="utf-8")
+    text = "\n\n".join(parts)
     page = re.sub(
         f"{re.escape(BEGIN)}.*{END}",
         lambda _: f"{BEGIN}{text}\n{END}",
@@ -315,9 +351,7 @@ def main(arguments: Sequence[str]) -> None:
         flags=re.DOTALL,
     )
     PAGE.write_text(page, encoding="utf-8")
-    BOARD_PICTURE.write_text(board_picture(groups), encoding="utf-8")
-    API_PICTURE.write_text(api_picture(results), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,7 +74,116 @@ def test_every_extra_that_a_cure_or_a_page_names_is_there() -> None:
     named = {
         name
         for text in texts
-        for group in re.findall(r"pip install -e '\.\[([\w,]+)\]", text)
+        for group in re.findall(r"pip install 'ctxbench\[([\w,]+)\]", text)
         for name in group.split(",")
     }
     assert {"dashboard", "hf"} <= named <= set(extras)
+
+
+def messages(file: Path) -> Iterator[str]:
+    """Yield the texts of a file that a user can get to see: all but docstrings."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
+            yield node.value
+
+
+def test_no_message_names_what_only_a_checkout_has() -> None:
+    files = [
+        path
+        for room in ("bench", "harness", "sandbox", "strategies", "dashboard")
+        for path in (ROOT / room).rglob("*.py")
+    ]
+    only_here = re.compile(
+        r"\bmake (dashboard|setup|engine|docs|test|unit)\b|\bscripts/|constraints/|pip install -e '|README\.md"
+    )
+    # What the guest in a box or a suite's tests are told is no message to a user.
+    quoted = [
+        f"{file.relative_to(ROOT)}: {text}"
+        for file in files
+        if "codereval-tests" not in file.parts
+        for text in messages(file)
+        if only_here.search(text)
+    ]
+    assert not quoted
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel that the sdist gives into an empty environment; return a folder of the user's own beside it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    for name in filter(None, tracked.split("\0")):
+        (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / "source" / name, follow_symlinks=False)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, capture_output=True)
+    python = str(folder / "venv" / "bin" / "python")
+
+    def call(*command: str) -> None:
+        done = subprocess.run(command, cwd=folder / "source", capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    call(python, "-m", "pip", "install", "-q", "setuptools>=77")
+    call(python, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')")
+    [sdist] = (folder / "source" / "dist").iterdir()
+    call(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(sdist))
+    [wheel] = folder.glob("*.whl")
+    call(python, "-m", "pip", "install", "-q", "-c", "constraints/cpu.txt", str(wheel))
+    shutil.rmtree(folder / "source")
+    for name in ("strategies", "bench", "harness", "sandbox", "dashboard"):
+        (folder / "own" / name).mkdir(parents=True)
+        (folder / "own" / name / "__init__.py").write_text("raise RuntimeError('this is the user's own')\n")
+    return folder / "own"
+
+
+def installed(outside: Path, *arguments: str, code: int = 0) -> str:
+    """Run the installed `ctxbench` in the user's folder; return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("CTXBENCH_", "PYTHON"))}
+    command = [str(outside.parent / "venv" / "bin" / "ctxbench"), *arguments]
+    done = subprocess.run(command, cwd=outside, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_the_wheel_works_beside_folders_that_are_named_like_ours(outside: Path) -> None:
+    (outside / "strategies" / "mine.py").write_text(
+        "from ctxbench import Context, strategy\n\n\n@strategy('mine')\ndef mine(query, repo):\n"
+        '    """Show nothing."""\n    return Context.ranked([])\n'
+    )
+    installed(outside, "samples", "build", "demo", "--kind", "line", "--repo", "fasta2a", "--per-repo", "3")
+    chosen = ["--strategy", "lc.repocoder", "--strategy", "strategies/mine.py@mine", "--generator", "incontext"]
+    assert "scored 3" in installed(outside, "run", "--samples", "demo", *chosen)
+    rows = json.loads(installed(outside, "leaderboard", "--format", "json"))
+    assert {row["strategy"].rpartition("/")[2] for row in rows} == {"lc.repocoder", "mine.py@mine"}
+    assert "ctxbench-1-lite" in installed(outside, "results", "import", "--reference", "ctxbench-1-lite")
+    assert "pip install 'ctxbench[dashboard]'" in installed(outside, "dashboard", code=1)
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_doctor_gives_a_line_to_copy_for_each_gap(outside: Path) -> None:
+    found = subprocess.run(
+        [str(outside.parent / "venv" / "bin" / "ctxbench"), "doctor"],
+        cwd=outside,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.splitlines()
+    cures = [line.split(" -> ")[1] for line in found if " -> " in line]
+    gaps = [
+        line
+        for line, cure in zip(found, [*found[1:], ""], strict=True)
+        if line.startswith("missing") and " -> " not in cure
+    ]
+    assert cures and not gaps
+    for cure in cures:
+        # A shell reads it: the command, and behind it what is said of it.
+        subprocess.run(["sh", "-n", "-c", cure], check=True)
+        program = cure.split()[0]
+        assert (
+            program in {"pip", "hf", "apt-get", "sudo", "sh", "docker", "echo", "export", "ctxbench", "sysctl"}
+            or Path(program).exists()
+        ), cure

@@ -165,7 +165,10 @@ def _saved(
     accounted = accounts.account(fates)
     if not tasks:
         reasons = ", ".join(f"{reason} {count}" for reason, count in accounted["unusable"].items())
-        raise InputFault(f"no task can be rebuilt ({reasons or 'there is none'})", cure="see docs/codereval.md")
+        raise InputFault(
+            f"no task can be rebuilt ({reasons or 'there is none'})",
+            cure="judge by the official harness's image instead: --image IMAGE",
+        )
     manifest = {
         "ctxbench": version("ctxbench"),
         "kind": Kind.FUNCTION.value,

@@ -207,7 +207,7 @@ def _library(module: str, where: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError:
         what = f"needs the package {module.partition('.')[0]}, which is not installed"
-        raise InputFault(what, where=where, cure="pip install -e '.[datasets]'") from None
+        raise InputFault(what, where=where, cure="pip install 'ctxbench[datasets]'") from None
 
 
 def _plain_row(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
             raise InputFault(
                 "its manifest has no [tests]: nothing could judge its functions",
                 where=manifest.name,
-                cure="add a [tests] table (docs/functions.md says how), or choose another repository",
+                cure="add a [tests] table, as `ctxbench repo sample` shows one, or choose another repository",
             )
 
 

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctxbench.bench import code_tokens
 from ctxbench.bench import spec as specs
 from ctxbench.bench.concurrency import SharedCache
-from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import bind, parameters_of
 from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
-from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit, VisibleTarget
+from ctxbench.bench.retrieval.types import Built, Encoder, Hit, Summarise, Unit, VisibleTarget
 from ctxbench.bench.retrieval.units import Cutter, cutter
+from ctxbench.bench.windows import Pieces
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
@@ -44,6 +46,34 @@ _LOG = logging.getLogger(__name__)
 
 class NoRanker(InputFault):
     """Raised when there is no such encoder or it cannot be used here: no strategy's doing, it ends a run."""
+
+
+def lexical_of(spec: str) -> tuple[str, Ranker] | None:
+    """Return a lexical ranker and its canonical spelling, None if the spec names none.
+
+    Raises:
+        InputFault: if a parameter does not fit.
+    """
+    parsed = specs.parse(spec)
+    if parsed.name not in LEXICAL:
+        return None
+    make = LEXICAL[parsed.name]
+    arguments = bind(parameters_of(make.__init__, f"the ranker {parsed.name}"), parsed)
+    return str(specs.Spec(parsed.name, arguments)), make(**arguments)  # type: ignore[arg-type]
+
+
+def encoder_of(spec: str) -> tuple[str, Encoder]:
+    """Return an encoder, under the spelling under which its vectors are kept.
+
+    Raises:
+        InputFault: if there is none, or it cannot be used here; an unknown name is told the lexical rankers too.
+    """
+    from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - it imports numpy
+
+    name = encoders.read(spec).name
+    if name not in encoders.names():
+        raise UnknownName("encoder", name, {*encoders.names(), *LEXICAL}, command=encoders.COMMAND)
+    return encoders.canonical(spec), encoders.get(spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +114,12 @@ class Retrieval:
     """Corpora, vectors and summaries, shared by the views of a run."""
 
     def __init__(
-        self, folder: Path | None = None, *, summarise: Summarise | None = None, built: Built | None = None
+        self,
+        folder: Path | None = None,
+        *,
+        summarise: Summarise | None = None,
+        built: Built | None = None,
+        pieces: Pieces = code_tokens.pieces,
     ) -> None:
         """Open retrieval; nothing is read or made yet.
 
@@ -93,7 +128,9 @@ class Retrieval:
             summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
                 `bench.apis.plain`.
             built: told what was made of whole repositories, and how long that took; changes nothing.
+            pieces: the tokens that windows are compared by.
         """
+        self.pieces = pieces
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
         self.searched_summaries = threading.Event()  # set by every search by summary; whoever wants to know clears it
         self._built = built
@@ -154,19 +191,14 @@ class Retrieval:
 
     def _resolved(self, spec: str) -> tuple[str, Ranker]:
         """Return a ranker and its canonical spelling."""
-        parsed = specs.parse(spec)
-        if parsed.name in LEXICAL:
-            make = LEXICAL[parsed.name]
-            arguments = bind(parameters_of(make.__init__, f"the ranker {parsed.name}"), parsed)
-            return str(specs.Spec(parsed.name, arguments)), make(**arguments)  # type: ignore[arg-type]
+        if (lexical := lexical_of(spec)) is not None:
+            return lexical
         # Not at the top: most of what imports this module needs no encoder, and so no numpy.
-        from ctxbench.bench.retrieval import encoders  # noqa: PLC0415
         from ctxbench.bench.retrieval.dense import Dense  # noqa: PLC0415
         from ctxbench.bench.retrieval.encoders.vectors import Vectors  # noqa: PLC0415
 
         try:
-            name = encoders.canonical(spec)
-            encoder = encoders.get(name)
+            name, encoder = encoder_of(spec)
         except InputFault as fault:
             raise NoRanker(fault.what, where=fault.where, cure=fault.cure) from fault
         vectors = self._vectors.get("", lambda: Vectors(self._folder))

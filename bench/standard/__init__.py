@@ -68,6 +68,11 @@ def whole_name(name: str) -> str:
     return name.removesuffix(_LITE)
 
 
+def samples_name(name: str, kind: str) -> str:
+    """Return what the samples of a kind are called where nobody gives them another name."""
+    return name if kind == Kind.LINE else f"{name}-{kind}s"
+
+
 def load(name: str) -> StandardSet:
     """Return a standard set by its name.
 

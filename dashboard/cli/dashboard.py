@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import signal
 import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import click
 
@@ -30,23 +32,58 @@ _LOCAL = "127.0.0.1"
     metavar="ADDRESS",
     help="The address to listen at. Any other than this machine's own shows the results to whoever can reach it.",
 )
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="Where readers find the pages behind a proxy, e.g. https://lab.example/ctxbench; the proxy keeps that path.",
+)
+@click.option(
+    "--write", is_flag=True, help="Let whoever sees the pages name, note and hide runs; default: nothing is written."
+)
 @home_option
 @db_option
-def dashboard(*, port: int, host: str, home: Home, db: str | None) -> None:
-    """Show the stored runs as web pages, on this machine; end it with Ctrl-C. Nothing is written."""
+def dashboard(*, port: int, host: str, public_url: str | None, write: bool, home: Home, db: str | None) -> None:
+    """Show the stored runs as web pages, on this machine; end it with Ctrl-C."""
     if importlib.util.find_spec("streamlit") is None:
-        cure = "run `make dashboard`, or `pip install -e '.[dashboard]'`"
+        cure = "run `pip install 'ctxbench[dashboard]'`"
         raise InputFault("the dashboard's pages need Streamlit", cure=cure)
     from ctxbench.harness.store.store import open_reader
 
+    public = None if public_url is None else _public(public_url)
     open_reader(db or home.database).close()
     port = _free(host, port)
     # The pages run in this process: they read what the command was given where `dashboard.data` looks for it.
     os.environ["CTXBENCH_HOME"] = str(home.root)
     os.environ["CTXBENCH_DB"] = db or home.database
+    os.environ["CTXBENCH_DASHBOARD_WRITE"] = "1" if write else ""
     bracketed = f"[{host}]" if ":" in host else host
-    click.echo(f"http://{bracketed}:{port}  (Ctrl-C ends it)")
-    serve(_options(host, port))
+    path = "" if public is None else public.path.rstrip("/")
+    click.echo(f"http://{bracketed}:{port}{path}  (Ctrl-C ends it)")
+    serve(_options(host, port, public))
+
+
+def _public(url: str) -> SplitResult:
+    """Read the address at which a proxy shows the pages.
+
+    Raises:
+        InputFault: if it is none.
+    """
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+    except ValueError:
+        valid = False
+    if (
+        not valid
+        or parts.query
+        or parts.fragment
+        or parts.username
+        or not re.fullmatch(r"[\w./~-]*", parts.path, re.ASCII)
+    ):
+        raise InputFault(
+            f"{url!r} is no address of a site", where="--public-url", cure="write it as https://lab.example/ctxbench"
+        )
+    return parts
 
 
 def _free(host: str, port: int) -> int:
@@ -69,11 +106,22 @@ def _free(host: str, port: int) -> int:
         ) from None
 
 
-def _options(host: str, port: int) -> dict[str, Any]:
+def _options(host: str, port: int, public: SplitResult | None = None) -> dict[str, Any]:
     """Return Streamlit's options: no browser opened, nothing watched, nothing told to anyone, nothing to deploy."""
     from ctxbench.dashboard.theme import FILE
 
     local = host in {_LOCAL, "localhost", "::1"}
+    outside = [] if public is None else [str(public.hostname)]
+    proxied = (
+        {
+            "server_baseUrlPath": public.path.strip("/"),
+            # Without it the server asks the network for its own address before it lets a foreign origin in.
+            "browser_serverAddress": str(public.hostname),
+            "server_corsAllowedOrigins": [f"{public.scheme}://{public.netloc}"],
+        }
+        if public is not None
+        else {}
+    )
     return {
         "server_headless": True,
         "server_address": host,
@@ -83,7 +131,7 @@ def _options(host: str, port: int) -> dict[str, Any]:
         "server_enableXsrfProtection": True,
         "server_enableCORS": True,
         # Another site's name that is made to point here must not be able to read the results.
-        "server_allowedHosts": [_LOCAL, "localhost", "[::1]"] if local else None,
+        "server_allowedHosts": [_LOCAL, "localhost", "[::1]", *outside] if local else None,
         "browser_gatherUsageStats": False,
         "client_toolbarMode": "viewer",
         "client_showErrorDetails": "none",
@@ -92,6 +140,7 @@ def _options(host: str, port: int) -> dict[str, Any]:
         "logger_hideWelcomeMessage": True,
         "logger_level": "warning",
         "theme_base": str(FILE),
+        **proxied,
     }
 
 

@@ -1,4 +1,4 @@
-"""`ctxbench runs`: the progress, faults and repeat command of the stored runs, for a terminal."""
+"""`ctxbench runs`: the stored runs for a terminal: their progress, faults and repeat commands; their labels."""
 
 from __future__ import annotations
 
@@ -17,20 +17,40 @@ if TYPE_CHECKING:
     from ctxbench.harness.store.work import FaultGroup, RunWork
 
 _COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
+_SHOW = "show"
 """Before the strategy, which is the longest and so the last."""
 
 
-@click.command()
+class _Runs(click.Group):
+    """A group whose first word may be left out: `ctxbench runs` lists, `ctxbench runs RUN` shows."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; what names no command is for `show`."""
+        if not args or args[0] not in (*self.commands, *ctx.help_option_names):
+            args = [_SHOW, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Runs)
+def runs() -> None:
+    """List the stored runs, or show, name, hide and delete them: `ctxbench runs`, `ctxbench runs RUN` and the commands.
+
+    RUN is an id, its beginning, or a name that was given.
+    """
+
+
+@runs.command(_SHOW)
 @click.argument("run", required=False)
 @click.option("--samples", metavar="NAME", help="Only runs over this sample set; limited ones (NAME[:N]) too.")
+@click.option("--hidden", is_flag=True, help="Only runs that were hidden.")
 @format_option("table", "json")
 @home_option
 @db_option
-def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str | None) -> None:
+def show(*, run: str | None, samples: str | None, hidden: bool, form: str, home: Home, db: str | None) -> None:
     """List the stored runs, the one begun last first; of one RUN show its attempts, its faults and its command.
 
-    RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
-    Nothing is written: it can be asked while a run goes on.
+    The command that is shown makes the same run again, and does only what is missing. Nothing is written: it can be
+    asked while a run goes on. The word `show` may be left out.
     """
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
@@ -44,16 +64,111 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
         stored = works(store, None if run is None else [_id(store, run)])
         if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
-        listed = _of(stored, samples)
+        listed = [work for work in _of(stored, samples) if run is not None or work.labels.hidden == hidden]
         options = place_options(home, url, store.where)
         if form == "json":
             records = [_record(work, _faults(store, work), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
         elif run is None:
-            click.echo("\n".join(_table(listed)))
+            click.echo("\n".join(_table(listed)) if listed else "none is listed")
             click.echo("`ctxbench runs RUN` shows one: its attempts, its faults, the command to go on", err=True)
+            if not hidden and (count := sum(work.labels.hidden for work in stored)):
+                click.echo(f"{count} hidden: `ctxbench runs --hidden` lists them", err=True)
         else:
             click.echo("\n".join(_details(listed[0], _faults(store, listed[0]), options)))
+
+
+_RUN = click.argument("run")
+
+
+@runs.command()
+@_RUN
+@click.argument("text")
+@home_option
+@db_option
+def name(*, run: str, text: str, home: Home, db: str | None) -> None:
+    """Call RUN by a name, TEXT, which then stands for its id; an empty TEXT takes the name away."""
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.store.labels import LabelKind, add_label, labels
+
+    with _opened(home, db) as store:
+        id_ = _id(store, run)
+        with store.reading() as connection:
+            others = [other for other, of_run in labels(connection).items() if of_run.name == text.strip() != ""]
+        if others not in ([], [id_]):
+            raise InputFault(f"the run {others[0]} has that name", where=repr(text), cure="choose another")
+        add_label(store, id_, LabelKind.NAME, text)
+    click.echo(f"{id_} is called {text.strip()!r}" if text.strip() else f"{id_} has no name")
+
+
+@runs.command()
+@_RUN
+@click.argument("text")
+@home_option
+@db_option
+def note(*, run: str, text: str, home: Home, db: str | None) -> None:
+    """Keep a note, TEXT, with RUN in place of the one before; an empty TEXT takes it away."""
+    from ctxbench.harness.store.labels import LabelKind, add_label
+
+    with _opened(home, db) as store:
+        id_ = _id(store, run)
+        add_label(store, id_, LabelKind.NOTE, text)
+    click.echo(f"{id_}: {text.strip()}" if text.strip() else f"{id_} has no note")
+
+
+@runs.command()
+@click.argument("run", nargs=-1, required=True)
+@click.option("--undo", is_flag=True, help="Show them again.")
+@home_option
+@db_option
+def hide(*, run: tuple[str, ...], undo: bool, home: Home, db: str | None) -> None:
+    """Leave each RUN out of boards, listings and pages; nothing of it is lost, and named commands still take it."""
+    from ctxbench.harness.store.labels import hide as hide_run
+
+    with _opened(home, db) as store:
+        for id_ in [_id(store, prefix) for prefix in run]:
+            changed = hide_run(store, id_, hidden=not undo)
+            state = "shown again" if undo else "hidden"
+            click.echo(f"{id_} is {state}" if changed else f"{id_} was {'not hidden' if undo else 'hidden'} before")
+
+
+@runs.command()
+@click.argument("run", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@home_option
+@db_option
+def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
+    """Delete all that is stored of each RUN, for good. Answers of models and verdicts stay: other runs use them too."""
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.store.labels import delete_run
+    from ctxbench.harness.store.work import works
+
+    with _opened(home, db) as store:
+        ids = list(dict.fromkeys(_id(store, prefix) for prefix in run))
+        for work in works(store, ids):
+            if work.alive:
+                raise InputFault(
+                    "a process works at it", where=f"run {work.id}", cure="end that first, or hide the run"
+                )
+            click.echo(
+                f"{work.id}  {_cell(work.choices.strategy)}  {work.finished} of {work.planned} samples", err=True
+            )
+        if not yes:
+            click.confirm("Delete for good?", abort=True, err=True)
+        for id_ in ids:
+            click.echo(f"{id_} deleted: {delete_run(store, id_)} rows")
+
+
+def _opened(home: Home, db: str | None) -> Store:
+    """Open the database to write to it; none is made."""
+    from ctxbench.harness.query import NOTHING_CURE, NothingStored
+    from ctxbench.harness.store import open_store
+    from ctxbench.harness.store.store import exists
+
+    url = db or home.database
+    if db is None and not exists(url):
+        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
+    return open_store(url, create=False)
 
 
 def _id(store: Store, prefix: str) -> str:
@@ -118,7 +233,8 @@ def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[s
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
     yield view.STATES[view.state(work)]
-    yield from (f"note: {_cell(remark)}" for remark in work.remarks)
+    yield from (f"{kind}: {_cell(text)}" for kind, text in view.label_lines(work))
+    yield from (f"remark: {_cell(remark)}" for remark in work.remarks)
     versions = ", ".join(
         f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
     )
@@ -147,6 +263,7 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
     choices = work.choices
     return {
         "run": work.id,
+        **asdict(work.labels),
         "state": state(work),
         "planned": work.planned,
         "finished": work.finished,

@@ -153,7 +153,7 @@ def row(work: RunWork, now: float, sighting: Sighting | None = None) -> dict[str
         "progress": 100 * work.finished / work.planned if work.planned else 0.0,
         "finished": work.finished,
         "planned": work.planned,
-        "run": work.id,
+        "run": called(work),
         "generator": generator(work),
         "samples": label(work),
         "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
@@ -167,7 +167,7 @@ def row(work: RunWork, now: float, sighting: Sighting | None = None) -> dict[str
 
 
 HELP: Mapping[str, str] = {
-    "run": "The run's id: a digest of every choice that decides its numbers.",
+    "run": "The run's name, else its id: a digest of every choice that decides its numbers.",
     "samples": "The sample set; [:N] means the first N of it.",
     "strategy": "The method that gathers what the model is shown.",
     "generator": "The model that completes the code, and how it was asked.",
@@ -190,6 +190,18 @@ def label(work: RunWork) -> str:
     """Return the sample set as leaderboards call it."""
     choices = work.choices
     return samples_label(choices.samples, limit=choices.limit, after=choices.after, until=choices.until)
+
+
+def label_lines(work: RunWork) -> list[tuple[str, str]]:
+    """Return what people call a run and say of it: (kind, text)."""
+    labels = work.labels
+    hidden = [("hidden", "left out of boards and listings")] if labels.hidden else []
+    return [*((kind, text) for kind, text in (("name", labels.name), ("note", labels.note)) if text), *hidden]
+
+
+def called(work: RunWork) -> str:
+    """Return a run's name, else its id."""
+    return work.labels.name or work.id
 
 
 def generator(work: RunWork) -> str:

@@ -35,7 +35,7 @@ def compare(
     from ctxbench.harness.leaderboard import records, render
     from ctxbench.harness.query import BoardQuery
 
-    tables = BoardQuery(home=home, db=db, profile=profile).tables()
+    tables = BoardQuery(home=home, db=db, profile=profile, hidden=True).tables()
     tables_by_run = _find(tables, runs)
     comparisons: list[Compared] = []
     for language in sorted({table.run.language for tables_of_run in tables_by_run for table in tables_of_run}):

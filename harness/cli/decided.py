@@ -124,7 +124,7 @@ class UntilDecided:
         return True
 
     def _tables(self, language: str) -> list[RunTable]:
-        tables = run_tables(self.store, samples=self.sample_set.name)
+        tables = run_tables(self.store, samples=self.sample_set.name, hidden=True)
         return [
             table
             for run in self.runs.values()

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import base_image_option, home_option
+from ctxbench.harness.cli.options import base_image_option, engine_options, home_option
 from ctxbench.sandbox.errors import SandboxError
 
 _GIB = 1 << 30
@@ -35,31 +35,69 @@ class DoctorFinding:
     """None where nothing is wrong without it."""
     text: str
     cure: str = ""
+    """What to do, with the command to copy in backquotes; or that command alone."""
+
+    def line(self) -> str:
+        """Return the cure as one line for a shell: the command, and behind it what else there is to say of it."""
+        command = re.search(r"`([^`]+)`", self.cure)
+        if command is None:
+            return self.cure
+        rest = self.cure.replace(command[0], "this")
+        return command[1] if rest == "run this" else f"{command[1]}  # {rest}"
 
 
 @click.command()
 @click.option("--clean", is_flag=True, help="Remove what killed runs left: containers, control groups, folders.")
 @base_image_option
+@engine_options
 @home_option
-def doctor(clean: bool, base_image: str, home: Home) -> int:
+def doctor(clean: bool, base_image: str, engine: str, address: str | None, home: Home) -> int:
     """Say what this machine offers, what is missing, and how to get it.
 
     Untrusted code runs in Docker, or else in bubblewrap: one of the two must work for function samples.
-    Line samples need neither.
+    Line samples need neither. With --engine ray every node of the cluster is asked instead of this machine.
     """
     if clean:
         return _clean(home)
-    docker, bubblewrap = _docker(base_image), _bubblewrap()
-    for finding in (*docker, *bubblewrap):
+    if engine == "ray":
+        return _nodes(address, base_image)
+    findings = machine_findings(base_image)
+    for finding in (*findings, _disk(home), _leftovers(home)):
         _show(finding)
-    for check in (_kernel, _python, _java, _gpu, _encoders, _extras):
-        for finding in check():
-            _show(finding)
-    _show(_disk(home))
-    _show(_leftovers(home))
-    if docker[0].good or bubblewrap[0].good:
+    if _has_sandbox(findings):
         return 0
     click.echo("ctxbench: no function sample can be run here: neither Docker nor bubblewrap works", err=True)
+    return 1
+
+
+def machine_findings(base_image: str) -> list[DoctorFinding]:
+    """Return what this machine offers, whatever the home folder."""
+    checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
+    return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
+
+
+def _has_sandbox(findings: Sequence[DoctorFinding]) -> bool:
+    return any(finding.good and finding.name in ("docker", "bubblewrap") for finding in findings)
+
+
+def _nodes(address: str | None, base_image: str) -> int:
+    """Show what each node of a cluster offers."""
+    from ctxbench.harness.run.cluster import ask_nodes
+
+    without = []
+    for name, cores, answer in ask_nodes(address, machine_findings, base_image):
+        click.echo(f"node {name}: {cores} {'core' if cores == 1 else 'cores'}")
+        if isinstance(answer, str):
+            _show(DoctorFinding("ctxbench", False, answer, "install the same version of ctxbench there, with [ray]"))
+            without.append(name)
+            continue
+        for finding in answer:
+            _show(finding)
+        if not _has_sandbox(answer):
+            without.append(name)
+    if not without:
+        return 0
+    click.echo(f"ctxbench: no function sample can be run on {', '.join(without)}; other nodes take those", err=True)
     return 1
 
 
@@ -67,12 +105,12 @@ def _show(finding: DoctorFinding) -> None:
     mark = {True: "ok", False: "missing", None: "-"}[finding.good]
     click.echo(f"{mark:8} {finding.name:14} {finding.text}")
     if finding.cure and finding.good is not True:
-        click.echo(f"{'':23} -> {finding.cure}")
+        click.echo(f"{'':23} -> {finding.line()}")
 
 
 def _docker(base_image: str) -> list[DoctorFinding]:
     from ctxbench.sandbox.docker import images
-    from ctxbench.sandbox.docker.engine import connected
+    from ctxbench.sandbox.docker.engine import DEBIAN_BASE, connected
     from ctxbench.sandbox.registry import docker_fault
 
     if (fault := docker_fault()) is not None:
@@ -84,7 +122,10 @@ def _docker(base_image: str) -> list[DoctorFinding]:
             tags = client.images.get(base).tags if base else []
     except SandboxError as error:
         return [DoctorFinding("docker", False, error.what, error.cure)]
-    cure = "it is pulled when it is needed; where no registry can be reached: scripts/debian_base.sh, as root"
+    cure = (
+        f"it is pulled when it is needed (`docker pull {base_image}`); where no registry can be reached, "
+        f"as root: {DEBIAN_BASE}"
+    )
     used = base_image if base_image in tags else f"{', '.join(tags)}, in place of {base_image}"
     image = DoctorFinding("base image", True, used)
     if base is None:
@@ -122,7 +163,10 @@ def _kernel() -> Iterator[DoctorFinding]:
     if not sys.platform.startswith("linux"):
         return
     version = landlock.abi()
-    cure = "boot with `lsm=landlock,...` on Linux 5.13 or later; boxes have one wall less without it"
+    cure = (
+        "boot Linux 5.13 or later with the parameter that `echo lsm=landlock,$(cat /sys/kernel/security/lsm)` prints; "
+        "boxes have one wall less without it"
+    )
     text, cure = (f"version {version}", "") if version else ("none", cure)
     yield DoctorFinding("landlock", bool(version), text, cure)
     groups = cgroups.version()
@@ -188,7 +232,7 @@ def _extras() -> Iterator[DoctorFinding]:
     for extra, names in sorted(parts.items()):
         missing = [name for name in names if not _installed(name)]
         text = f"not installed: {', '.join(missing)}" if missing else "installed"
-        yield DoctorFinding(f"[{extra}]", None if missing else True, text, f"pip install -e '.[{extra}]'")
+        yield DoctorFinding(f"[{extra}]", None if missing else True, text, f"pip install 'ctxbench[{extra}]'")
 
 
 def _installed(name: str) -> bool:
@@ -203,7 +247,9 @@ def _disk(home: Home) -> DoctorFinding:
     place = next(path for path in (home.root, *home.root.parents) if path.is_dir())
     free = shutil.disk_usage(place).free
     text = f"{free / _GIB:.0f} GiB free at {place}"
-    return DoctorFinding("disk", free >= _LITTLE, text, "free some, or choose another --home")
+    return DoctorFinding(
+        "disk", free >= _LITTLE, text, "free some, or choose another --home: `export CTXBENCH_HOME=/a/larger/disk`"
+    )
 
 
 def _leftovers(home: Home) -> DoctorFinding:

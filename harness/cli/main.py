@@ -38,6 +38,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "generator": ("ctxbench.harness.cli.generator:generator", "List and check generators."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
     "exec": ("ctxbench.harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
+    "merge": ("ctxbench.harness.cli.merge:merge", "Bring shards that other processes made into one database."),
     "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "rescore": ("ctxbench.harness.cli.score:rescore", "Give stored completions new metrics; no model is asked."),
     "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),

@@ -19,6 +19,7 @@ from ctxbench.harness.cli.progress import say
 from ctxbench.sandbox.registry import SPELLINGS, runtime_of
 
 if TYPE_CHECKING:
+    from ctxbench.harness.run.units import Share
     from ctxbench.sandbox.types import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -163,6 +164,53 @@ def db_option(function: F) -> F:
     )(function)
 
 
+def engine_options(function: F) -> F:
+    """Add ``--engine`` and ``--address``; the command receives both, the address as a text or None."""
+
+    def check(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+        if value is not None and ctx.params.get("engine") != "ray":
+            raise click.UsageError("--address is of a cluster: give --engine ray too")
+        return value
+
+    function = click.option(
+        "--address",
+        metavar="ADDRESS",
+        default=None,
+        callback=check,
+        help="With --engine ray: the cluster's head, HOST:PORT or auto; default: a cluster of this machine alone.",
+    )(function)
+    return click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        is_eager=True,
+        help="Who does the work: this machine, or the nodes of a Ray cluster (docs/scale.md).",
+    )(function)
+
+
+def share_option(what: str) -> Callable[[F], F]:
+    """Add ``--shard``; the command receives ``share``, a `Share` or None."""
+    return click.option(
+        "--shard",
+        "share",
+        metavar="I/N",
+        default=None,
+        callback=_share,
+        help=f"Do only part I, from 0, of N equal parts of {what}, and write the results as files that "
+        "`ctxbench merge` brings into one database (docs/scale.md).",
+    )
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Share | None:
+    from ctxbench.harness.run.units import Share
+
+    try:
+        return None if value is None else Share.parse(value)
+    except InputFault as fault:
+        raise click.BadParameter(f"{fault.what}; {fault.cure}", ctx, param) from None
+
+
 def format_option(*forms: str, text: str = "How to print it.") -> Callable[[F], F]:
     """Add ``--format``, the first of `forms` unless another is chosen; the command receives it as ``form``."""
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
@@ -231,7 +279,7 @@ def tokenizer_option(function: F) -> F:
         "--tokenizer",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Count budgets in tokens of p50k_base, as the papers do, whose vocabulary is in FILE "
+        help="Count budgets, and compare windows, in tokens of p50k_base, as the papers do; its vocabulary is in FILE "
         "(see docs/strategies.md); default: in those of ctxcode-1.",
     )(function)
 

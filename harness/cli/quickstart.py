@@ -51,7 +51,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
         other = missing
     say(
         "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-1-lite` and "
-        "`ctxbench leaderboard`; then your own: README.md"
+        "`ctxbench leaderboard`; then your own: `ctxbench strategy --help`"
     )
     if fault is not None:
         raise fault
@@ -68,7 +68,7 @@ def _show(summaries: Sequence[RunSummary], home: Home, db: str | None) -> None:
 
     run_ids = {summary.run for summary in summaries}
     with open_store(db or home.database) as store:
-        tables = [table for table in run_tables(store) if table.run.id in run_ids]
+        tables = [table for table in run_tables(store, hidden=True) if table.run.id in run_ids]
     if tables:
         click.echo(printed(board(tables), "table"))
 

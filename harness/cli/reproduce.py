@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -67,6 +68,12 @@ _WIDEST = 120
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Seed of strategies."
 )
 @repeat_option
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Draw who solves what into FILE, an SVG.",
+)
 @format_option("table", "json", "markdown")
 @sandbox_option
 @home_option
@@ -78,6 +85,7 @@ def reproduce(
     samples: tuple[str, ...],
     encoder: str | None,
     languages: tuple[str, ...],
+    figure: Path | None,
     form: str,
     home: Home,
     db: str | None,
@@ -93,6 +101,7 @@ def reproduce(
     are others, and says in what they are. The same command again does only what is missing.
     Table 6 of the InferCom paper is of five runs (--repeat 5).
     """
+    from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers import render, tables
@@ -124,5 +133,7 @@ def reproduce(
         width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
         text = render.table(beside, columns, width=width)
     click.echo(text, nl=False)
+    if figure is not None:
+        write_atomic(figure, render.figure(beside, columns))
     if fault is not None:
         raise fault

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.home import Home
+from ctxbench.bench.types import Kind
 from ctxbench.harness.cli.options import FormatChoice, WithShapes, db_option, home_option, language_option
 
 if TYPE_CHECKING:
@@ -104,15 +105,22 @@ def import_files(
 
 def _import_reference(name: str, samples: str | None, home: Home, db: str | None) -> None:
     from ctxbench.bench import samples as sets
+    from ctxbench.bench import standard
     from ctxbench.harness.cli.progress import progress
-    from ctxbench.harness.imported.reference import import_reference
+    from ctxbench.harness.imported import reference
     from ctxbench.harness.store import open_store
 
-    has_set = samples is not None or name in sets.names(home)
-    sample_set = sets.load(home, samples or name) if has_set else None
+    kinds = reference.kinds(name)
+    given = None if samples is None else sets.load(home, samples)
+    if given is not None:
+        # A build that is neither kind's is compared with the lines, and refused.
+        kinds = tuple(kind for kind in kinds if standard.load(name).digests.get(kind) == given.digest) or kinds[:1]
     with open_store(db or home.database) as store:
-        for summary in import_reference(store, name, sample_set=sample_set, progress=progress):
-            _say(summary)
+        for kind in kinds or (Kind.LINE,):
+            usual = standard.samples_name(name, kind)
+            sample_set = given or (sets.load(home, usual) if usual in sets.names(home) else None)
+            for summary in reference.import_reference(store, name, kind, sample_set=sample_set, progress=progress):
+                _say(summary)
 
 
 def _say(summary: ImportSummary) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,18 +16,26 @@ from ctxbench.harness.cli.options import (
     check_ks,
     check_n,
     db_option,
+    engine_options,
     home_option,
     k_option,
     repeat_option,
     sandbox_name,
+    share_option,
     strategy_seconds_option,
     summariser_options,
     tokenizer_option,
 )
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.generators.base import Sampling
     from ctxbench.harness.run.attempt import RunSummary
+    from ctxbench.harness.run.cluster import Cluster
+    from ctxbench.harness.run.runner import RunOptions
+    from ctxbench.harness.run.units import Share
 
 
 @click.command()
@@ -103,6 +112,14 @@ if TYPE_CHECKING:
     help="Seed of strategies and decoding.",
 )
 @repeat_option
+@share_option("the samples")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="With --shard: where the shards go; default: shards in the home folder.",
+)
+@engine_options
 @home_option
 @db_option
 def run(
@@ -113,6 +130,10 @@ def run(
     generator: str,
     n: int | None,
     ks: tuple[int, ...],
+    share: Share | None,
+    out: Path | None,
+    engine: str,
+    address: str | None,
     home: Home,
     db: str | None,
     **choices: Any,
@@ -122,7 +143,8 @@ def run(
     Prints a line a strategy: run id, strategy, samples scored, failed by the model, missing; for functions
     pass@k over the samples whose completions all have verdicts. The same command again does only what is
     missing; it ends with exit code 1 as long as something is. With --until-decided prints instead what came
-    of the difference, and what it cost.
+    of the difference, and what it cost. With --shard it does a part of the samples and prints of that part; calls
+    for all parts, wherever they run, make one run. With --engine ray the nodes of a cluster do the work.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand
@@ -132,6 +154,7 @@ def run(
     from ctxbench.harness.run.runner import RunOptions, decoding, whole
     from ctxbench.harness.run.runner import run as run_strategies
     from ctxbench.harness.store import open_store
+    from ctxbench.harness.store.shard_store import open_share
 
     sample_set = sets.load(home, samples)
     functions = any(sample.tested for sample in sample_set.samples)
@@ -142,11 +165,18 @@ def run(
         raise click.UsageError("give --strategy, or two strategies with --until-decided")
     strategies = tuple(spec_of(spec) for text in strategies or pair or () for spec in expand(text))
     options = RunOptions(n=n, until_decided=pair is not None, **choices)
+    if share and pair:
+        raise click.UsageError("--until-decided looks at results on the way, and has no shards")
+    if engine == "ray" and (share or pair):
+        raise click.UsageError("--engine ray takes neither --shard nor --until-decided")
+    if out and not share:
+        raise click.UsageError("--out is for --shard: other results go into the database")
     if pair:
         check_pair(sample_set, strategies, options)
     if n > 1:
         _say_decoding(decoding(options, sample_set.samples), n)
-    with open_store(db or home.database) as store:
+    opened = open_share(share, out or home.shards, sample_set, url=db) if share else open_store(db or home.database)
+    with opened as store, _cluster(engine, address, home, sample_set, generator, options) as cluster:
         decision = UntilDecided(store, sample_set) if pair else None
         summaries = run_strategies(
             home,
@@ -158,8 +188,25 @@ def run(
             progress=progress,
             report=decision.report if decision else partial(_say, ks=ks or (1,), n=n, repeat=options.repeat),
             parts=decision.parts if decision else whole,
+            share=share,
+            cluster=cluster,
         )
     _conclude(summaries, samples)
+
+
+def _cluster(
+    engine: str, address: str | None, home: Home, sample_set: SampleSet, generator: str, options: RunOptions
+) -> AbstractContextManager[Cluster | None]:
+    """Open the machines that do the work; None for this one."""
+    from contextlib import nullcontext
+
+    from ctxbench.harness.cli.progress import say
+
+    if engine == "local":
+        return nullcontext()
+    from ctxbench.harness.run.cluster import open_cluster
+
+    return open_cluster(address, home, sample_set, generator, options, say)
 
 
 def _say_decoding(sampling: Sampling, n: int) -> None:

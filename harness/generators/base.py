@@ -113,6 +113,8 @@ class Capabilities:
     """Whether it counts tokens as its model does, by `count`, so that prompts are cut to `window`."""
     thinking: int = 0
     """Tokens that it may write beside those of the answer."""
+    weights: bool = False
+    """Whether it loads a model's weights into the process that asks it."""
     service: bool = False
     """Whether others run the model: it names who answered in `served`, and is tried with a long prompt."""
 

@@ -211,7 +211,7 @@ class Local(Generator):
         self._opening = threading.Lock()
         self._words: Tokens | None = None
         self.capabilities = Capabilities(
-            batch_size=batch_size, instructs=model.chat, prices=True, fills=True, counts=True
+            weights=True, batch_size=batch_size, instructs=model.chat, prices=True, fills=True, counts=True
         )
 
     @functools.cached_property

@@ -4,7 +4,8 @@ Imported, they are runs of origin `reference`, beside which a strategy of one's 
 holds scores, tokens and calls of every sample, and no text: neither a prompt nor a completion. No strategy can read it
 (`harness.cells`), for its numbers were measured with the answers. `python -m scripts.reference_results` writes it.
 
-JSON Lines, compressed: a header with the samples as columns, then a line a run with its own columns in their order.
+A file a kind of sample. JSON Lines, compressed: a header with the samples as columns, then a line a run with its own
+columns in their order.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.samples import measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import add_scores
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import COUNTING_SCORE, PASS, PROFILE
 from ctxbench.harness.store.write import Finished, Imported, StoredGeneration
 from ctxbench.strategies.api import Prompt
 
@@ -81,6 +83,8 @@ class ReferenceResults:
 
     name: str
     """Of the standard set."""
+    kind: Kind
+    """Of all its samples."""
     digest: str
     """Of its samples."""
     source: Imported
@@ -96,31 +100,38 @@ class ReferenceResults:
 
 def names() -> tuple[str, ...]:
     """Return the standard sets that have reference results, each followed by its lite form."""
-    return tuple(name for name in standard.names() if _file(name).is_file())
+    return tuple(name for name in standard.names() if kinds(name))
 
 
-def _file(name: str) -> Path:
-    return REFERENCE_FOLDER / f"{standard.whole_name(name)}-line.jsonl.gz"
+def kinds(name: str) -> tuple[Kind, ...]:
+    """Return the kinds of samples that a standard set has reference results of."""
+    return tuple(kind for kind in Kind if _file(name, kind).is_file())
 
 
-def load(name: str) -> ReferenceResults:
+def _file(name: str, kind: Kind) -> Path:
+    return REFERENCE_FOLDER / f"{standard.whole_name(name)}-{kind}.jsonl.gz"
+
+
+def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
     """Return the reference results of a standard set; those of a lite form are a part of the whole set's.
 
     Raises:
         UnknownName: if there are none.
     """
-    if name not in names():
-        raise UnknownName("set with reference results", name, names())
-    members, packed = standard.load(name), _file(name).read_bytes()
+    having = tuple(other for other in standard.names() if kind in kinds(other))
+    if name not in having:
+        raise UnknownName("set with reference results", name, having)
+    members, packed = standard.load(name), _file(name, kind).read_bytes()
     header, *lines = map(json.loads, gzip.decompress(packed).decode().splitlines())
     columns = header["samples"]
     keep = [place for place, repo in enumerate(columns["repo"]) if repo in members.domains]
     rows = [{key: column[place] for key, column in columns.items()} for place in keep]
     return ReferenceResults(
         name=name,
-        digest=members.digests[Kind.LINE],
+        kind=kind,
+        digest=members.digests[kind],
         source=Imported(format=Origin.REFERENCE, source=name, sha256=sha256(packed)),
-        samples=tuple(map(_sample, rows)),
+        samples=tuple(_sample(row, kind) for row in rows),
         days={row["id"]: date.fromisoformat(row["day"]) for row in rows if row["day"]},
         kinds={row["id"]: row["kinds"] for row in rows},
         probed=header["probes"],
@@ -132,12 +143,12 @@ def _part(column: Sequence[Any], keep: Sequence[int]) -> list[Any]:
     return [column[place] for place in keep]
 
 
-def _sample(row: Mapping[str, Any]) -> Sample:
+def _sample(row: Mapping[str, Any], kind: Kind) -> Sample:
     return Sample(
         id=row["id"],
         benchmark=row["benchmark"],
         language=Language(row["language"]),
-        kind=Kind.LINE,
+        kind=kind,
         subkind=row["subkind"],
         repo=row["repo"],
         path=row["path"],
@@ -156,24 +167,30 @@ def _run(line: Mapping[str, Any], keep: Sequence[int]) -> ReferenceRun:
 
 
 def import_reference(
-    store: Store, name: str, *, sample_set: SampleSet | None = None, progress: Progress = silent
+    store: Store,
+    name: str,
+    kind: Kind = Kind.LINE,
+    *,
+    sample_set: SampleSet | None = None,
+    progress: Progress = silent,
 ) -> list[ImportSummary]:
     """Store the reference results of a standard set as runs; what is stored already stays as it is.
 
     Args:
         store: where to.
         name: the standard set.
+        kind: of its samples.
         sample_set: the user's own build of it, whose name the runs then have; None if there is none.
         progress: shows how far it is.
 
     Raises:
-        UnknownName: if the set has no reference results.
+        UnknownName: if the set has no reference results of that kind.
         InputFault: if they are over other samples than the user's set, or were measured with other metrics or
             another model than those of this version. Then nothing is stored.
     """
-    results = load(name)
+    results = load(name, kind)
     _check(results, sample_set)
-    set_name = name if sample_set is None else sample_set.name
+    set_name = standard.samples_name(name, kind) if sample_set is None else sample_set.name
     with progress("import", len(results.runs)) as tick:
         summaries = []
         for run in results.runs:
@@ -188,7 +205,8 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
         raise InputFault(
             f"the sample set {sample_set.name!r} holds other samples than those of the reference results",
             where=where,
-            cure=f"build the set with `ctxbench samples build NAME --set {results.name}` and give --samples NAME",
+            cure=f"build it with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
+            "--samples NAME",
         )
     current = {"generator_version": VERSION, "coder": f"{GENERATOR} {VERSION}", "tokenizer": TOKENIZER}
     cure = f"install ctxbench {results.runs[0].code}, which made them, or run the strategies yourself"
@@ -323,8 +341,9 @@ def _finished(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place
     )
 
 
-def write(store: Store, sample_set: SampleSet, run_ids: Sequence[str]) -> Path:
-    """Write complete runs over a whole standard set into the file that ships; return its path."""
+def write(store: Store, name: str, sample_set: SampleSet, run_ids: Sequence[str]) -> Path:
+    """Write complete runs over all samples of a kind of a standard set into the file that ships; return its path."""
+    (kind,) = {sample.kind for sample in sample_set.samples}
     days = dates_of(sample_set)
     samples = [
         {
@@ -350,7 +369,7 @@ def write(store: Store, sample_set: SampleSet, run_ids: Sequence[str]) -> Path:
     }
     lines = [header, *(asdict(_read(store, id_, ids, profiles)) for id_ in run_ids)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
-    path = _file(sample_set.name)
+    path = _file(name, kind)
     # The same results are the same bytes: no time of writing.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
     return path
@@ -367,6 +386,8 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
         .order_by(c.sample_id, c.ordinal)
     )
     calls: dict[str, list[tuple[str, int, int]]] = {sample: [] for sample in samples}
+    s = COUNTING_SCORE.c
+    pass_query = select(s.sample_id, s.value).where(s.run_id == id_, s.profile == PROFILE, s.metric == PASS)
     with store.reading() as connection:
         run = connection.execute(select(t.RUN).where(t.RUN.c.id == id_)).one()
         planned = next(planned_samples(connection, [(id_, run.samples_digest)]))
@@ -382,6 +403,9 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
             }
             for profile in (CONTEXT, *profiles)
         }
+        # What the tests said is a score of functions, and read apart from the others everywhere.
+        passes = dict(connection.execute(pass_query).all())
+        scores[PROFILE] |= {PASS: [passes[sample] for sample in samples]} if passes else {}
     return ReferenceRun(
         **{field: getattr(run, field) for field in _SPEC_FIELDS},
         sampling=json.loads(run.sampling),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.harness.leaderboard import choices, numbers
@@ -78,7 +78,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
         lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
     lines += _repetitions(group)
     lines += group_warnings(group)
-    lines += _remarks(group)
+    lines += remarks((row.run.strategy, row.run.remarks) for row in group.rows)
     if group.superseded:
         runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
         lines.append(f"{runs} not shown: of several runs of a strategy the newest complete one is.")
@@ -189,14 +189,20 @@ def _ages(group: Group) -> list[str]:
     ]
 
 
-def _remarks(group: Group) -> list[str]:
-    """Return the remarks of the runs, each once; with the strategies it is about unless it is about all."""
+def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return the remarks of runs, each once; with the strategies it is about unless it is about all.
+
+    Args:
+        runs: the strategy of each, and its remarks.
+    """
+    listed = list(runs)
     strategies_by_text: dict[str, list[str]] = {}
-    for row in group.rows:
-        for text in row.run.remarks:
-            strategies_by_text.setdefault(text, []).append(row.run.strategy)
+    for strategy, texts in listed:
+        for text in texts:
+            strategies_by_text.setdefault(text, []).append(strategy)
     return [
-        text if len(of) == len(group.rows) else f"{', '.join(of)}: {text}" for text, of in strategies_by_text.items()
+        text if len(of) == len(listed) else f"{', '.join(dict.fromkeys(of))}: {text}"
+        for text, of in strategies_by_text.items()
     ]
 
 

@@ -14,6 +14,23 @@ from typing import Any
 
 from ctxbench.bench import spec as specs
 
+TOKENIZER_OPTION = "--tokenizer"
+"""The switch of the difference that a run with budgets in p50k_base has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a strategy does otherwise than its paper."""
+
+    what: str
+    switch: str = ""
+    """The parameter or option that takes it away; empty if none does."""
+    comes_to: tuple[str, ...] = ()
+    """What that changes, on a real sample set."""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.switch})" if self.switch else self.what
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
@@ -28,11 +45,9 @@ class Fidelity:
     program: str
     """What was released of it, with files and lines; empty if nothing was."""
     equal: str
-    differs: tuple[str, ...]
-    budgets: str = ""
-    """What differs unless budgets are counted in p50k_base."""
+    differs: tuple[Difference, ...]
     measured: tuple[str, ...] = ()
-    """What differences that have a switch come to, on a real sample set."""
+    """What comes of a choice that is as in the paper, on a real sample set."""
 
     @property
     def title(self) -> str:
@@ -53,6 +68,10 @@ def methods() -> tuple[Fidelity, ...]:
 
 def _method(name: str, entry: Mapping[str, Any]) -> Fidelity:
     fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    fields["differs"] = tuple(
+        Difference(**{key: tuple(value) if isinstance(value, list) else value for key, value in difference.items()})
+        for difference in entry["differs"]
+    )
     return Fidelity(name=name, **fields)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich import box
@@ -15,14 +14,18 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import parse
 from ctxbench.bench.types import Kind
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.papers.fidelity import differences
+from ctxbench.harness.leaderboard.notes import remarks
+from ctxbench.harness.papers import averages, solved
+from ctxbench.harness.papers.fidelity import TOKENIZER_OPTION, differences
 from ctxbench.harness.papers.presets import encoders_of
-from ctxbench.harness.papers.reproduce import PROFILE, ComparedTable, OwnNumber, OwnResult, SolvedBy, overall
-from ctxbench.harness.papers.tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, UNSTATED, PaperRow
+from ctxbench.harness.papers.reproduce import PROFILE, ComparedTable, OwnNumber, OwnResult, overall
+from ctxbench.harness.papers.solved import SolvedBy
+from ctxbench.harness.papers.tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, UNSTATED, PaperRow, is_shown
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -91,8 +94,8 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
         "notes": list(notes(compared, languages)),
         "rows": [_record(compared, row, language) for language in languages for row in compared.table.rows
                  if language in row.languages],
-        "averages": [_average_record(average) for average in averages(compared, languages)],
-        "solved": [_solved_record(by) for by in _solved(compared, languages)],
+        "averages": [averages.record(average) for average in averages.averages(compared, languages)],
+        "solved": [solved.record(by) for by in _solved(compared, languages)],
     }  # fmt: skip
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -108,96 +111,31 @@ def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[tupl
         )
     if len(languages) > 1 and any(_BOTH in row.printed for row in compared.table.rows):
         yield "both languages", ("method", "whose", _HEADS["overall"]), _lines(compared, _BOTH, ("overall",))
-    if lines := [_average_line(average, compared.table.columns) for average in averages(compared, languages)]:
+    if lines := [averages.line(average, compared.table.columns) for average in averages.averages(compared, languages)]:
         columns = compared.table.columns
         yield "averages", ("method", "whose", *(_HEADS.get(column, column) for column in columns)), lines
     for by in _solved(compared, languages):
-        heading = f"who solves what: {by.samples}, {by.language}, {by.generator}, by {by.metric}"
-        yield heading, ("solved by", "", "samples"), [(who, "", f"{size}") for who, size in _regions(by)]
+        regions: list[Line] = [(solved.who(by, region), "", f"{len(region.samples)}") for region in by.solved.regions]
+        yield by.title, ("solved by", "", "samples"), regions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Average:
-    """The means of a strategy's rows over models, benchmarks and languages, as the papers' text states them."""
+def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
+    """Return who solves what as an SVG.
 
-    method: str
-    """Empty for ours."""
-    whose: str
-    strategy: str
-    n: int
-    """Rows behind it."""
-    cells: Mapping[str, float]
-    """Column -> mean; only columns that every row has."""
-
-
-def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
-    """Yield the averages of the paper's rows and of ours, strategy by strategy; nothing where nothing is averaged."""
-    printed: dict[str, list[tuple[PaperRow, Mapping[str, float]]]] = {}
-    for row in compared.table.rows:
-        cells = [(row, row.printed.get(language, {})) for language in languages if language in row.languages]
-        printed.setdefault(compared.specs.get(row.preset, row.preset), []).extend(cells)
-    settings = {(row.benchmark, row.model) for row in compared.table.rows if row.strategy}
-    if len(settings) < 2 and len(compared.generators) < 2:
-        return
-    for spec, rows in printed.items():
-        results = [result for result in compared.ours.get(spec, ()) if _shown(result, languages)]
-        if not results and len(rows) < 2:
-            continue
-        method = rows[0][0].method if rows else ""
-        whose = f"paper: {len(rows)} rows"
-        yield Average(method=method, whose=whose, strategy=spec, n=len(rows), cells=_means([of for _, of in rows]))
-        if results:
-            means = _means([{column: cell.mean for column, cell in result.cells.items()} for result in results])
-            whose = f"ours: {len(results)} {'row' if len(results) == 1 else 'rows'}"
-            yield Average(method="", whose=whose, strategy=spec, n=len(results), cells=means)
-
-
-def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    columns = set.intersection(*(set(row) for row in rows)) if rows else set()
-    return {column: math.fsum(row[column] for row in rows) / len(rows) for column in columns}
-
-
-def _average_line(average: Average, columns: Sequence[str]) -> Line:
-    cells = (average.cells.get(column) for column in columns)
-    return average.method, average.whose, *(numbers.UNKNOWN if cell is None else f"{cell:.2f}" for cell in cells)
-
-
-def _average_record(average: Average) -> dict[str, Any]:
-    return asdict(average) | {"cells": {column: round(value, 6) for column, value in sorted(average.cells.items())}}
-
-
-def _regions(by: SolvedBy) -> Iterator[tuple[str, int]]:
-    """Yield which strategies solve the same samples, and no other does, with how many; most samples first."""
-    for region in by.solved.regions:
-        if not region.runs:
-            yield "none of them", len(region.samples)
-        elif len(region.runs) == by.solved.count:
-            yield "all of them", len(region.samples)
-        else:
-            yield f"only {' and '.join(by.strategies[run] for run in region.runs)}", len(region.samples)
-
-
-def _solved_record(by: SolvedBy) -> dict[str, Any]:
-    return {
-        "samples": by.samples,
-        "language": by.language,
-        "generator": by.generator,
-        "metric": by.metric,
-        "n": by.solved.n,
-        "regions": [
-            {"strategies": [by.strategies[run] for run in region.runs], "samples": list(region.samples)}
-            for region in by.solved.regions
-        ],
-    }
+    Raises:
+        InputFault: if no two strategies have a result that is right or wrong.
+    """
+    charts = _solved(compared, languages)
+    if not charts:
+        raise InputFault(
+            f"{compared.table.name}: no two strategies have samples that both completed, so there is no picture",
+            cure="leave out --figure, or run it over more samples",
+        )
+    return solved.picture(charts)
 
 
 def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]:
-    return [by for by in compared.solved if _shown(by, languages)]
-
-
-def _shown(result: OwnResult | SolvedBy, languages: Sequence[str]) -> bool:
-    """Say whether a result is of these languages; rows of a language that the paper does not say stand beside any."""
-    return result.language in languages or UNSTATED in languages
+    return [by for by in compared.solved if is_shown(by.language, languages)]
 
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
@@ -243,7 +181,7 @@ def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[s
             mean = overall(of_set)
             yield "", whose, numbers.UNKNOWN if mean is None else f"{mean:.2f}"
         for result in of_set if language != _BOTH else ():
-            if _shown(result, (language,)):
+            if is_shown(result.language, (language,)):
                 of_language = f" in {result.language.capitalize()}" if language == UNSTATED else ""
                 yield "", whose + of_language, *(_cell(result.cells.get(column), column) for column in columns)
 
@@ -276,7 +214,7 @@ def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, 
         "doubtful": sorted(key.removeprefix(prefix) for key in row.doubtful if key.startswith(prefix)),
         "flags": {key.removeprefix(prefix): why for key, why in row.flags.items() if key.startswith(prefix)},
         "remarks": list(row.remarks),
-        "ours": [_ours_record(own) for own in compared.ours.get(spec or "", ()) if _shown(own, (language,))],
+        "ours": [_ours_record(own) for own in compared.ours.get(spec or "", ()) if is_shown(own.language, (language,))],
     }
 
 
@@ -313,18 +251,36 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
             compared.summariser or f"{' and '.join(compared.generators)}, as the generator (--summariser names another)"
         )
         yield f"summariser: ours {ours}; the paper {', '.join(theirs_summarised)}"
+    yield from _continuing(compared)
     yield from _encoders(compared)
     yield from _measured(compared, languages)
+    yield from remarks((own.strategy, own.remarks) for results in compared.ours.values() for own in results)
     for name, specs in compared.left_out.items():
         yield f"not run on {name}, which has samples in a language that they do not take: {', '.join(specs)}"
     for method in differences(compared.specs.values()):
-        budgets = [method.budgets] if method.budgets and compared.tokenizer == TOKENIZER else []
-        if differs := [*budgets, *method.differs]:
-            yield f"{method.title} differs from the paper's: {'; '.join(differs)}"
+        differs = [of for of in method.differs if of.switch != TOKENIZER_OPTION or compared.tokenizer == TOKENIZER]
+        if differs:
+            yield f"{method.title} differs from the paper's: {'; '.join(map(str, differs))}"
     if any(row.doubtful for row in rows):
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
+
+
+def _continuing(compared: ComparedTable) -> Iterator[str]:
+    """Say what strategies do with a model that only continues code; nothing of strategies that ask it for no more."""
+    which = " and ".join(compared.continuing)
+    follows = "follows" if len(compared.continuing) == 1 else "follow"
+    if which and compared.table.kind is Kind.FUNCTION:
+        yield (
+            f"{which} {follows} no instructions: steps and documentation are taken from docstrings, no role is played "
+            "and no reasons are given (docs/icl.md, docs/baselines.md)"
+        )
+    elif which and not compared.summariser and any(row.summariser for row in compared.table.rows):
+        yield (
+            f"{which} {follows} no instructions: summaries, of drafts too, are plain ones that no model wrote "
+            "(docs/apis.md)"
+        )
 
 
 def _encoders(compared: ComparedTable) -> Iterator[str]:
@@ -364,7 +320,7 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
     absent = [language for language in languages if ours and language not in measured]
     if absent:
         yield f"our samples have no {' and no '.join(absent)}"
-    if any(averages(compared, languages)):
+    if any(averages.averages(compared, languages)):
         yield "averages: of the paper's rows, and of ours, over models, benchmarks and languages, all counting alike"
     printed = dict.fromkeys(language for row in compared.table.rows for language in row.languages)
     hidden = [language for language in printed if language not in languages]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench import quickstart
@@ -19,15 +19,15 @@ from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.retrieval.retrieval import LEXICAL
+from ctxbench.bench.retrieval.retrieval import LEXICAL, encoder_of, lexical_of
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators.registry import canonical
-from ctxbench.harness.leaderboard.compare import Solved, solved
+from ctxbench.harness.generators.registry import resolve
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
+from ctxbench.harness.papers.solved import SolvedBy, solved_by
 from ctxbench.harness.papers.tables import LEVELS, UNSTATED, PaperTable
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
@@ -42,7 +42,6 @@ DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION
 """The sample sets that are taken if none is named."""
 PROFILE = "infercom"
 """The metric profile of the line tables: the scorer released with InferCom."""
-_RIGHT_OR_WRONG = ("pass@1", "em")
 _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
 
 
@@ -60,6 +59,8 @@ class ComparedTable:
     """Spec -> its results, one for each sample set, generator and language."""
     summariser: str = ""
     """The generator that wrote the summaries; empty: each of `generators` did its own."""
+    continuing: tuple[str, ...] = ()
+    """Those of `generators` that follow no instructions."""
     tokenizer: str = TOKENIZER
     """That counted the budgets."""
     solved: tuple[SolvedBy, ...] = ()
@@ -88,20 +89,24 @@ def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
     return by_preset
 
 
-def check_encoders(strategies: Iterable[str]) -> None:
-    """Refuse specs whose encoders this machine lacks, before anything runs.
+def check_encoders(strategies: Iterable[str], chosen: str | None = None) -> None:
+    """Refuse encoders that this machine lacks, before anything runs.
+
+    Args:
+        strategies: specs, whose own encoders must be here.
+        chosen: the encoder that the user named in their place.
 
     Raises:
         InputFault: with the way to do without.
     """
-    from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - heavy, and needed only for a run
-
+    if chosen is not None and lexical_of(chosen) is None:
+        encoder_of(chosen)
     for encoder in dict.fromkeys(name for spec in strategies for name in encoders_of(specs.parse(spec))):
         try:
-            encoders.get(encoder)
+            encoder_of(encoder)
         except InputFault as fault:
             raise InputFault(
-                f"the encoder {encoder} cannot be used here: {fault.what}",
+                f"the encoder {encoder} of this table cannot be used here: {fault.what}",
                 cure="give every row another one, as --encoder minilm (or hashed or bm25, which need nothing); "
                 f"for this one: {fault.cure}",
             ) from None
@@ -154,19 +159,20 @@ def run(
     """
     by_preset = specs_of(table, encoder)
     strategies = tuple(dict.fromkeys(by_preset.values()))
-    check_encoders(strategies)
-    for generator in generators:
-        canonical(generator)  # refused before the first of them runs
+    check_encoders(strategies, encoder)
+    models = {generator: resolve(generator) for generator in generators}
+    for model in models.values():
+        _ = model.version  # one whose files are not here is refused before the first of them runs
     results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
     summaries: list[RunSummary] = []
-    solved_by: list[SolvedBy] = []
+    solved: list[SolvedBy] = []
     left_out = {sample_set.name: not_taken(strategies, sample_set) for sample_set in sample_sets}
-    for sample_set, generator in itertools.product(sample_sets, dict.fromkeys(generators)):
+    for sample_set, generator in itertools.product(sample_sets, models):
         taken = [spec for spec in strategies if spec not in left_out[sample_set.name]]
         of_set = runner.run(
             home, store, sample_set, strategies=taken, generator=generator, choices=choices, progress=progress
         )
-        stored = run_tables(store, samples=sample_set.name, profile=PROFILE)
+        stored = run_tables(store, samples=sample_set.name, profile=PROFILE, hidden=True)
         tables: list[RunTable] = []
         # The first repetition has every strategy, in their order.
         for spec, first in zip(taken, of_set, strict=False):
@@ -175,17 +181,18 @@ def run(
             times = construction_times(store, runs)
             results[spec] += [own_result(of_language, table, times) for of_language in own]
             tables += own
-        solved_by += _solved_by(tables)
+        solved += solved_by(tables)
         summaries += of_set
     compared = ComparedTable(
         table=table,
-        generators=tuple(dict.fromkeys(generators)),
+        generators=tuple(models),
         encoder=encoder,
         specs=by_preset,
         ours={spec: tuple(of) for spec, of in results.items()},
         summariser=choices.summariser if choices else "",
+        continuing=tuple(spec for spec, model in models.items() if not model.capabilities.instructs),
         tokenizer=P50K_BASE if choices and choices.tokenizer else TOKENIZER,
-        solved=tuple(solved_by),
+        solved=tuple(solved),
         left_out={name: specs for name, specs in left_out.items() if specs},
     )
     return compared, runner.fault_of(summaries)
@@ -196,37 +203,6 @@ def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ..
     languages = {str(sample.language) for sample in sample_set.samples}
     accepted = {spec: registry.resolve(spec).languages for spec in strategies}
     return tuple(spec for spec, names in accepted.items() if names and not languages <= names)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolvedBy:
-    """Who solves what, among the strategies of a table over the samples of one set in one language."""
-
-    samples: str
-    language: str
-    generator: str
-    metric: str
-    strategies: tuple[str, ...]
-    solved: Solved
-
-
-def _solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
-    """Yield who solves what, for each language in which two strategies have a metric that is right or wrong."""
-    for language in dict.fromkeys(table.run.language for table in tables):
-        of_language = {table.run.strategy: table for table in tables if table.run.language == language}
-        members = tuple(of_language.values())
-        metric = next((name for name in _RIGHT_OR_WRONG if all(name in table.metrics for table in members)), "")
-        outcome = solved(members, metric) if metric and len(members) > 1 else None
-        if outcome is not None and outcome.n:
-            run = members[0].run
-            yield SolvedBy(
-                samples=run.samples,
-                language=language,
-                generator=run.generator,
-                metric=metric,
-                strategies=tuple(of_language),
-                solved=outcome,
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +232,8 @@ class OwnResult:
     unscored: int
     """Samples that the machine, or a fault of the strategy, left missing; they are in no number."""
     cells: Mapping[str, OwnNumber]
+    remarks: tuple[str, ...] = ()
+    """Those of its run: on its samples, and on what the strategy is shown."""
 
 
 def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
@@ -279,6 +257,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
         counts=Counter(run.level[index] for index in completed(run)),
         unscored=sum(status is Status.INFRA_FAILED for status in run.status),
         cells={column: cells[column] for column in table.columns if column in cells},
+        remarks=run.run.remarks,
     )
 
 

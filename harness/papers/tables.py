@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
@@ -122,6 +122,11 @@ BENCHMARKS = {
 }
 """The papers' benchmarks, with their sizes."""
 NAMES = tuple(table.name for table in _TABLES)
+
+
+def is_shown(language: str, languages: Collection[str]) -> bool:
+    """Say whether our samples of a language belong to these; rows of which the paper says none stand beside any."""
+    return language in languages or UNSTATED in languages
 
 
 @functools.cache

@@ -39,7 +39,7 @@ _BUILTIN = Path(__file__).parent / "builtin.toml"
 _NUMBERS = ("input", "cached", "output", "per_hour")
 _TEXTS = ("url", "source")
 _KEYS = ("match", "seen", *_NUMBERS, "at_once", *_TEXTS)
-_CURE = "see docs/costs.md"
+_CURE = "a table is [[rate]] with match = 'gpt-4o*', input = 2.5, output = 10.0 and seen = 2026-11-21"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ The files, in the order in which a sample passes them:
 
 * `runner`: `run`, its `RunOptions`, and the fault of a run that is not whole;
 * `spec`: the choices that decide a run's numbers, the samples that it plans, the command that repeats it;
+* `units`: the samples cut into work that any process can do, and a share of them;
 * `machinery`: the parts that run beside each other, opened and closed together;
 * `attempt`: what is missing is completed, scored and stored, with its faults;
 * `portions`: work in parts: a process's share of the samples, threads, parts that are stored together;
@@ -13,7 +14,8 @@ The files, in the order in which a sample passes them:
 * `programs`: the sandbox, for strategies that run what the model wrote;
 * `judging`: verdicts of functions, by their tests;
 * `scoring`: metrics, costs in bits and diagnostics of a completed sample;
-* `stored`: verdicts and scores that completions get after their run.
+* `stored`: verdicts and scores that completions get after their run;
+* `merging`: shards that other processes made, brought into the store.
 
 From outside: `run`, `RunOptions` and `fault_of` of `runner`; `Progress`, `RunSummary` and `silent` of `attempt`;
 `open_executor` of `judging`; `spec` and `stored`. What imports or prices results takes single parts: completions of

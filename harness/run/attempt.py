@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import os
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -22,6 +23,7 @@ from ctxbench.harness.results import Load
 from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.judging import Executor, judge_stored, judged
 from ctxbench.harness.run.machinery import Machinery
+from ctxbench.harness.run.merging import Merger
 from ctxbench.harness.run.portions import Portion, UnderWay, WorkPace
 from ctxbench.harness.run.sample import AnsweredSample, Asker
 from ctxbench.harness.run.scoring import SampleScorer
@@ -30,10 +32,11 @@ from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.runs import status_counts
+from ctxbench.harness.store.shard import Shard, unpack
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.harness.store.work import failed_on
-from ctxbench.harness.store.write import StoredFault
+from ctxbench.harness.store.write import StoredConstruction, StoredFault
 from ctxbench.strategies.registration import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
@@ -91,6 +94,8 @@ class _Tally:
     elsewhere: int = 0
     """Samples that another process finished meanwhile."""
     faults: list[StoredFault] = field(default_factory=list)
+    built: list[StoredConstruction] = field(default_factory=list)
+    """What other machines built."""
     too_long: int = 0
     gave_up: bool = False
     _last: str = ""
@@ -107,6 +112,34 @@ class _Tally:
     def succeeded(self) -> None:
         """Count a sample that the strategy did not fail on."""
         self._alike = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitOutcome:
+    """What another machine made of a unit."""
+
+    samples: Sequence[Sample]
+    shards: Sequence[tuple[str, bytes]] = ()
+    """Their names and contents."""
+    fault: MachineFault | None = None
+    """Why there is nothing of any of the samples."""
+
+
+class Nodes(Protocol):
+    """Other machines that do samples of one run."""
+
+    isolation: str
+    """How strategies are kept apart, and where."""
+    load: Load
+
+    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+        """Yield the outcomes of all units of some samples, in the order in which they end.
+
+        Raises:
+            InputFault: if no machine can do them until the user mends something.
+            MachineFault: if no machine is left.
+        """
+        ...
 
 
 class Attempt:
@@ -145,11 +178,13 @@ class Attempt:
         self._run = spec.id
         self._attempt, self._tally = 0, _Tally()
 
-    def go(self, progress: Progress) -> RunSummary:
-        """Complete what is missing, and record the end of the attempt even if it is interrupted."""
+    def go(self, progress: Progress, nodes: Nodes | None = None) -> RunSummary:
+        """Complete what is missing, here or on `nodes`; record the end of the attempt even if it is interrupted."""
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
-        lacking = self._lacking() if self._machinery.judges else []
-        if missing or lacking:
+        lacking = self._lacking() if self._machinery.judges and nodes is None else []
+        if nodes is not None and missing:
+            self._share_out(missing, nodes, progress)
+        elif missing or lacking:
             self._try(missing, lacking, progress)
         stored = status_counts(self._store, self._run)
         return RunSummary(
@@ -194,16 +229,23 @@ class Attempt:
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
         load = Load(workers=machinery.workers, requests=machinery.batcher.requests, cores=os.cpu_count() or 1)
-        self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
-        for language in sorted({sample.language for sample in missing}):
-            # It starts while the model writes the first answers, which would otherwise wait for it.
-            machinery.pricer.wake(language)
-        reason = "failed"
-        try:
+        with self._recorded(isolation, load, len(missing)):
+            for language in sorted({sample.language for sample in missing}):
+                # It starts while the model writes the first answers, which would otherwise wait for it.
+                machinery.pricer.wake(language)
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
                     self._judge(executor, lacking, tick)
                 self._work(functools.partial(self._complete, self._maker(asker), executor), missing, tick)
+
+    @contextlib.contextmanager
+    def _recorded(self, isolation: str, load: Load, missing: int) -> Iterator[None]:
+        """Record an attempt at so many missing samples, with its end, in whatever way it ends."""
+        machinery = self._machinery
+        self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
+        reason = "failed"
+        try:
+            yield
             reason = "faults" if self._tally.faults else "done"
         except KeyboardInterrupt:
             reason = "interrupted"
@@ -215,10 +257,40 @@ class Attempt:
                     add_remarks(self._store, self._run, [f"Answered by {service}." for service in services])
                 if machinery.retrieval.searched_summaries.is_set():
                     self._store.add_summaries(self._run, machinery.summaries.answers)
-                self._store.add_construction(self._attempt, machinery.construction.take())
-                still_missing = len(missing) - self._tally.new - self._tally.elsewhere
+                self._store.add_construction(self._attempt, [*self._tally.built, *machinery.construction.take()])
+                still_missing = missing - self._tally.new - self._tally.elsewhere
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
                 machinery.claims.release([attempt_key(self._attempt)])
+
+    def _share_out(self, missing: Sequence[Sample], nodes: Nodes, progress: Progress) -> None:
+        """Let other machines do what is missing, and bring their shards in as they come."""
+        merger = Merger(self._store, self._set)
+        with (
+            self._recorded(nodes.isolation, nodes.load, len(missing)),
+            progress(self._spec.strategy, len(missing)) as tick,
+        ):
+            for outcome in nodes.do(self._spec, missing):
+                for name, content in outcome.shards:
+                    self._bring_in(merger, name, unpack(name, content))
+                if outcome.fault is not None:
+                    for sample in outcome.samples:
+                        self._note(sample.id, outcome.fault)
+                tick(len(outcome.samples))
+
+    def _bring_in(self, merger: Merger, name: str, shard: Shard) -> None:
+        log, shard = shard.attempt, dataclasses.replace(shard, attempt=None)
+        try:
+            self._tally.new += merger.merge(shard, name).new
+        except InputFault as fault:
+            # Another node has answered the same otherwise: with the first answer the samples are done again.
+            for sample in shard.finished:
+                self._note(sample.sample_id, MachineFault(fault.what, cure="run the same command again"))
+        if log is not None:
+            for stored in log.faults:
+                self._keep(stored)
+            self._tally.built += log.constructions
+            add_remarks(self._store, self._run, log.remarks)
+            self._store.add_summaries(self._run, log.summaries)
 
     def _judge(self, executor: Executor, lacking: Sequence[UnjudgedCompletion], tick: Callable[[int], Any]) -> None:
         """Judge what an earlier attempt stored without a verdict."""
@@ -299,6 +371,8 @@ class Attempt:
 
     def _note(self, sample: str, fault: InputFault | MachineFault, *, kind: str = "machine") -> None:
         detail = fault.traceback if isinstance(fault, StrategyFault) else ""
-        stored = StoredFault(sample_id=sample, kind=kind, message=str(fault), detail=detail)
-        self._store.add_fault(self._attempt, stored)
-        self._tally.faults.append(stored)
+        self._keep(StoredFault(sample_id=sample, kind=kind, message=str(fault), detail=detail))
+
+    def _keep(self, fault: StoredFault) -> None:
+        self._store.add_fault(self._attempt, fault)
+        self._tally.faults.append(fault)

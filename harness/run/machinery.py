@@ -17,10 +17,12 @@ from typing import TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.windows import Pieces
 from ctxbench.harness.cells import Cells, open_cells
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Sampling
@@ -118,6 +120,8 @@ class MachineryOptions:
     """Spec of the generator that writes summaries; empty: the run's own writes them."""
     summarises_tests: bool = True
     """Whether it is asked about APIs of tests and vendored files."""
+    pieces: Pieces = code_tokens.pieces
+    """The tokens that windows are compared by."""
     cells: OpenCells = open_cells
     resolve: Callable[[str], Generator] = registry.resolve
     """Makes generators; another one in tests."""
@@ -133,7 +137,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         options: how to open the parts.
 
     Raises:
-        InputFault: if the spec is wrong.
+        InputFault: if the spec is wrong, or the summariser follows no instructions.
         MachineFault: if no process can be started.
     """
     spec = registry.canonical(generator)
@@ -153,12 +157,13 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         if options.summariser:
             other = options.resolve(options.summariser)
             stack.callback(other.close)
+            _check_summariser(other, options.summariser)
             canonical = registry.canonical(options.summariser)
             summariser = Batcher(other, canonical, store, options.prices, claims)
             stack.callback(summariser.close)
         summaries, construction = Summaries(summariser, tests=options.summarises_tests), ConstructionLog()
         vectors = None if options.cache is None else options.cache / "vectors"
-        retrieval = Retrieval(vectors, summarise=summaries, built=construction)
+        retrieval = Retrieval(vectors, summarise=summaries, built=construction, pieces=options.pieces)
         pricer = _pricer(model, spec, options.resolve, stack)
         cells = stack.enter_context(options.cells(options.hidden, workers))
         stack.callback(batcher.close)
@@ -179,6 +184,14 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
             summaries=summaries,
             executor=_on_first_call(stack, options.executor, workers),
             tools=_on_first_call(stack, options.tools, workers),
+        )
+
+
+def _check_summariser(model: Generator, spec: str) -> None:
+    if not model.capabilities.instructs:
+        raise InputFault(
+            f"the summariser {spec} follows no instructions, so that it would write no summary",
+            cure="ask it by its chat template (endpoint=chat, chat=on), or name a model that does",
         )
 
 

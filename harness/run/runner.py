@@ -6,6 +6,7 @@ Strategies get queries and views; references are read here, after the strategy h
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,8 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ctxbench.bench import code_tokens
 from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.code_tokens import P50K_BASE
@@ -29,6 +31,7 @@ from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
+from ctxbench.bench.windows import Pieces
 from ctxbench.harness import prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
@@ -42,11 +45,15 @@ from ctxbench.harness.run.programs import open_tools
 from ctxbench.harness.run.sample import UNMASKED_REMARK, Asker
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
+from ctxbench.harness.run.units import Share, repository_of
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.registration import CONTROLS
+
+if TYPE_CHECKING:
+    from ctxbench.harness.run.cluster import Cluster
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""
@@ -112,6 +119,8 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     report: Callable[[RunSummary], None] = lambda _: None,
     judges: OpenJudge = open_judge,
     parts: Parts = whole,
+    share: Share | None = None,
+    cluster: Cluster | None = None,
     **machines: Any,
 ) -> list[RunSummary]:
     """Run strategies over a sample set, one after the other.
@@ -127,6 +136,8 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
         parts: what is done by all strategies before more is; a fault ends it.
+        share: the part of the samples that is done here, while others do the rest; None for all.
+        cluster: the machines that do the work; None for this one.
         machines: fields of `MachineryOptions` to replace; for tests.
 
     Returns:
@@ -137,34 +148,137 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             fills in the middle and the model cannot.
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
+    with open_runs(home, store, sample_set, generator, choices, judges=judges, **machines) as runs:
+        cards = [card_of(spec, runs.machinery.cells) for spec in strategies]
+        runs.check(cards)
+        if (cutoff := registry.cutoff(generator)) is not None:
+            add_cutoff(store, runs.machinery.batcher.spec, cutoff)
+        until = tuple(card.spec for card in cards) if runs.choices.until_decided else ()
+
+        def attempt(card: StrategyCard, part: Sequence[Sample], repetition: int) -> RunSummary:
+            mine = part if share is None else share.of(part, repository_of)
+            work = runs.attempt(card, part, repetition, mine, until=until)
+            return work.go(progress) if cluster is None else work.go(progress, cluster.doing(card.spec, repetition))
+
+        # A share does not tell whether the whole run repeats the one before.
+        greedy = runs.greedy and share is None
+        turns = parts(runs.planned)
+        return _in_turn(store, cards, turns, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """What the runs of one call share, and how one of them is attempted."""
+
+    store: Store
+    sample_set: SampleSet
+    choices: RunOptions
+    days: Mapping[str, date]
+    planned: Sequence[Sample]
+    machinery: Machinery
+    snapshots: Callable[[], Mapping[str, Snapshot]]
+    scorer: SampleScorer
+    has_sandbox: bool
+
+    @property
+    def greedy(self) -> bool:
+        """Whether decoding draws nothing."""
+        return decoding(self.choices, self.sample_set.samples).temperature == 0
+
+    def check(self, cards: Sequence[StrategyCard]) -> None:
+        """Refuse what could never be done, before a run is stored.
+
+        Raises:
+            InputFault: if a strategy does not take such samples, or the run fills in the middle and the model cannot.
+        """
+        _check(cards, self.planned, self.sample_set, has_sandbox=self.has_sandbox)
+        if self.choices.fim:
+            fim.template_of(self.machinery.batcher.generator)
+
+    def spec(self, card: StrategyCard, repetition: int) -> RunSpec:
+        """Return the choices of one run, if it takes all its samples."""
+        return _spec(card, self.sample_set, self.machinery, self.choices, repetition)
+
+    def attempt(
+        self,
+        card: StrategyCard,
+        part: Sequence[Sample],
+        repetition: int,
+        mine: Sequence[Sample],
+        store: Store | None = None,
+        *,
+        until: tuple[str, ...] = (),
+    ) -> Attempt:
+        """Note a run, unless it is stored, and return an attempt at it.
+
+        Args:
+            card: of its strategy.
+            part: the samples that the run has by now.
+            repetition: which of several runs with seeds of their own.
+            mine: those of them that are done here.
+            store: where its results go; None for the store of the machinery's own answers.
+            until: the two strategies between which a decision ends the run; empty if it takes all its samples.
+        """
+        store = store or self.store
+        spec = replace(self.spec(card, repetition), until=until)
+        run_id = store.add_run(spec, part, self.days)
+        remarks = [*self.sample_set.manifest.get("remarks", ()), *([fim.REMARK] if self.choices.fim else [])]
+        remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in part) else []
+        if remarks:
+            add_remarks(store, run_id, remarks)
+        return Attempt(
+            store, self.sample_set, self.snapshots, self.machinery, spec, mine, scorer=self.scorer, card=card
+        )
+
+
+@contextlib.contextmanager
+def open_runs(
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    generator: str,
+    choices: RunOptions | None = None,
+    *,
+    judges: OpenJudge = open_judge,
+    snapshots: Callable[[], Mapping[str, Snapshot]] | None = None,
+    **machines: Any,
+) -> Iterator[Runs]:
+    """Open what runs over a sample set need; nothing computes before it is asked.
+
+    Args:
+        home: where the repositories are.
+        store: where answers go, and results.
+        sample_set: what to complete.
+        generator: its spec.
+        choices: which samples, and how.
+        judges: how to open judges of functions; for tests.
+        snapshots: the repositories, by name; None to read those of all planned samples when they are first needed.
+        machines: fields of `MachineryOptions` to replace; for tests.
+
+    Raises:
+        InputFault: if a spec is wrong, or the choices do not fit the set.
+        MachineFault: if no process can be started.
+    """
     choices = choices or RunOptions()
     days = dates_of(sample_set)
     choices, planned = _planned(sample_set, choices, days)
     options = replace(_options(home, store, sample_set, planned, choices, judges), **machines)
     with open_machinery(store, generator, options) as machinery:
-        cards = [card_of(spec, machinery.cells) for spec in strategies]
-        _check(cards, planned, sample_set, has_sandbox=options.tools is not None)
-        if choices.fim:
-            fim.template_of(machinery.batcher.generator)  # refused before a run is stored that could never be done
-        if (cutoff := registry.cutoff(generator)) is not None:
-            add_cutoff(store, machinery.batcher.spec, cutoff)
-        snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
-        machinery.summaries.planned = functools.partial(_summary_units, snapshots)
+        if snapshots is None:
+            snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
+            machinery.summaries.planned = functools.partial(_summary_units, snapshots)
         bits = Bits(store, sample_set.references, machinery.pricer)
-        scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
-        remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
-        until = tuple(card.spec for card in cards) if choices.until_decided else ()
-
-        def attempt(card: StrategyCard, part: Sequence[Sample], repetition: int) -> RunSummary:
-            spec = replace(_spec(card, sample_set, machinery, choices, repetition), until=until)
-            run_id = store.add_run(spec, part, days)
-            if texts := [*remarks, *([UNMASKED_REMARK] if card.unmasked and any(s.masked for s in part) else [])]:
-                add_remarks(store, run_id, texts)
-            work = Attempt(store, sample_set, snapshots, machinery, spec, part, scorer=scorer, card=card)
-            return work.go(progress)
-
-        greedy = decoding(choices, sample_set.samples).temperature == 0
-        return _in_turn(store, cards, parts(planned), attempt, repetitions=choices.repeat, greedy=greedy, report=report)
+        yield Runs(
+            store=store,
+            sample_set=sample_set,
+            choices=choices,
+            days=days,
+            planned=planned,
+            machinery=machinery,
+            snapshots=snapshots,
+            scorer=SampleScorer(sample_set.references, bits, Diagnostics(snapshots)),
+            has_sandbox=options.tools is not None,
+        )
 
 
 def _in_turn(
@@ -315,8 +429,9 @@ def _options(
             executor = functools.partial(
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
+    pieces: Pieces = code_tokens.pieces
     if choices.tokenizer is not None:
-        P50kBase(choices.tokenizer)  # a wrong file is refused before anything starts
+        pieces = P50kBase(choices.tokenizer).pieces  # a wrong file is refused before anything starts
     return MachineryOptions(
         hidden=kept_from_strategies(home, store.where, sample_set),
         cache=home.cache,
@@ -326,6 +441,7 @@ def _options(
         prices=prices.of_home(home),
         summariser=choices.summariser,
         summarises_tests=choices.summarise_tests or not choices.summariser,
+        pieces=pieces,
         cells=functools.partial(
             open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds), tokenizer=choices.tokenizer
         ),

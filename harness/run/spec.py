@@ -17,11 +17,12 @@ from datetime import date
 from itertools import chain, islice, zip_longest
 from typing import Any
 
+from ctxbench.bench import standard
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
-from ctxbench.bench.types import Sample
+from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import Origin
 
@@ -219,7 +220,8 @@ def _decoding(run: StoredChoices) -> list[str]:
 
 def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]) -> list[str]:
     if file.format == Origin.REFERENCE:
-        named = ["--samples", run.samples] if run.samples != file.source else []
+        usual = [standard.samples_name(file.source, kind) for kind in Kind]
+        named = [] if run.samples in usual else ["--samples", run.samples]
         return ["results", "import", "--reference", file.source, *named, *options]
     words = ["results", "import", "--format", file.format]
     if file.has_sample_set:

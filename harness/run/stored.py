@@ -58,6 +58,8 @@ class VerdictRow:
     """Why there is no verdict."""
     changed: bool = False
     """Whether judging it again changed its score."""
+    verdict: StoredVerdict | None = None
+    """The verdict as it is kept; None without one, and where it was judged again."""
 
 
 def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
@@ -161,7 +163,7 @@ def _row(labels: Mapping[str, Any], outcome: StoredVerdict | Rejudgement | Machi
         broken = {"verdict": str(Verdict.BROKEN), "reason": str(outcome)}
         return VerdictRow(record={**labels, **_EMPTY, **broken}, fault=outcome)
     if isinstance(outcome, StoredVerdict):
-        return VerdictRow(record={**labels, **_verdict_fields(outcome)})
+        return VerdictRow(record={**labels, **_verdict_fields(outcome)}, verdict=outcome)
     more = {"before": outcome.before.verdict, "anew": [verdict.verdict for verdict in outcome.anew]}
     return VerdictRow(record={**labels, **_verdict_fields(outcome.counts), **more}, changed=outcome.changed)
 

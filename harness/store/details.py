@@ -208,7 +208,8 @@ def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     query = (
         select(s.idx, m.profile, m.metric, s.value)
         .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
-        .where(s.run == t.run_number(run), s.key == t.key_of(run, sample))
+        # Each measure is looked up, so that no other sample's scores are read.
+        .where(s.run == t.run_number(run), s.measure.in_(select(m.number)), s.key == t.key_of(run, sample))
         .order_by(s.idx)
     )
     scores_by_index: dict[int, dict[tuple[str, str], float | None]] = defaultdict(dict)

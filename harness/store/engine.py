@@ -281,7 +281,7 @@ def explained(where: str) -> Iterator[None]:
         raise InputFault("is not a database URL", where=where, cure=_URL) from None
     except ModuleNotFoundError as error:
         postgres = (error.name or "").startswith("psycopg")
-        cure = "pip install -e '.[postgres]'" if postgres else f"pip install {error.name}"
+        cure = "pip install 'ctxbench[postgres]'" if postgres else f"pip install {error.name}"
         raise InputFault(f"its driver {error.name} is not installed", where=where, cure=cure) from None
     except (exc.SQLAlchemyError, sqlite3.Error) as error:
         raise _fault_of(error, where) from error

@@ -13,6 +13,7 @@
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
     twin                                             (what references and their twins cost, by set and coder)
+    run 1─* labelled                                 (what people call it and say of it, and whether it is shown)
     cutoff                                           (up to which day a generator was trained, as its spec said)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
@@ -48,7 +49,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
-HEAD = "0014"
+HEAD = "0015"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 """The tables."""
@@ -421,6 +422,16 @@ REMARK = Table(
     METADATA,
     Column("run_id", ForeignKey("run.id"), primary_key=True),
     Column("ordinal", Integer, primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+LABELLED = Table(
+    "labelled",
+    METADATA,
+    Column("run_id", ForeignKey("run.id"), primary_key=True),
+    # Of each kind the last one counts.
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(8), nullable=False),
     Column("text", Text, nullable=False),
 )
 

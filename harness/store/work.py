@@ -21,6 +21,7 @@ from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import attempt_key
+from ctxbench.harness.store.labels import NO_LABELS, RunLabels, labels
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, until_of, versions
@@ -61,6 +62,8 @@ class RunWork:
     """Whether a process works at it; False if its last attempt has no end and its process is gone, None if there is
     no such attempt, or nobody can tell."""
 
+    labels: RunLabels = NO_LABELS
+
     @property
     def origin(self) -> Origin:
         """The origin of its numbers."""
@@ -89,6 +92,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         siblings = _siblings(connection, imports.values())
         spoken = _languages(connection, imports)
         remarks = notes.remarks(connection, ids)
+        labels_by_run = labels(connection, ids)
     run_works = [
         RunWork(
             id=run.id,
@@ -104,6 +108,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
             remarks=remarks[run.id],
             imported=imports.get(run.id),
             file=_file(run, imports[run.id], spoken[run.id], siblings) if run.id in imports else None,
+            labels=labels_by_run.get(run.id, NO_LABELS),
         )
         for run in run_rows
     ]
@@ -202,8 +207,8 @@ def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, li
     digests = sorted({file.sha256 for file in files})
     query = select(i.sha256, r.strategy, r.generator).select_from(t.IMPORTED.join(t.RUN, i.run_id == r.id))
     labels_by_file: dict[str, list[Any]] = defaultdict(list)
-    for digest, *labels in connection.execute(query.where(i.sha256.in_(digests))) if digests else ():
-        labels_by_file[digest].append(labels)
+    for digest, *pair in connection.execute(query.where(i.sha256.in_(digests))) if digests else ():
+        labels_by_file[digest].append(pair)
     return labels_by_file
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
@@ -14,11 +16,17 @@ Client = Any
 ANSWER_SECONDS = 120.0
 """For one answer of the engine's: a busy machine takes long to start a box, a hung engine takes for ever."""
 _CONNECTIONS = 64
+_FOLDER = Path(__file__).absolute().parent
+START = f"sh {shlex.quote(str(_FOLDER / 'docker_engine.sh'))}"
+"""The command that installs and starts an engine, as root on Debian."""
+DEBIAN_BASE = f"sh {shlex.quote(str(_FOLDER / 'debian_base.sh'))}"
+"""The command that makes a base image of Debian's packages, as root."""
+_START = f"start Docker (on Debian as root: `{START}`), or use bubblewrap"
 _CURES = (
-    ("permission denied", "add yourself to the group docker (and log in again), or run as root"),
+    ("permission denied", "join its group and log in again (`sudo usermod -aG docker $USER`), or run as root"),
     ("no space left", "free disk space: `ctxbench image prune`, `docker system prune`"),
-    ("no such file", "start Docker (on Debian as root: scripts/docker_engine.sh), or use bubblewrap"),
-    ("connection refused", "start Docker (on Debian as root: scripts/docker_engine.sh), or use bubblewrap"),
+    ("no such file", _START),
+    ("connection refused", _START),
     ("timed out", "see what the engine is busy with (docker ps), or restart it"),
 )
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ctxbench.sandbox import wheels
-from ctxbench.sandbox.docker.engine import Client, absent, engine_faults, fault
+from ctxbench.sandbox.docker.engine import DEBIAN_BASE, Client, absent, engine_faults, fault
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import guest_files
 from ctxbench.sandbox.ownership import alive, exclusive_lock, owner
@@ -38,7 +38,7 @@ _PROGRAM = re.compile(r"[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
 OFFICIAL = "python:3.11-slim-bookworm"
 """What images are built on: pulled where a registry can be reached, else made from Debian packages."""
 HOME_MADE = "ctxbench-debian-base"
-"""What scripts/debian_base.sh makes."""
+"""What `DEBIAN_BASE` makes."""
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 LABEL = "ctxbench.image"
 """What the Dockerfile marks every image of ours with."""
@@ -213,7 +213,7 @@ def base_id(client: Client, name: str, report: Report) -> str:
                 f"the image cannot be pulled ({refused.what})",
                 where=name,
                 cure="name one that can in CTXBENCH_BASE_IMAGE, or make one from Debian packages as root: "
-                "scripts/debian_base.sh; or use --sandbox bubblewrap",
+                f"`{DEBIAN_BASE}`; or use --sandbox bubblewrap",
             ) from refused
         report(f"{name} cannot be pulled: using {HOME_MADE}")
         return image_id

@@ -152,11 +152,11 @@ def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[Site]:
+def serving(home: Path, *options: str) -> Iterator[Site]:
     """Run `ctxbench dashboard` on any free port; end it as Ctrl-C does."""
     log = home / "dashboard.log"
     program = "from ctxbench.harness.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "dashboard", "--home", str(home), "--port", "0"]
+    command = [sys.executable, "-c", program, "dashboard", "--home", str(home), "--port", "0", *options]
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
         try:
             yield Site(_address(process, log), home)

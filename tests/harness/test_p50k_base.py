@@ -135,8 +135,9 @@ from ctxbench.strategies.tokens import count
 
 @strategy("counts")
 def counts(query: Query, repo: Repository) -> Context:
-    "Show how many tokens the prefix has."
-    return Context.ranked([Snippet(path="count", text=f"{count(query.prefix)} tokens", score=1)])
+    "Show how many tokens the prefix has, and how like it the best window is."
+    score = repo.similar_windows(query.prefix + "hippopotamus_entscheidungsproblem", top=1)[0].score
+    return Context.ranked([Snippet(path="count", text=f"{count(query.prefix)} tokens\\nscore {score!r}", score=1)])
 """
 
 
@@ -150,14 +151,17 @@ def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path:
     strategy = f"{tmp_path / 'counts.py'}@counts"
     tokenizer = P50kBase(vocabulary)
     assert tokenizer.count(sample.prefix) != code_tokens.count(sample.prefix)
+    scores = set()
     for file, count in ((None, code_tokens.count), (kept, tokenizer.count)):
         more = [] if file is None else ["--tokenizer", str(file)]
         prompt = ["samples", "prompt", "demo", sample.id, "--strategy", strategy, "--home", str(home.root), *more]
         shown = run_cli(*prompt)
         assert f"# {count(sample.prefix)} tokens\n" in shown.out, shown
+        scores.add(shown.out.partition("# score ")[2].partition("\n")[0])
         assert f", {count(sample.prefix)} tokens\n" in run_cli(*prompt, "--origins").out
         finished = run_cli(*_run(home, file))
         assert finished.code == 0, finished
+    assert len(scores) == 2 and all(0 < float(score) < 1 for score in scores), "windows are compared by its tokens"
     with open_store(home.database) as store:
         own, counted = sorted((table.run for table in run_tables(store)), key=lambda run: run.generator)
         assert own.generator == "scripted(text=x)" and own.versions["tokenizer"] == code_tokens.NAME

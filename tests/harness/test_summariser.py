@@ -17,7 +17,7 @@ from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.harness.results import COSTS, OFFLINE_COSTS, SUMMARY_COSTS, spec_of_label
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from tests.helpers.cli import Result, run_cli
+from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.openai_server import Server, serving
 from tests.helpers.sets import make_set
 
@@ -124,6 +124,12 @@ def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(pair:
     assert ["--summarise-tests" in command for command in words] == [False, False, True]
 
 
+def test_a_summariser_that_follows_no_instructions_is_refused(pair: Pair) -> None:
+    refused = pair.run("--summariser", "incontext", summariser=False)
+    assert_fault(refused, "summariser incontext follows no instructions", "endpoint=chat")
+    assert pair.writer.calls == pair.teller.calls == []
+
+
 def test_its_calls_tokens_and_price_are_charged_apart(pair: Pair) -> None:
     pair.run()
     with open_store(pair.home.database) as store:
@@ -164,11 +170,9 @@ def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
     assert asked_about(pair.teller) >= FUNCTIONS
 
 
-def test_options_without_use_and_models_without_instructions(pair: Pair) -> None:
+def test_an_option_without_use_is_refused(pair: Pair) -> None:
     refused = pair.run("--summarise-tests", summariser=False)
     assert refused.code == 2 and "--summarise-tests is for --summariser" in refused.err
-    plain = pair.run("--summariser", "incontext", summariser=False)
-    assert plain.code == 0 and not pair.teller.calls
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,6 @@ _OF_MODULES = {
 }
 _CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() for name in names.split())
 _MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
-_PROPERTY_TEST = "hypothesis.given"
-"""Hypothesis fails a test whose examples take longer than its deadline, unless that is taken away."""
 _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
 """Methods of threads, processes and locks whose only argument is how many seconds to wait."""
@@ -55,7 +53,7 @@ _TIMERS = frozenset(("call_at", "call_later"))
 """Methods of an event loop, which are told when to do something."""
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
 """How an event loop is spelled that has a clock of its own: ``self._loop``, ``asyncio.get_running_loop()``."""
-_WORTH_PARSING = re.compile(rb"time|benchmark|hypothesis|asyncio|signal|wait|join|acquire|loop")
+_WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|loop")
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
@@ -270,14 +268,6 @@ def _is_timed(node: asts.FunctionNode | ast.ClassDef, names: _Names) -> bool:
         return True
     if isinstance(node, ast.ClassDef):
         return False
-    unbounded = any(
-        keyword.arg == "deadline" and isinstance(keyword.value, ast.Constant) and keyword.value.value is None
-        for decorator in node.decorator_list
-        if isinstance(decorator, ast.Call)
-        for keyword in decorator.keywords
-    )
-    if _PROPERTY_TEST in decorators and not unbounded:
-        return True
     return node.name.startswith("test") and any(argument.arg in _FIXTURES for argument in node.args.args)
 
 

@@ -7,6 +7,6 @@ Strategies name an encoder by its spec (``encoder=unixcoder(path=/models/unixcod
 `bench.retrieval.encoders.vectors` keeps what was encoded once.
 """
 
-from ctxbench.bench.retrieval.encoders.registry import canonical, encoder, get, names, read, summary
+from ctxbench.bench.retrieval.encoders.registry import COMMAND, canonical, encoder, get, names, read, summary
 
-__all__ = ["canonical", "encoder", "get", "names", "read", "summary"]
+__all__ = ["COMMAND", "canonical", "encoder", "get", "names", "read", "summary"]

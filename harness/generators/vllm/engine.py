@@ -251,7 +251,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__
 
 
-CURE = "pip install -e '.[vllm]' on a machine with a GPU"
+CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -195,7 +195,7 @@ def test_a_missing_library_names_its_install_line(ref: str, tmp_path: Path, monk
     path = tmp_path / "t.parquet"
     path.write_bytes(b"x")
     monkeypatch.setattr("ctxbench.bench.formats.rows.importlib.import_module", absent)
-    with pytest.raises(InputFault, match=r"not installed; pip install -e '\.\[datasets\]'"):
+    with pytest.raises(InputFault, match=r"not installed; pip install 'ctxbench\[datasets\]'"):
         [table] = open_tables([ref if ref.startswith("hub:") else str(path)], revision=COMMIT if "hub" in ref else None)
         list(table.rows)
 

@@ -206,7 +206,7 @@ def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
-        ({"ranker": "bm52"}, NoRanker, "no encoder is called 'bm52'"),
+        ({"ranker": "bm52"}, NoRanker, "no encoder is called 'bm52'; did you mean bm25"),
         ({"ranker": "bm25(k1=2)"}, InputFault, "has no parameter 'k1'"),
         ({"ranker": "bm25(split=words)"}, InputFault, "split=words does not fit"),
         ({"ranker": "hashed(width=1)"}, NoRanker, "width=1"),
@@ -250,3 +250,12 @@ def test_a_closed_retrieval_encodes_no_further() -> None:
     with pytest.raises(MachineFault, match="texts encoded"):
         pay_view(retrieval=retrieval).search("cart", ranker="hashed")
     assert pay_view(retrieval=retrieval).search("cart", ranker="bm25")
+
+
+def test_windows_are_compared_by_the_tokens_that_retrieval_is_given() -> None:
+    ours, others = (
+        pay_view(retrieval=retrieval) for retrieval in (Retrieval(), Retrieval(pieces=lambda text: text.split("_")))
+    )
+    scores = [[hit.score for hit in view.similar_windows("pay_tax(cart)", size=2, stride=1)] for view in (ours, others)]
+    assert scores[0] != scores[1]
+    assert scores[0] == [hit.score for hit in ours.similar_windows("pay_tax(cart)", size=2, stride=1)]

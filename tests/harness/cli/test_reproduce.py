@@ -57,6 +57,9 @@ def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home
     ]
     again = reproduce(home)
     assert (again.code, again.out) == (0, first.out) and runs(home) == once
+    picture = home.root / "solved.svg"
+    assert reproduce(home, "--figure", str(picture)).code == 0
+    assert "who solves what: ctxbench-1-lite, python, scripted(text=apply_tax), by em" in picture.read_text()
 
 
 @pytest.mark.slow
@@ -99,14 +102,18 @@ def test_another_language_may_be_shown_and_is_said_to_be_missing(home: Home) -> 
         (["--samples", "none"], TABLE, ["no sample set", "ctxbench samples list"]),
         ([], "icl-table1", ["quickstart-functions", "not built", "`ctxbench quickstart`"]),
         (["--samples", "more"], "icl-table1", ["function samples", "more"]),
-        (["--encoder", "no_such_encoder"], TABLE, ["no_such_encoder", "--encoder minilm"]),
+        (["--encoder", "no_such_encoder"], TABLE, ["no encoder is called 'no_such_encoder'"]),
         (["--encoder", "hashed("], TABLE, ["key=value"]),
         (["--generator", "nothing"], TABLE, ["nothing", "ctxbench generator list"]),
+        (["--generator", "openai(url=http://127.0.0.1:1)"], TABLE, ["openai", "model"]),
+        (["--generator", "hf:/no/such/folder"], TABLE, ["hf", "/no/such/folder"]),
         (["--encoder", "bm25(split=words)"], TABLE, ["split=words does not fit"]),
     ],
 )
 def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table: str, words: list[str]) -> None:
+    before = runs(home)
     assert_fault(reproduce(home, *arguments, table=table), *words)
+    assert runs(home) == before
 
 
 def test_without_an_encoder_a_missing_one_is_named_with_the_way_out(home: Home) -> None:

@@ -60,7 +60,7 @@ def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.undo()
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(
-        InputFault, match=r"needs torch and transformers, not installed here.*pip install -e '\.\[hf\]'"
+        InputFault, match=r"needs torch and transformers, not installed here.*pip install 'ctxbench\[hf\]'"
     ):
         package.hf(model="m")
 

@@ -16,11 +16,15 @@ import pytest
 from ctxbench.bench import standard
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind
 from ctxbench.harness.imported import reference
 from ctxbench.harness.results import Origin, RunTable
+from ctxbench.harness.run import runner
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables, stored_runs
+from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 
 NAME, LITE = "ctxbench-1", "ctxbench-1-lite"
@@ -74,7 +78,7 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
     with open_store(authors.database) as store:
         ids = {run.strategy: run.id for run in stored_runs(store)}
-        path = reference.write(store, whole, [ids[strategy] for strategy in STRATEGIES])
+        path = reference.write(store, NAME, whole, [ids[strategy] for strategy in STRATEGIES])
     assert path.parent == tmp_path
     yield whole
 
@@ -175,6 +179,59 @@ def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: 
     assert_fault(imported(home, NAME), "scored by other metrics", "ctxbench, ", "install ctxbench")
 
 
+@pytest.fixture
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a home with runs over functions, of which the reference file of the set is written."""
+    theirs = Home(tmp_path / "functions")
+    sample_set = make_function_set(theirs, name=standard.samples_name(NAME, Kind.FUNCTION))
+    members = standard.StandardSet(
+        name=NAME,
+        per_repo=MappingProxyType({"function": 3}),
+        seed=0,
+        domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "kits")),
+        tested=frozenset(sample_set.manifest["repositories"]),
+        digests=MappingProxyType({"function": sample_set.digest}),
+    )
+    monkeypatch.setattr(standard, "load", {NAME: members, LITE: members}.__getitem__)
+    monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
+    with open_store(theirs.database) as store:
+        summaries = runner.run(
+            theirs,
+            store,
+            sample_set,
+            strategies=("icl.infile", "gold", "blank"),
+            generator="incontext",
+            judges=FakeJudge(sample_set).open,
+            cells=open_inline,
+        )
+        path = reference.write(store, NAME, sample_set, [summary.run for summary in summaries])
+    assert path.name == "ctxbench-1-function.jsonl.gz" and reference.kinds(NAME) == (Kind.FUNCTION,)
+    return theirs
+
+
+def test_functions_come_with_their_verdicts_under_a_name_of_their_own(functions: Home, home: Home) -> None:
+    assert imported(home, NAME).code == 0
+    theirs, ours = tables(functions), tables(home)
+    assert {strategy for strategy, _ in ours} == {"icl.infile", "gold", "blank"}
+    for strategy, origin in ours:
+        run, row = theirs[strategy, Origin.RUN], ours[strategy, origin]
+        assert row.metrics == run.metrics and row.status == run.status and row.run.samples == run.run.samples
+    assert set(ours["gold", Origin.REFERENCE].metrics["pass@1"]) == {1.0}
+    assert set(ours["blank", Origin.REFERENCE].metrics["pass@1"]) == {0.0}
+    assert imported(home, NAME).out.count("was imported before: nothing changed") == len(ours)
+    runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)
+    # A set of that name need not be there.
+    assert {row["command"].partition(" --home")[0] for row in runs} == {f"ctxbench results import --reference {NAME}"}
+
+
+def test_the_kind_of_a_set_that_is_named_is_known_by_its_digest(functions: Home, home: Home) -> None:
+    make_function_set(home, name="mine")
+    result = imported(home, NAME, "--samples", "mine")
+    assert result.code == 0 and result.out.count("  mine  ") == 3, result
+    make_function_set(home, name="other", repos=1)
+    assert_fault(imported(home, NAME, "--samples", "other"), "holds other samples", "--kind function")
+
+
 def test_names_and_options(written: SampleSet, home: Home) -> None:
     assert_fault(imported(home, "ctxbench1"), "did you mean ctxbench-1")
     assert_fault(imported(home, NAME, "--samples", "none"), "none")
@@ -214,9 +271,10 @@ def test_every_run_that_ships_is_whole(shipped: reference.ReferenceResults) -> N
         assert all(value is not None for profile in run.scores for value in run.scores[profile].get("es", ()))
 
 
-def test_no_text_ships() -> None:
+@pytest.mark.parametrize("kind", reference.kinds(NAME))
+def test_no_text_ships(kind: Kind) -> None:
     """Neither prompts nor completions: some of these are the answers."""
-    header, *lines = map(json.loads, gzip.decompress(reference._file(NAME).read_bytes()).splitlines())
+    header, *lines = map(json.loads, gzip.decompress(reference._file(NAME, kind).read_bytes()).splitlines())
     columns = {"id", "benchmark", "language", "subkind", "repo", "path", "line", "column", "day", "kinds"}
     assert header.keys() == {"samples", "probes"} and header["samples"].keys() == columns
     for line in lines:

@@ -16,7 +16,7 @@ def test_every_strategy_of_a_preset_has_a_row_and_every_row_a_strategy() -> None
         named = {name for name in (method.name, *method.also) if not name.endswith(".")}
         assert all(registry.get(name) for name in named)
         assert any(map(method.covers, of_presets)), f"{method.name} is in no preset"
-        assert method.paper and method.equal and (method.differs or method.budgets), method.name
+        assert method.paper and method.equal and method.differs, method.name
 
 
 def test_a_wrapped_strategy_brings_its_differences() -> None:
@@ -24,6 +24,16 @@ def test_a_wrapped_strategy_brings_its_differences() -> None:
         "lc.", "lc.repocoder", "aim",
     ]  # fmt: skip
     assert [method.name for method in differences(["icl.selfdoc_ragot_s"])] == ["icl.", "icl.ragot", "icl.selfdoc"]
+
+
+def test_a_switch_is_a_parameter_of_the_strategy_or_an_option() -> None:
+    for method in methods():
+        names = [name for name in registry.names() if method.covers(name)]
+        parameters = {parameter.name for name in names for parameter in registry.get(name).parameters}
+        for difference in method.differs:
+            is_option = "--" in difference.switch
+            assert is_option or difference.switch.partition("=")[0] in {"", *parameters}, difference
+            assert difference.switch not in difference.what or not difference.switch
 
 
 def test_the_page_is_up_to_date() -> None:

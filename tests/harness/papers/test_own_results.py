@@ -12,12 +12,10 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.harness.leaderboard.compare import solved
 from ctxbench.harness.papers import render, tables
 from ctxbench.harness.papers.reproduce import (
     ComparedTable,
     OwnResult,
-    SolvedBy,
     check_encoders,
     not_taken,
     overall,
@@ -167,6 +165,23 @@ def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out(
     assert "ours minilm for every row, but bm25 where the row has it; the paper codet5p-110m, unixcoder" in chosen
 
 
+def test_the_head_says_what_runs_are_remarked_with_and_that_a_model_follows_no_instructions() -> None:
+    shown = (lines(strategy="lc.repofuse", remarks=("Masked imports are shown.", "No repositories.")),)
+    others = (lines(strategy="lc.infile", remarks=("No repositories.",)),)
+    compared = beside(
+        "infercom-table3", "hashed", {"lc.infile": others, "lc.repofuse": shown}, continuing=("mine",)
+    )  # fmt: skip
+    notes = list(render.notes(compared, ["python"]))
+    assert "No repositories." in notes and "lc.repofuse: Masked imports are shown." in notes
+    assert any(note.startswith("mine follows no instructions: summaries, of drafts too, are plain") for note in notes)
+    told = list(render.notes(replace(compared, summariser="teller"), ["python"]))
+    assert not any("no instructions" in note for note in told)
+    functions_of = beside("icl-table1", "hashed", {}, continuing=("a", "b"), generators=("a", "b"))
+    assert any(
+        note.startswith("a and b follow no instructions: steps") for note in render.notes(functions_of, ["java"])
+    )
+
+
 def test_doubtful_and_missing_numbers_are_marked() -> None:
     made = beside("icl-table1", "bm25", {})
     text = render.table(made, ["java"])
@@ -227,30 +242,14 @@ def test_several_generators_stand_in_one_table_with_the_averages_below() -> None
     assert [own["generator"] for own in whole["rows"][0]["ours"]] == ["a"]
 
 
-def test_who_solves_what_stands_below_the_table() -> None:
-    members = [
-        make_table({"em": values}, ["one"] * 4, profile="infercom", strategy=strategy, samples="some")
-        for strategy, values in (("lc.infile", [1.0, 0.0, 0.0, 0.0]), ("lc.repocoder", [1.0, 1.0, 1.0, 0.0]))
-    ]
-    outcome = solved(members, "em")
-    assert outcome is not None
-    fields = {"samples": "some", "language": "python", "generator": "mine", "metric": "em"}
-    by = SolvedBy(**fields, strategies=("lc.infile", "lc.repocoder"), solved=outcome)
-    made = beside("infercom-table3", None, {}, solved=(by,))
-    below = render.table(made, ["python"]).partition("who solves what: some, python, mine, by em\n")[2]
-    assert [line.split() for line in below.splitlines()[2:]] == [
-        ["only", "lc.repocoder", "2"],
-        ["none", "of", "them", "1"],
-        ["all", "of", "them", "1"],
-    ]
-    [record] = json.loads(render.to_json(made, ["python"]))["solved"]
-    assert record["n"] == 4 and record["regions"][0] == {
-        "strategies": ["lc.repocoder"], "samples": ["s00001", "s00002"],
-    }  # fmt: skip
-
-
 def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
     with pytest.raises(InputFault, match="--encoder minilm") as caught:
         check_encoders(["icl.rag(encoder=no_such_encoder)"])
-    assert "no_such_encoder" in str(caught.value) and "\n" not in str(caught.value)
+    assert "no_such_encoder of this table" in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(InputFault, match="no encoder is called 'hashd'; did you mean hashed") as caught:
+        check_encoders(["icl.rag(encoder=hashd)"], "hashd")
+    assert "of this table" not in str(caught.value)
+    with pytest.raises(InputFault, match="known: bm25, .*, jaccard, "):
+        check_encoders([], "nothing")
+    check_encoders([], "bm25")
     check_encoders(["icl.rag(encoder=hashed)", "icl.rag(encoder=bm25)", "lc.infile"])

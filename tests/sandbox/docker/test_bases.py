@@ -86,7 +86,7 @@ def test_none_at_all_is_one_line_with_the_cure() -> None:
     with pytest.raises(SandboxUnavailable) as caught:
         got(Images({}))
     text = str(caught.value)
-    assert "\n" not in text and "scripts/debian_base.sh" in text and "CTXBENCH_BASE_IMAGE" in text
+    assert "\n" not in text and "docker/debian_base.sh`" in text and "CTXBENCH_BASE_IMAGE" in text
 
 
 def test_local_asks_no_registry() -> None:

@@ -18,7 +18,7 @@ def test_no_engine_is_one_line_that_says_how_to_get_one(tmp_path: Path, monkeypa
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(SandboxUnavailable, match="no Docker engine answers") as caught, connected():
         pass
-    assert "scripts/docker_engine.sh" in str(caught.value) and "\n" not in str(caught.value)
+    assert "docker/docker_engine.sh`" in str(caught.value) and "\n" not in str(caught.value)
     assert not engine.answers()
 
 

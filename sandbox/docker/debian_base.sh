@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make the Docker image ctxbench-debian-base from Debian packages: for machines that cannot pull
-# python:3.11-slim-bookworm. scripts/debian_base.sh [TAG]; needs root, Docker, and debootstrap or apt-get.
+# python:3.11-slim-bookworm. debian_base.sh [TAG]; needs root, Docker, and debootstrap or apt-get.
 # DEBIAN_MIRROR names another mirror than this machine's own. Does nothing where the image is there.
 set -eu
 tag="${1:-ctxbench-debian-base}"
@@ -8,8 +8,8 @@ suite=bookworm
 say() { echo "debian_base: $*" >&2; }
 fail() { say "$*"; exit 1; }
 
-command -v docker >/dev/null 2>&1 || fail "docker is missing; run scripts/docker_engine.sh"
-docker version >/dev/null 2>&1 || fail "no Docker engine answers; run scripts/docker_engine.sh"
+command -v docker >/dev/null 2>&1 || fail "docker is missing; run docker_engine.sh, beside this"
+docker version >/dev/null 2>&1 || fail "no Docker engine answers; run docker_engine.sh, beside this"
 if docker image inspect "$tag" >/dev/null 2>&1; then say "$tag is there"; exit 0; fi
 [ "$(id -u)" = 0 ] || fail "only root can unpack Debian's packages; run it as root (sudo $0)"
 if ! command -v debootstrap >/dev/null 2>&1; then

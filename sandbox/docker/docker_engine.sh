@@ -1,9 +1,9 @@
 #!/bin/sh
-# See to it that a Docker engine answers and that there is an image to build on: scripts/docker_engine.sh
+# See to it that a Docker engine answers and that there is an image to build on: docker_engine.sh
 # Where none answers, and only as root with apt-get: installs docker.io, starts dockerd in the background.
 # The engine keeps running; run it as often as you like. DOCKERD_LOG names dockerd's log.
 set -eu
-cd "$(dirname "$0")/.."
+here=$(dirname "$0")
 log="${DOCKERD_LOG:-/var/log/dockerd.log}"
 base=python:3.11-slim-bookworm
 say() { echo "docker_engine: $*" >&2; }
@@ -46,5 +46,5 @@ if ! answers; then
     fi
     flock -u 9
 fi
-docker image inspect "$base" >/dev/null 2>&1 || docker pull -q "$base" >/dev/null 2>&1 || scripts/debian_base.sh
+docker image inspect "$base" >/dev/null 2>&1 || docker pull -q "$base" >/dev/null 2>&1 || sh "$here/debian_base.sh"
 say "Docker $(docker version --format '{{.Server.Version}}') answers"

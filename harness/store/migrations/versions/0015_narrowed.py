@@ -6,8 +6,8 @@ from alembic import op
 
 from ctxbench.harness.store.migrations.moving import MOVED, count, move_part
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,351 @@
+"""`Cluster`: the nodes of a Ray cluster, which do units of runs; one actor a node, with warm indices and boxes.
+
+Nodes need ctxbench and nothing else of this machine: no shared disk, no database. The sample set travels once a node,
+a repository and the wheels of its tests when a node gets its first unit of it; what comes back are shards. A unit of a
+lost worker is done again elsewhere, so that the whole of a run does not depend on any node but this one. A node is
+asked for two units at a time, the second being there when the first ends. Models are servers, or the built-in one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Sample
+from ctxbench.harness.results import Load
+from ctxbench.harness.run.attempt import UnitOutcome
+from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
+from ctxbench.harness.run.runner import RunOptions
+from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.run.units import MOST, WorkUnit, units
+
+AHEAD = 2
+"""Units that a node has at a time."""
+TURNS = 6
+"""Units that each node should get at least, so that none waits long for the last one of another."""
+TRIES = 5
+"""Workers that a unit may lose before its samples are given up, for this time."""
+_MOMENT = 1.0
+"""Seconds between two looks at which nodes there are."""
+_PATIENCE = 120.0
+"""Seconds without any node after which the run ends."""
+T = TypeVar("T")
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class _Node:
+    """One node, and what it is at."""
+
+    id: str
+    name: str
+    """Its address."""
+    actor: Any
+    greeting: Any
+    """A reference to its report."""
+    report: NodeReport | None = None
+    """None until it is ready."""
+    repos: set[str] = field(default_factory=set)
+    """Repositories that it has read."""
+
+
+class Cluster:
+    """The nodes of a cluster for the runs of one call; opened by `open_cluster`."""
+
+    def __init__(self, ray: Any, home: Home, sample_set: SampleSet, job: NodeJob, say: Say) -> None:
+        """Use the nodes of the cluster that `ray` is connected to; workers start with `do`."""
+        self._ray, self._home, self._set, self._say = ray, home, sample_set, say
+        self._job = ray.put(job)
+        self._nodes: dict[str, _Node] = {}
+        self._closed_to: set[str] = set()
+        """Ids of nodes that cannot do these runs."""
+        self._parts: dict[str, Any] = {}
+        """Repository -> a reference to its files."""
+        self._wheels: Any = None
+        """A reference to the wheels of all tests."""
+        self._units: dict[Any, tuple[str, WorkUnit]] = {}
+        """What is under way: a reference -> node and unit."""
+        self._seen = time.monotonic()
+
+    def doing(self, strategy: str, repetition: int) -> RunOnNodes:
+        """Return what does samples of one run."""
+        return RunOnNodes(self, strategy, repetition)
+
+    def close(self) -> None:
+        """End every worker."""
+        for node in self._nodes.values():
+            with contextlib.suppress(Exception):
+                self._ray.kill(node.actor)
+
+    @property
+    def cores(self) -> int:
+        """How many cores all nodes have together."""
+        return sum(int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"])
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return sum(1 for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU"))
+
+    def do(self, spec: RunSpec, missing: Sequence[Sample], strategy: str, repetition: int) -> Iterator[UnitOutcome]:
+        """Yield the outcomes of all units of some samples of a run."""
+        most = min(MOST, max(1, -(-len(missing) // (TURNS * max(1, self.size)))))
+        waiting = units(spec.id, missing, most)
+        lost: Counter[str] = Counter()
+        try:
+            while waiting or self._units:
+                self._look()
+                for node in self._free():
+                    if waiting:
+                        unit = next_unit(waiting, node.repos, self._repos_of_others(node))
+                        waiting.remove(unit)
+                        self._begin(node, unit, strategy, repetition)
+                for outcome in self._ended():
+                    if isinstance(outcome, UnitOutcome):
+                        yield outcome
+                    else:
+                        first = outcome.samples[0].id
+                        lost[first] += 1
+                        if lost[first] < TRIES:
+                            waiting.insert(0, outcome)
+                        else:
+                            yield UnitOutcome(samples=outcome.samples, fault=_gave_up(outcome))
+        finally:
+            self._units.clear()
+
+    def _look(self) -> None:
+        """Start a worker on each node that has none, and see which ones are ready."""
+        alive = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
+        for id_ in [id_ for id_ in self._nodes if id_ not in alive]:
+            self._say(f"node {self._nodes.pop(id_).name} is lost; others do its part")
+        for id_, node in alive.items():
+            if id_ not in self._nodes and id_ not in self._closed_to:
+                self._nodes[id_] = self._start(id_, node)
+        for node in list(self._nodes.values()):
+            if node.report is None:
+                self._greet(node)
+        if any(node.report is not None for node in self._nodes.values()):
+            self._seen = time.monotonic()
+        elif alive and alive.keys() <= self._closed_to:
+            raise MachineFault("no node of the cluster can do this run", where="Ray", cure="see what was said of each")
+        elif time.monotonic() - self._seen > _PATIENCE + 60 * len(alive):
+            raise MachineFault(
+                "no node of the cluster answers", where="Ray", cure="see `ray status`, then run the same command again"
+            )
+
+    def _start(self, id_: str, node: Mapping[str, Any]) -> _Node:
+        cores = max(1, int(node["Resources"]["CPU"]))
+        options = {"num_cpus": cores, "max_restarts": 0, "max_task_retries": 0, **_on(id_)}
+        actor = self._ray.remote(NodeWorker).options(**options).remote(self._job, cores)
+        # Workers of one machine are told apart by what Ray calls them.
+        return _Node(id=id_, name=_name(node), actor=actor, greeting=actor.check.remote())
+
+    def _greet(self, node: _Node) -> None:
+        """Take a new worker's report, if it is there."""
+        if not self._ray.wait([node.greeting], timeout=0)[0]:
+            return
+        try:
+            node.report = self._ray.get(node.greeting)
+        except self._ray.exceptions.RayError as error:
+            self._drop(node, f"its worker ended: {_first_line(error)}", forever=not _is_lost(self._ray, error))
+            return
+        if node.report.fault:
+            self._drop(node, node.report.fault, forever=True)
+
+    def _drop(self, node: _Node, why: str, *, forever: bool) -> None:
+        self._nodes.pop(node.id, None)
+        if forever:
+            self._closed_to.add(node.id)
+            self._say(f"node {node.name} takes no part: {why}")
+        with contextlib.suppress(Exception):
+            self._ray.kill(node.actor)
+
+    def _free(self) -> Iterator[_Node]:
+        """Yield the nodes that have room for a unit, those with the least to do first."""
+        at_work = Counter(id_ for id_, _ in self._units.values())
+        for number in range(AHEAD):
+            for node in list(self._nodes.values()):
+                if node.report is not None and at_work[node.id] == number:
+                    at_work[node.id] += 1
+                    yield node
+
+    def _repos_of_others(self, node: _Node) -> set[str]:
+        return {repo for other in self._nodes.values() if other is not node for repo in other.repos}
+
+    def _begin(self, node: _Node, unit: WorkUnit, strategy: str, repetition: int) -> None:
+        if unit.repo not in self._parts:
+            if self._wheels is None and any(sample.tested for sample in unit.samples):
+                self._wheels = self._ray.put(packed_tests(self._home))
+            self._parts[unit.repo] = self._ray.put(packed(self._home, self._set, unit.repo))
+        node.repos.add(unit.repo)
+        ids = tuple(sample.id for sample in unit.samples)
+        plain = NodeUnit(run=unit.run, strategy=strategy, repetition=repetition, repo=unit.repo, samples=ids)
+        # In a list they are fetched by the worker, and only if it lacks them.
+        self._units[node.actor.do.remote(plain, [self._parts[unit.repo], self._wheels])] = (node.id, unit)
+
+    def _ended(self) -> Iterator[UnitOutcome | WorkUnit]:
+        """Wait a moment for units to end; yield what they made, and units whose workers were lost."""
+        refs = list(self._units)
+        if not refs:
+            time.sleep(_MOMENT / 4)
+            return
+        for ref in self._ray.wait(refs, num_returns=len(refs), timeout=_MOMENT / 4)[0]:
+            id_, unit = self._units.pop(ref)
+            try:
+                shards = self._ray.get(ref)
+            except MachineFault as fault:
+                # Ray's own class of it carries the worker's traceback.
+                plain = MachineFault(fault.what, where=fault.where, cure=fault.cure)
+                yield UnitOutcome(samples=unit.samples, fault=plain)
+            except self._ray.exceptions.RayError as error:
+                if isinstance(error, InputFault) or not _is_lost(self._ray, error):
+                    raise
+                if (node := self._nodes.get(id_)) is not None:
+                    self._say(f"a worker on node {node.name} is lost; what it was at is done again")
+                    self._drop(node, "", forever=False)
+                yield unit
+            else:
+                yield UnitOutcome(samples=unit.samples, shards=shards)
+
+
+class RunOnNodes:
+    """The nodes of a cluster, as they do one run."""
+
+    def __init__(self, cluster: Cluster, strategy: str, repetition: int) -> None:
+        """Do samples of the run of a strategy."""
+        self._cluster, self._strategy, self._repetition = cluster, strategy, repetition
+        self.isolation = f"cells on {cluster.size} Ray nodes"
+        self.load = Load(workers=cluster.cores, requests=cluster.size, cores=cluster.cores)
+
+    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+        """Yield the outcomes of all units of some samples, in the order in which they end."""
+        return self._cluster.do(spec, missing, self._strategy, self._repetition)
+
+
+def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
+    """Return the unit that a node gets: of a repository that it has read, else of one that nobody has, else the first.
+
+    Of a new repository the one with the most units is begun, and others are helped where they have most left.
+    """
+    left: dict[str, list[WorkUnit]] = defaultdict(list)
+    for unit in waiting:
+        left[unit.repo].append(unit)
+    return left[min(left, key=lambda repo: (repo not in mine, repo in others, -len(left[repo]), repo))][0]
+
+
+def _gave_up(unit: WorkUnit) -> MachineFault:
+    return MachineFault(
+        f"{TRIES} workers were lost with {len(unit.samples)} samples of {unit.repo}",
+        where="Ray",
+        cure="see the nodes' memory, then run the same command again",
+    )
+
+
+def _is_lost(ray: Any, error: Exception) -> bool:
+    """Say whether a worker or its node is gone, which says nothing of the unit."""
+    kinds = (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError)
+    return isinstance(error, (*kinds, ray.exceptions.NodeDiedError))
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) -> list[tuple[str, int, T | str]]:
+    """Return, for each node of a cluster, its name, its cores and its answer, or why there is none.
+
+    Args:
+        address: as of `open_cluster`.
+        question: a function of a module, called on each node.
+        arguments: its arguments.
+
+    Raises:
+        InputFault: as `open_cluster`.
+    """
+    ray = connect(address)
+    try:
+        nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        asked = [ray.remote(question).options(num_cpus=0, **_on(node["NodeID"])).remote(*arguments) for node in nodes]
+        answers: list[tuple[str, int, T | str]] = []
+        for node, reference in zip(nodes, asked, strict=True):
+            try:
+                answer = ray.get(reference, timeout=_PATIENCE)
+            except ray.exceptions.RayError as error:
+                answer = f"it gives no answer: {_first_line(error)}"
+            answers.append((_name(node), int(node["Resources"]["CPU"]), answer))
+        return answers
+    finally:
+        ray.shutdown()
+
+
+def _on(node_id: str) -> dict[str, Any]:
+    """Return the options by which something runs on one node and no other."""
+    scheduling = importlib.import_module("ray.util.scheduling_strategies")
+    return {"scheduling_strategy": scheduling.NodeAffinitySchedulingStrategy(node_id=node_id, soft=False)}
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    """Return an address, and what tells several nodes of one machine apart."""
+    return f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
+
+
+def connect(address: str | None) -> Any:
+    """Return Ray, connected to a cluster, or to a new one of this machine alone.
+
+    Raises:
+        InputFault: if Ray is not installed, or no cluster answers at the address.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray = importlib.import_module("ray")
+    except ModuleNotFoundError:
+        raise InputFault("Ray is not installed", where="--engine ray", cure="pip install -e '.[ray]'") from None
+    options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+    if address is None:
+        options |= {"include_dashboard": False, "num_cpus": os.cpu_count() or 1}
+    try:
+        ray.init(address=address or "local", **options)
+    except (OSError, ValueError, RuntimeError) as error:
+        what, where = f"no Ray cluster answers: {_first_line(error)}", address or "this machine"
+        raise InputFault(what, where=where, cure="see `ray status`") from None
+    return ray
+
+
+@contextlib.contextmanager
+def open_cluster(
+    address: str | None,
+    home: Home,
+    sample_set: SampleSet,
+    generator: str,
+    choices: RunOptions,
+    say: Say,
+) -> Iterator[Cluster]:
+    """Connect to a Ray cluster for runs over a sample set; end the workers on leaving.
+
+    Args:
+        address: of its head, or ``auto``; None for a cluster of this machine alone, which ends with the block.
+        home: where repositories are here.
+        sample_set: what is completed.
+        generator: its spec.
+        choices: which samples, and how.
+        say: told which nodes take no part, and which were lost.
+
+    Raises:
+        InputFault: if Ray is not installed, no cluster answers, or the generator's model would run in the workers.
+    """
+    ray = connect(address)
+    try:
+        cluster = Cluster(ray, home, sample_set, NodeJob.of(home, sample_set, generator, choices), say)
+        with contextlib.closing(cluster):
+            yield cluster
+    finally:
+        ray.shutdown()

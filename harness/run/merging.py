@@ -1,0 +1,342 @@
+"""Merging: shards that other processes made are admitted by their manifests and brought into a store, each at once.
+
+A shard is admitted if the sample set that it is of is here, its repository is the one that the set was built from, and
+its samples are planned. What the store holds already is dropped if it is equal, and refuses the whole shard if it is
+not: the first value for a key stays. So the order of shards, and how often each comes, make no difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench.dates import dates_of
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained, sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Sample
+from ctxbench.harness.run.judging import sample_digest
+from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
+from ctxbench.harness.store.loading import clean, parts
+from ctxbench.harness.store.notes import add_cutoff, add_remarks
+from ctxbench.harness.store.prompts import add_prompts
+from ctxbench.harness.store.runs import stored_runs
+from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import PASS, PROFILE
+from ctxbench.harness.store.write import Finished, append, number_or_null
+
+_NEAR = 1e-9
+"""Two machines may compute a cost in bits that differs so much, relatively: their libraries add in other orders."""
+_CURE = "the first value stays; remove this shard, and `ctxbench run` without --shard does its samples again"
+_SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What a shard brought."""
+
+    run: str | None
+    new: int
+    """Samples that the store had no result for."""
+    again: int
+    """Samples that were stored already, with the same values."""
+    faults: int
+    """Of the attempt that it tells of."""
+
+
+def shard_files(places: Iterable[Path]) -> list[Path]:
+    """Return the shards in folders, and those named themselves, sorted by name so that equal calls do the same.
+
+    Raises:
+        InputFault: if a place holds none.
+    """
+    files: list[Path] = []
+    for place in places:
+        with explained(place):
+            in_place = [place] if place.is_file() else sorted(place.glob(f"*{SUFFIX}"))
+            if not in_place:
+                list(place.iterdir())
+        if not in_place:
+            raise InputFault(f"holds no shard (*{SUFFIX})", where=str(place), cure="give the shards' --out folder")
+        files += in_place
+    return sorted(dict.fromkeys(files), key=lambda file: (file.name, str(file)))
+
+
+class Merger:
+    """Brings shards into one store."""
+
+    def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None) -> None:
+        """Take shards of these sample sets, and of those that lie in a home folder, if one is given."""
+        self._home, self._store = home, store
+        self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
+        self._plans: dict[str, dict[str, Sample]] = {}
+
+    def merge_file(self, file: Path) -> Merged:
+        """Bring one file in, whole or not at all; faults are those of `merge` and of `shard.read`."""
+        return self.merge(read(file), str(file))
+
+    def merge(self, shard: Shard, where: str) -> Merged:
+        """Bring one shard in, in one transaction.
+
+        Args:
+            shard: the shard.
+            where: its file, for messages.
+
+        Raises:
+            InputFault: if its samples are not here, it is of other versions of them, or it has another value for
+                something that is stored.
+        """
+        sample_set, days = self._set(shard, where)
+        for repo, digest in shard.snapshots.items():
+            if sample_set.manifest["repositories"].get(repo, {}).get("snapshot", digest) != digest:
+                what = f"was made from other files of {repo!r} than the sample set {sample_set.name!r}"
+                raise InputFault(what, where=where, cure="fetch the repository again where the shard is made")
+        self._check_shared(shard, where)
+        if shard.spec is None:
+            self._store.settle(functools.partial(_append_shared, shard), together=True)
+            return Merged(run=None, new=self._link(sample_set, shard), again=0, faults=0)
+        return self._merge_run(shard, shard.spec, sample_set, days, where)
+
+    def _merge_run(
+        self, shard: Shard, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str
+    ) -> Merged:
+        planned = self._plan(spec, sample_set, days, where)
+        _check_whole(shard, spec, planned, self._store, where)
+        new = self._new(spec.id, shard.finished, where)
+        self._store.add_run(spec, list(planned.values()), days)
+
+        def added(connection: Connection) -> int:
+            append_verdicts(connection, shard.verdicts)
+            if shard.attempt is not None:
+                _append_attempt(connection, spec.id, shard.attempt)
+            return append_finished(connection, spec.id, spec.coder, new, shard.generations)
+
+        # Whether an attempt is there is found out by looking, so that nobody may be appending the same one.
+        count = self._store.settle(added, together=shard.attempt is None)
+        self._link_known(spec.id, shard)
+        if shard.attempt is not None:
+            add_remarks(self._store, spec.id, shard.attempt.remarks)
+            self._store.add_summaries(spec.id, shard.attempt.summaries)
+            if shard.attempt.cutoff is not None:
+                add_cutoff(self._store, spec.generator, shard.attempt.cutoff)
+        faults = len(shard.attempt.faults) if shard.attempt is not None else 0
+        return Merged(run=spec.id, new=count, again=len(shard.finished) - count, faults=faults)
+
+    def _set(self, shard: Shard, where: str) -> tuple[SampleSet, Mapping[str, date]]:
+        """Return the sample set that a shard is of, and the days of its samples."""
+        digest = shard.samples_digest
+        if digest not in self._sets:
+            sample_set = None if self._home is None else _of_digest(self._home, digest, shard.samples)
+            if sample_set is None:
+                raise InputFault(
+                    f"the sample set {shard.samples!r} that it is of is not here",
+                    where=where,
+                    cure="copy its folder, below samples in the home folder, from where the shard was made",
+                )
+            self._sets[digest] = sample_set, dates_of(sample_set)
+        return self._sets[digest]
+
+    def _plan(self, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str) -> dict[str, Sample]:
+        """Return the samples of a run, by id, in order."""
+        if spec.until:
+            raise InputFault("its run ends with a decision and has no shards", where=where, cure="leave it out")
+        if spec.id not in self._plans:
+            after = spec.after
+            eligible = [s for s in sample_set.samples if after is None or (s.id in days and days[s.id] > after)]
+            self._plans[spec.id] = {sample.id: sample for sample in planned_samples(eligible, spec.limit)}
+        return self._plans[spec.id]
+
+    def _check_shared(self, shard: Shard, where: str) -> None:
+        """Refuse another answer or verdict, or another cost in bits, than the store has for a key."""
+        stored = self._store.generations([answer.id for answer in shard.generations])
+        for answer in shard.generations:
+            other = stored.get(answer.id)
+            if other is not None and (other.text, other.finish) != (clean(answer.text), clean(answer.finish)):
+                raise _two(f"the answer {answer.id[:12]} of {answer.generator}", other.text, answer.text, where)
+        judged = verdicts.find(self._store, [verdict.key for verdict in shard.verdicts])
+        for verdict in shard.verdicts:
+            if verdict.key in judged and judged[verdict.key].verdict != verdict.verdict:
+                raise _two(f"the verdict {verdict.key[:12]}", judged[verdict.key].verdict, verdict.verdict, where)
+        if shard.spec is not None:
+            costs = {
+                (cost.language, cost.prompt_digest, cost.target_digest): cost.bits
+                for sample in shard.finished
+                for cost in sample.bits
+            }
+            for key, bits in self._store.bits(shard.spec.coder, costs).items():
+                if abs(bits - costs[key]) > _NEAR * max(abs(bits), 1.0):
+                    raise _two(f"the cost in bits after the prompt {key[1][:12]}", bits, costs[key], where)
+
+    def _new(self, run: str, finished: Sequence[Finished], where: str) -> list[Finished]:
+        """Return the samples without a result; refuse a result that differs from a stored one."""
+        present = self._store.finished(run, [sample.sample_id for sample in finished])
+        again = {sample.sample_id: _facts(sample) for sample in finished if sample.sample_id in present}
+        if again:
+            for sample_id, (facts, scores) in _stored_facts(self._store, run, again).items():
+                stored = facts, {key: scores[key] for key in scores.keys() & again[sample_id][1].keys()}
+                mine = again[sample_id][0], {key: again[sample_id][1][key] for key in stored[1]}
+                if stored != mine:
+                    raise _two(f"{sample_id} in the run {run}", *_first_difference(stored, mine), where)
+        return [sample for sample in finished if sample.sample_id not in present]
+
+    def _link_known(self, run: str, shard: Shard) -> None:
+        """Give samples that were stored without verdicts those that the shard has."""
+        by_key = {verdict.key: verdict for verdict in shard.verdicts}
+        if not by_key:
+            return
+        lacking = {completion.sample_id for completion in verdicts.unjudged(self._store, run)}
+        for sample in shard.finished:
+            if sample.sample_id in lacking:
+                completions = enumerate(sample.completions)
+                linked = {idx: by_key[each.verdict] for idx, each in completions if each.verdict in by_key}
+                verdicts.link(self._store, run, sample.sample_id, linked)
+
+    def _link(self, sample_set: SampleSet, shard: Shard) -> int:
+        """Give completions of stored runs over a set the verdicts on the same texts; return how many got one."""
+        by_content = {(verdict.sample_digest, verdict.text_digest): verdict for verdict in shard.verdicts}
+        samples = {sample.id: sample for sample in sample_set.samples}
+        digest = functools.cache(lambda sample_id: sample_digest(sample_set, samples[sample_id]))
+        count = 0
+        for run in stored_runs(self._store):
+            if run.samples_digest != sample_set.digest:
+                continue
+            linked: dict[str, dict[int, Any]] = defaultdict(dict)
+            for completion in verdicts.unjudged(self._store, run.id):
+                content = digest(completion.sample_id), sha256(clean(completion.text))
+                if content in by_content:
+                    linked[completion.sample_id][completion.idx] = by_content[content]
+            count += sum(verdicts.link(self._store, run.id, sample_id, some) for sample_id, some in linked.items())
+        return count
+
+
+def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
+    """Return the sample set with that digest, looking at the name `likely` first; None if there is none."""
+    for name in sorted(sets.names(home), key=lambda name: (name != likely, name)):
+        if sets.digest_of(sets.manifest_of(home, name)["files"]) == digest:
+            return sets.load(home, name)
+    return None
+
+
+def _check_whole(shard: Shard, spec: RunSpec, planned: Mapping[str, Sample], store: Store, where: str) -> None:
+    """Refuse samples that are not planned, and references to what is neither in the shard nor in the store."""
+    strangers = [sample.sample_id for sample in shard.finished if sample.sample_id not in planned]
+    if shard.attempt is not None:
+        strangers += [fault.sample_id for fault in shard.attempt.faults if fault.sample_id not in planned]
+    if strangers:
+        raise InputFault(f"{strangers[0]!r} is no sample of its run", where=where, cure="leave it out")
+    odd = next((sample.sample_id for sample in shard.finished if len(sample.completions) != spec.n), None)
+    if odd is not None:
+        raise InputFault(f"{odd} has not the {spec.n} completions of its run", where=where, cure="leave it out")
+    answers = {id_ for sample in shard.finished for _, id_ in sample.calls}
+    answers |= {completion.generation_id for sample in shard.finished for completion in sample.completions}
+    answers |= set(shard.attempt.summaries) if shard.attempt is not None else set()
+    answers -= {answer.id for answer in shard.generations}
+    keys = {completion.verdict for sample in shard.finished for completion in sample.completions if completion.verdict}
+    keys -= {verdict.key for verdict in shard.verdicts}
+    if answers - store.generations(answers).keys() or keys - verdicts.find(store, keys).keys():
+        raise InputFault("lacks an answer or a verdict that its samples name", where=where, cure="make it again")
+
+
+def _append_shared(shard: Shard, connection: Connection) -> None:
+    """Append the answers and verdicts of a shard that are not there yet."""
+    append_verdicts(connection, shard.verdicts)
+    prompts = {answer.prompt_digest: answer.prompt for answer in shard.generations}
+    append_generations(connection, shard.generations, add_prompts(connection, prompts))
+
+
+def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
+    """Append an attempt that was made elsewhere, unless it is there."""
+    a = t.ATTEMPT.c
+    same = (a.run_id == run, a.started == log.started, a.isolation == log.isolation)
+    if connection.execute(select(a.id).where(*same)).first() is not None:
+        return
+    row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "claimed": 0}
+    row |= {} if log.load is None else dataclasses.asdict(log.load)
+    primary_key = connection.execute(insert(t.ATTEMPT).values(**row)).inserted_primary_key
+    attempt: dict[str, Any] = {"attempt_id": int(primary_key[0]) if primary_key else 0}
+    end = {name: getattr(log, name) for name in ("ended", "reason", "finished", "missing")}
+    append(connection, t.OUTCOME, [attempt | end])
+    faults = [dataclasses.asdict(fault) for fault in log.faults]
+    stages = [dataclasses.asdict(built) for built in log.constructions]
+    for table, records in ((t.FAULT, faults), (t.CONSTRUCTION, stages)):
+        rows = [{**attempt, "ordinal": at, **record} for at, record in enumerate(records)]
+        append(connection, table, [{name: clean(value) for name, value in row.items()} for row in rows])
+
+
+_Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
+"""Facts of a sample by name, and (index, profile, metric) -> score."""
+
+
+def _facts(sample: Finished) -> _Facts:
+    """Return what a repetition of a sample must give again."""
+    values = (
+        str(sample.status),
+        sample.prompt_digest,
+        sample.context_tokens,
+        len(sample.calls),
+        json.dumps(sample.flags),
+    )
+    facts: dict[str, Any] = dict(zip(_SAMPLE_FACTS, values, strict=True))
+    scores: dict[tuple[int, str, str], Any] = {}
+    for idx, completion in enumerate(sample.completions):
+        facts[f"completion {idx}"] = clean(completion.text)
+        scores |= {(idx, *kind): number_or_null(value) for kind, value in completion.scores.items()}
+    return facts, scores
+
+
+def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _Facts]:
+    """Return the same of stored samples; scores whose verdict may have changed since are left out."""
+    r, c, s, m = t.RESULT.c, t.COMPLETION.c, t.SCORE_FACT.c, t.MEASURE.c
+    stored: dict[str, _Facts] = {}
+    with store.reading() as connection:
+        for part in parts(sorted(samples)):
+            columns = [r[name] for name in _SAMPLE_FACTS]
+            query = select(r.key, r.sample_id, *columns).where(r.run_id == run, r.sample_id.in_(part))
+            names: dict[int, str] = {}
+            for key, sample_id, *values in connection.execute(query):
+                names[key] = sample_id
+                stored[sample_id] = dict(zip(_SAMPLE_FACTS, values, strict=True)), {}
+            texts = select(c.sample_id, c.idx, c.text).where(c.key.in_(list(names)))
+            for sample_id, idx, text in connection.execute(texts):
+                stored[sample_id][0][f"completion {idx}"] = text
+            scores = (
+                select(s.key, s.idx, m.profile, m.metric, s.value)
+                .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
+                .where(s.run == t.run_number(run), s.measure.in_(select(m.number)), s.key.in_(list(names)))
+            )
+            for key, idx, *kind, value in connection.execute(scores):
+                if tuple(kind) != (PROFILE, PASS):
+                    stored[names[key]][1][idx, kind[0], kind[1]] = value
+    return stored
+
+
+def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str]:
+    """Return the first fact, or else score, of a sample that differs, in words: as stored, and as in the shard."""
+    pairs: Iterable[tuple[Mapping[Any, Any], Mapping[Any, Any]]] = zip(stored, mine, strict=True)
+    for old, new in pairs:
+        for key in sorted(old.keys() | new.keys(), key=str):
+            if old.get(key) != new.get(key):
+                name = key if isinstance(key, str) else " ".join(map(str, key[1:]))
+                return f"{name} {old.get(key)!r}", f"{name} {new.get(key)!r}"
+    return "", ""
+
+
+def _two(key: str, stored: object, other: object, where: str) -> InputFault:
+    """Return the fault of two values for one key."""
+    first, second = (str(value)[:60] for value in (stored, other))
+    return InputFault(f"has another value for {key}: {second!r} where the store has {first!r}", where=where, cure=_CURE)

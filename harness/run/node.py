@@ -1,0 +1,247 @@
+"""`NodeWorker`: does units of runs on a machine that has ctxbench and nothing else of whoever asks.
+
+It makes a home folder of its own from what it is sent, keeps cells, indices and boxes open between units, and answers
+with shards. Only plain data comes and goes. The folder goes with the worker; that of a killed one with the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import io
+import os
+import platform
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.samples import SampleSet
+from ctxbench.harness.generators import registry
+from ctxbench.harness.prices.rates import FILE as PRICES
+from ctxbench.harness.run.attempt import silent
+from ctxbench.harness.run.runner import NO_SANDBOX, RunOptions, Runs, card_of, open_runs
+from ctxbench.harness.run.units import WorkUnit
+from ctxbench.harness.store.shard_store import ShardStore
+from ctxbench.harness.store.store import open_store
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.registry import open_sandbox
+
+_PREFIX = "ctxbench-node-"
+_AGAIN = "remove the option --engine, or the cause"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeJob:
+    """What the runs of one call are, for nodes that share no disk with whoever asks."""
+
+    version: str
+    """Of ctxbench."""
+    samples: str
+    """Name of the sample set."""
+    files: Mapping[str, bytes]
+    """Path in the home folder -> content: the sample set, and rates of models."""
+    generator: str
+    """Its spec as the user wrote it."""
+    choices: RunOptions
+    tokenizer: bytes | None
+    tested: bool
+    """Whether tests are to be run."""
+
+    @classmethod
+    def of(cls, home: Home, sample_set: SampleSet, generator: str, choices: RunOptions) -> NodeJob:
+        """Return the job of runs over a set.
+
+        Raises:
+            InputFault: if the model would run in the workers, or a file cannot be read.
+        """
+        for spec in filter(None, (generator, choices.summariser)):
+            model = registry.resolve(spec)
+            model.close()
+            if model.capabilities.weights:
+                raise InputFault(
+                    f"{registry.canonical(spec)} loads its weights where it is asked, as no worker of a cluster does",
+                    where="--engine ray",
+                    cure="start a server, `ctxbench generator list` says how, and name its URL: openai:MODEL@URL",
+                )
+        place = sets.folder(home, sample_set.name)
+        names = (sets.SAMPLES, sets.REFERENCES, "manifest.json")
+        paths = [place / name for name in names] + [path for path in [home.root / PRICES] if path.exists()]
+        tokenizer = None
+        with explained(place):
+            files = {path.relative_to(home.root).as_posix(): path.read_bytes() for path in paths}
+            if choices.tokenizer is not None:
+                tokenizer = choices.tokenizer.read_bytes()
+        tested = choices.sandbox != NO_SANDBOX and any(sample.tested for sample in sample_set.samples)
+        return cls(
+            version=version("ctxbench"),
+            samples=sample_set.name,
+            files=files,
+            generator=generator,
+            choices=choices,
+            tokenizer=tokenizer,
+            tested=tested,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUnit:
+    """Samples of one run, by name."""
+
+    run: str
+    """The run's id: a node whose strategy or generator is of another version would do another run."""
+    strategy: str
+    repetition: int
+    repo: str
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReport:
+    """What a node says of itself."""
+
+    fault: str = ""
+    """Why it can do no unit; empty if it can."""
+
+
+class NodeWorker:
+    """Does units, one after the other; runs in a process of its own."""
+
+    def __init__(self, job: NodeJob, workers: int) -> None:
+        """Make a home folder for the job; nothing else starts before the first unit."""
+        self._job, self._workers = job, workers
+        self._open = contextlib.ExitStack()
+        self._snapshots: dict[str, Snapshot] = {}
+        self._runs: Runs | None = None
+        self._set: SampleSet | None = None
+        _remove_stale()
+        folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")
+        self._home = Home(Path(self._open.enter_context(folder)))
+        for name, content in job.files.items():
+            (self._home.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self._home.root / name).write_bytes(content)
+
+    def check(self) -> NodeReport:
+        """Say whether this node can do the job's units."""
+        if (mine := version("ctxbench")) != self._job.version:
+            return NodeReport(fault=f"it has ctxbench {mine}, and {self._job.version} is asked for")
+        if self._job.tested:
+            try:
+                open_sandbox(self._job.choices.sandbox, self._home.cache / "sandbox")
+            except SandboxError as error:
+                return NodeReport(fault=f"it has no sandbox for tests: {error}")
+        return NodeReport()
+
+    def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
+        """Do a unit; return its shards, names and contents.
+
+        Args:
+            unit: what to do.
+            parts: references to what `packed` and `packed_tests` made; looked at only if that is not here.
+
+        Raises:
+            InputFault: if it cannot be done here until somebody mends something.
+            MachineFault: if the machine failed.
+        """
+        # A unit's own faults travel inside; what a library raises would need that library on the other side.
+        try:
+            return self._do(unit, parts)
+        except SandboxError as error:
+            raise MachineFault(error.what, where=error.where, cure=error.cure) from None
+
+    def close(self) -> None:
+        """End cells and boxes, and remove the home folder."""
+        self._open.close()
+
+    def _do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
+        runs = self._opened()
+        self._fetch(runs.sample_set, unit.repo, parts)
+        card = card_of(unit.strategy, runs.machinery.cells)
+        samples = {sample.id: sample for sample in runs.sample_set.samples}
+        mine = tuple(samples[id_] for id_ in unit.samples)
+        spec = runs.spec(card, unit.repetition)
+        if spec.id != unit.run:
+            raise InputFault(
+                f"{card.spec} or {spec.generator} is of another version here than where the run was started",
+                where=platform.node(),
+                cure="install the same version on all nodes",
+            )
+        shards: list[tuple[str, bytes]] = []
+        store = ShardStore(
+            runs.store,
+            cut=lambda run, _: [WorkUnit(run, unit.repo, mine)],
+            deliver=lambda name, content: shards.append((name, content)),
+            snapshots={unit.repo: self._snapshots[unit.repo].digest} if unit.repo in self._snapshots else {},
+        )
+        runs.attempt(card, runs.planned, unit.repetition, mine, store).go(silent)
+        return shards
+
+    def _opened(self) -> Runs:
+        if self._runs is None:
+            choices = dataclasses.replace(self._job.choices, workers=self._workers)
+            if self._job.tokenizer is not None:
+                choices = dataclasses.replace(choices, tokenizer=self._home.root / choices.tokenizer.name)  # type: ignore[union-attr]
+                choices.tokenizer.write_bytes(self._job.tokenizer)  # type: ignore[union-attr]
+            store = self._open.enter_context(open_store(self._home.database))
+            sample_set = sets.load(self._home, self._job.samples)
+            opened = open_runs(
+                self._home, store, sample_set, self._job.generator, choices, snapshots=lambda: self._snapshots
+            )
+            self._runs = self._open.enter_context(opened)
+        return self._runs
+
+    def _fetch(self, sample_set: SampleSet, repo: str, parts: Sequence[Any]) -> None:
+        """Have a repository here, and what its tests need."""
+        entry = sample_set.manifest["repositories"].get(repo, {})
+        if repo in self._snapshots or not entry.get("checkout"):
+            return
+        ray = importlib.import_module("ray")
+        for reference, folder in zip(parts, (self._home.repos, self._home.cache / "sandbox"), strict=False):
+            if reference is not None:
+                _unpack(ray.get(reference), folder)
+        self._snapshots |= sets.snapshots(self._home, sample_set, {repo})
+
+
+def packed(home: Home, sample_set: SampleSet, repo: str) -> bytes:
+    """Return the folder of a repository as a tar file; empty if the set came without it."""
+    checkout = sample_set.manifest["repositories"].get(repo, {}).get("checkout")
+    return _packed(home.repos, [checkout]) if checkout else b""
+
+
+def packed_tests(home: Home) -> bytes:
+    """Return the wheels of all tests that were fetched here, as a tar file: a node without an index needs them."""
+    return _packed(home.cache / "sandbox", ["wheels"])
+
+
+def _packed(root: Path, names: Sequence[str]) -> bytes:
+    buffer = io.BytesIO()
+    with explained(root), tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as tar:
+        for name in names:
+            if (root / name).exists():
+                tar.add(root / name, arcname=name)
+    return buffer.getvalue()
+
+
+def _unpack(content: bytes, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if content:
+        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+            tar.extractall(folder, filter="tar")
+
+
+def _remove_stale() -> None:
+    """Remove the folders of workers of ours that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists() and folder.stat().st_uid == os.geteuid():
+            shutil.rmtree(folder, ignore_errors=True)

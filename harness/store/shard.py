@@ -1,0 +1,303 @@
+"""`Shard`: what one process made of some samples of a run, as a file that any store of the same samples can take in.
+
+A file of gzipped JSON Lines. The first line, the manifest, says what the work is of, by digests; then come prompts,
+answers, verdicts and finished samples, in an order of their own. What a repetition may give otherwise (seconds, bytes
+of memory, outputs of tests) stands at the end: the lines before are equal for equal work, and their digest is in the
+file's name. So a unit that is done twice is one file.
+
+A file with an `AttemptLog` tells of one attempt: faults, times of construction, summaries, remarks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gzip
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import json_object, parse_json, read_lines, sha256, write_atomic
+from ctxbench.harness.results import Load
+from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.store.write import (
+    Finished,
+    StoredConstruction,
+    StoredFault,
+    StoredGeneration,
+    StoredVerdict,
+    clean,
+    number_or_null,
+)
+
+FORMAT = 1
+SUFFIX = ".shard.gz"
+VERDICTS = "verdicts"
+"""Begins the names of shards that belong to no run."""
+_CURE = "make it again with the same `ctxbench run --shard` command, or leave it out"
+_TIMES: Mapping[str, tuple[str, ...]] = {
+    "answer": ("seconds", "cached", "price"),
+    "verdict": ("reason", "output", "seconds", "peak_bytes", "earlier"),
+    "sample": ("strategy_seconds", "generator_seconds"),
+}
+"""Kind of a line -> what a repetition may give otherwise."""
+_KEYS = {"answer": "id", "verdict": "key", "sample": "sample_id"}
+_LEVEL = 6
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptLog:
+    """One attempt at a run, or at a part of it, that has ended."""
+
+    started: float
+    """Seconds since 1970."""
+    isolation: str
+    load: Load | None
+    ended: float
+    reason: str
+    finished: int
+    missing: int
+    faults: tuple[StoredFault, ...] = ()
+    constructions: tuple[StoredConstruction, ...] = ()
+    summaries: tuple[str, ...] = ()
+    """Ids of the answers that summarised APIs."""
+    remarks: tuple[str, ...] = ()
+    cutoff: str | None = None
+    """The last day of what the generator was trained on, where its spec says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Finished samples of one run with all that they refer to; or an attempt at it; or verdicts of no run."""
+
+    samples: str
+    """Name of the sample set."""
+    samples_digest: str
+    spec: RunSpec | None = None
+    """None for verdicts that belong to no run."""
+    snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Repository -> digest of its files, for those of the samples."""
+    generations: tuple[StoredGeneration, ...] = ()
+    verdicts: tuple[StoredVerdict, ...] = ()
+    finished: tuple[Finished, ...] = ()
+    attempt: AttemptLog | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardManifest:
+    """The first line of a shard."""
+
+    format: int
+    run: str | None
+    samples: str
+    samples_digest: str
+    spec: RunSpec | None
+    snapshots: dict[str, str]
+    finished: tuple[str, ...]
+    """Ids of its samples."""
+
+
+def encode(shard: Shard) -> tuple[str, bytes]:
+    """Return a shard's file name and content."""
+    facts, times = _lines(shard)
+    text = "".join(facts)
+    owner = shard.spec.id if shard.spec is not None else VERDICTS
+    name = f"{owner}-{sha256(text)[:24]}{SUFFIX}"
+    return name, gzip.compress("".join([text, *times]).encode(), _LEVEL, mtime=0)
+
+
+def write(folder: Path, name: str, content: bytes) -> None:
+    """Write a shard into a folder, whole or not at all; one of the same name holds the same facts."""
+    write_atomic(folder / name, content)
+
+
+def manifest_of(path: Path) -> ShardManifest:
+    """Return what a shard is of; the rest of the file is not read.
+
+    Raises:
+        InputFault: if it is no shard.
+    """
+    for number, line in read_lines(path):
+        return _manifest(_record(line, str(path), number), f"{path}:{number}")
+    raise InputFault("is empty", where=str(path), cure=_CURE)
+
+
+def read(path: Path) -> Shard:
+    """Read a shard and check it against its name.
+
+    Raises:
+        InputFault: naming file and line, if it is no shard or was changed.
+    """
+    return decode((line for _, line in read_lines(path)), path.name, str(path))
+
+
+def unpack(name: str, content: bytes) -> Shard:
+    """Return the shard that `encode` gave; raises as `read`."""
+    return decode(gzip.decompress(content).decode().splitlines(keepends=True), name, name)
+
+
+def decode(lines: Iterable[str], name: str, where: str) -> Shard:
+    """Return the shard that lines hold, checked against the file's name; raises as `read`."""
+    facts: list[str] = []
+    prompts: dict[str, str] = {}
+    records: list[tuple[str, str, dict[str, Any]]] = []
+    times: dict[tuple[str, str], dict[str, Any]] = {}
+    manifest: ShardManifest | None = None
+    for number, line in enumerate(lines, 1):
+        record, at = _record(line, where, number), f"{where}:{number}"
+        match record:
+            case _ if manifest is None:
+                manifest = _manifest(record, at)
+            case {"times": [str(kind), str(key), *values]}:
+                times[kind, key] = dict(zip(_TIMES.get(kind, ()), values, strict=False))
+                continue
+            case {"prompt": [str(digest), str(text)]}:
+                prompts[digest] = text
+            case {"answer": dict()} | {"verdict": dict()} | {"sample": dict()} | {"attempt": dict()}:
+                records.append((at, *record.popitem()))
+            case _:
+                raise InputFault("is no line of a shard", where=at, cure=_CURE)
+        facts.append(line)
+    if manifest is None:
+        raise InputFault("is empty", where=where, cure=_CURE)
+    if sha256("".join(facts))[:24] != name.removesuffix(SUFFIX).rpartition("-")[2]:
+        raise InputFault("was changed or damaged: its lines are not those of its name", where=where, cure=_CURE)
+    whole = []
+    for at, kind, record in records:
+        key = str(record.get(_KEYS.get(kind, ""), ""))
+        whole.append((at, kind, record | times.get((kind, key), {})))
+    return _shard(manifest, prompts, whole)
+
+
+def _lines(shard: Shard) -> tuple[list[str], list[str]]:
+    """Return the lines of the facts and those of the times."""
+    manifest = ShardManifest(
+        format=FORMAT,
+        run=shard.spec.id if shard.spec is not None else None,
+        samples=shard.samples,
+        samples_digest=shard.samples_digest,
+        spec=shard.spec,
+        snapshots=dict(sorted(shard.snapshots.items())),
+        finished=tuple(sample.sample_id for sample in shard.finished),
+    )
+    prompts: dict[str, str] = {}
+    facts: list[str] = []
+    times: list[str] = []
+
+    def add(kind: str, record: dict[str, Any]) -> None:
+        moving = [record.pop(name) for name in _TIMES[kind]]
+        facts.append(_dump({kind: record}))
+        times.append(_dump({"times": [kind, record[_KEYS[kind]], *moving]}))
+
+    for answer in sorted(shard.generations, key=lambda answer: answer.id):
+        record = dataclasses.asdict(answer)
+        prompts[answer.prompt_digest] = record.pop("prompt")
+        add("answer", record)
+    for verdict in sorted(shard.verdicts, key=lambda verdict: verdict.key):
+        add("verdict", dataclasses.asdict(verdict))
+    for sample in shard.finished:
+        add("sample", _sample(sample, prompts))
+    if shard.attempt is not None:
+        facts.append(_dump({"attempt": dataclasses.asdict(shard.attempt)}))
+    texts = [_dump({"prompt": [digest, text]}) for digest, text in sorted(prompts.items())]
+    return [_dump(dataclasses.asdict(manifest)), *texts, *facts], times
+
+
+def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
+    """Return the record of a finished sample; its prompts' texts are put among the others."""
+    record = dataclasses.asdict(sample)
+    prompts[sample.prompt_digest] = record.pop("prompt")
+    for cost in record["bits"]:
+        prompts[cost["prompt_digest"]] = cost.pop("prompt")
+    for completion in record["completions"]:
+        scores = sorted(completion["scores"].items())
+        completion["scores"] = [[*key, number_or_null(value)] for key, value in scores]
+    return record
+
+
+def _dump(record: object) -> str:
+    """Return a JSON line; what no database takes is replaced, as it is before it is stored."""
+    return json.dumps(_cleaned(record), ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _cleaned(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(inner) for inner in value]
+    return clean(value)
+
+
+def _record(line: str, where: str, number: int) -> dict[str, Any]:
+    return json_object(parse_json(line.rstrip("\n"), where, number), f"{where}:{number}")
+
+
+def _manifest(record: dict[str, Any], where: str) -> ShardManifest:
+    if isinstance(version := record.get("format"), int) and version > FORMAT:
+        what = f"has format {version}, this ctxbench reads up to {FORMAT}"
+        raise InputFault(what, where=where, cure="upgrade ctxbench")
+    manifest = _typed(ShardManifest, record, where)
+    if manifest.run != (manifest.spec.id if manifest.spec is not None else None):
+        raise InputFault("its choices are not those of its run's id", where=where, cure=_CURE)
+    return manifest
+
+
+def _shard(
+    manifest: ShardManifest, prompts: Mapping[str, str], records: Sequence[tuple[str, str, dict[str, Any]]]
+) -> Shard:
+    """Return a shard from (place, kind, record) of its lines."""
+
+    def of_kind(kind: str) -> list[tuple[str, dict[str, Any]]]:
+        return [(where, record) for where, name, record in records if name == kind]
+
+    return Shard(
+        samples=manifest.samples,
+        samples_digest=manifest.samples_digest,
+        spec=manifest.spec,
+        snapshots=manifest.snapshots,
+        generations=tuple(
+            _typed(StoredGeneration, {**record, "prompt": prompts.get(record.get("prompt_digest", ""))}, where)
+            for where, record in of_kind("answer")
+        ),
+        verdicts=tuple(_typed(StoredVerdict, record, where) for where, record in of_kind("verdict")),
+        finished=tuple(_finished(record, prompts, where) for where, record in of_kind("sample")),
+        attempt=next((_typed(AttemptLog, record, where) for where, record in of_kind("attempt")), None),
+    )
+
+
+def _finished(record: dict[str, Any], prompts: Mapping[str, str], where: str) -> Finished:
+    try:
+        bits = [{**cost, "prompt": prompts.get(cost["prompt_digest"])} for cost in record["bits"]]
+        completions = [
+            {**completion, "scores": {(profile, metric): value for profile, metric, value in completion["scores"]}}
+            for completion in record["completions"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise InputFault("is no finished sample", where=where, cure=_CURE) from None
+    whole = {**record, "bits": bits, "completions": completions, "prompt": prompts.get(record.get("prompt_digest", ""))}
+    return _typed(Finished, whole, where)
+
+
+def _typed(kind: type[R], record: Mapping[str, Any], where: str) -> R:
+    """Return a record of that type."""
+    from pydantic import ValidationError  # noqa: PLC0415 - whoever merges nothing needs none of it
+
+    try:
+        adapter: Any = _adapter(kind)  # type: ignore[arg-type]  # a class is hashable
+        value: R = adapter.validate_python(record)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise InputFault(f"field {field}: {first['msg'].lower()}", where=where, cure=_CURE) from None
+    return value
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    return TypeAdapter(kind)

@@ -1,0 +1,244 @@
+"""`ShardStore`: a store whose finished samples leave as shards, for work that others will merge.
+
+Answers, costs in bits and verdicts are kept in its database, so that nothing is asked twice; but a sample counts as
+finished only once a shard holds it. Killed in the middle of a unit, the work does that unit again, from what is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+
+from sqlalchemy import select
+
+from ctxbench.bench.files import explained
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Sample
+from ctxbench.harness.results import Load
+from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.run.units import Share, WorkUnit, repository_of, units
+from ctxbench.harness.store import notes, verdicts
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.claims import Claims
+from ctxbench.harness.store.loading import parts
+from ctxbench.harness.store.prompts import prompt_texts
+from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, encode, manifest_of, write
+from ctxbench.harness.store.store import Store, open_store
+from ctxbench.harness.store.write import Finished, StoredConstruction, StoredFault, StoredGeneration, StoredVerdict
+
+Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
+"""Run, its samples -> the units that are done here."""
+Deliver = Callable[[str, bytes], None]
+"""Takes a shard: its name and its content."""
+
+
+@dataclass(slots=True)
+class _Going:
+    """A unit that is being done."""
+
+    unit: WorkUnit
+    left: set[str]
+    """Ids of the samples that are in no shard yet."""
+    finished: dict[str, Finished] = field(default_factory=dict)
+
+
+class ShardStore(Store):
+    """A database of a process's own, and the shards that it delivers. Safe to use from many threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        cut: Cut,
+        deliver: Deliver,
+        snapshots: Mapping[str, str],
+        done: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    ) -> None:
+        """Use the database of another store, which stays open for it.
+
+        Args:
+            store: an open one.
+            cut: says which units are done here.
+            deliver: takes each shard as soon as its unit is done, or the attempt at it has ended.
+            snapshots: repository -> digest of its files.
+            done: run -> ids of the samples that earlier shards hold.
+        """
+        super().__init__(store._engine, store.where)
+        self._cut, self._deliver, self._snapshots = cut, deliver, snapshots
+        self._done = {run: set(ids) for run, ids in done.items()}
+        self._specs: dict[str, RunSpec] = {}
+        self._going: dict[str, list[_Going]] = {}
+        self._attempts: dict[int, tuple[str, AttemptLog]] = {}
+
+    def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
+        """Note a run, its samples, and the units of it that are done here; return the run's id."""
+        run = super().add_run(spec, planned, days)
+        done = self._done.setdefault(run, set())
+        self._specs[run] = spec
+        self._going[run] = [
+            _Going(unit, {sample.id for sample in unit.samples} - done) for unit in self._cut(run, planned)
+        ]
+        return run
+
+    def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
+        """Return the ids of the samples that shards hold, or are about to; of these, if they are given."""
+        ids = self._done.get(run, set())
+        return frozenset(ids if among is None else ids.intersection(among))
+
+    def add_all_finished(
+        self,
+        run: str,
+        coder: str,
+        finished: Iterable[Finished],
+        *,
+        generations: Iterable[StoredGeneration] = (),
+        verdicts: Iterable[StoredVerdict] = (),
+    ) -> int:
+        """Take finished samples, and deliver the units that are whole; return how many were taken."""
+        finished = list(finished)
+        super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
+        self._done[run].update(sample.sample_id for sample in finished)
+        for going in self._going[run]:
+            new = {sample.sample_id: sample for sample in finished if sample.sample_id in going.left}
+            going.finished |= new
+            going.left -= new.keys()
+            if new and not going.left:
+                self._send(run, going)
+        return len(finished)
+
+    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
+        """Note that work on a run begins; return the attempt's number."""
+        attempt = super().start_attempt(run, isolation, load=load, claims=claims)
+        with self.reading() as connection:
+            started = connection.scalar(select(t.ATTEMPT.c.started).where(t.ATTEMPT.c.id == attempt)) or 0.0
+        log = AttemptLog(
+            started=started, isolation=isolation, load=load, ended=started, reason="", finished=0, missing=0
+        )
+        self._attempts[attempt] = run, log
+        return attempt
+
+    def add_fault(self, attempt: int, fault: StoredFault) -> None:
+        """Note why a sample is missing."""
+        super().add_fault(attempt, fault)
+        run, log = self._attempts[attempt]
+        self._attempts[attempt] = run, replace(log, faults=(*log.faults, fault))
+
+    def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
+        """Note what was made of repositories in an attempt."""
+        stages = tuple(built)
+        super().add_construction(attempt, stages)
+        run, log = self._attempts[attempt]
+        self._attempts[attempt] = run, replace(log, constructions=stages)
+
+    def add_summaries(self, run: str, answers: Iterable[str]) -> None:
+        """Note which stored answers summarised APIs for a run."""
+        ids = tuple(sorted(answers))
+        super().add_summaries(run, ids)
+        for attempt, (of_run, log) in self._attempts.items():
+            if of_run == run:
+                self._attempts[attempt] = run, replace(log, summaries=ids)
+
+    def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
+        """Note that it ended, and deliver what there is of units that are not whole, and its log."""
+        super().end_attempt(attempt, reason=reason, finished=finished, missing=missing)
+        run, log = self._attempts.pop(attempt)
+        for going in self._going[run]:
+            if going.finished:
+                self._send(run, going)
+        spec, c, r = self._specs[run], t.OUTCOME.c, t.REMARK.c
+        with self.reading() as connection:
+            ended = connection.scalar(select(c.ended).where(c.attempt_id == attempt)) or log.ended
+            remarks = tuple(connection.scalars(select(r.text).where(r.run_id == run).order_by(r.ordinal)))
+            cutoff = notes.cutoffs(connection).get(spec.generator)
+        log = replace(
+            log, ended=ended, reason=reason, finished=finished, missing=missing, remarks=remarks, cutoff=cutoff
+        )
+        self._deliver(*encode(self._shard(run, attempt=log, answers=log.summaries)))
+
+    def _send(self, run: str, going: _Going) -> None:
+        """Deliver what is finished of a unit."""
+        finished = tuple(going.finished[sample.id] for sample in going.unit.samples if sample.id in going.finished)
+        going.finished = {}
+        self._deliver(*encode(self._shard(run, repo=going.unit.repo, finished=finished)))
+
+    def _shard(
+        self,
+        run: str,
+        *,
+        repo: str = "",
+        finished: tuple[Finished, ...] = (),
+        attempt: AttemptLog | None = None,
+        answers: Iterable[str] = (),
+    ) -> Shard:
+        ids = {id_ for sample in finished for _, id_ in sample.calls} | set(answers)
+        keys = {completion.verdict for sample in finished for completion in sample.completions} - {None}
+        spec = self._specs[run]
+        return Shard(
+            samples=spec.samples,
+            samples_digest=spec.samples_digest,
+            spec=spec,
+            snapshots={repo: self._snapshots[repo]} if repo in self._snapshots else {},
+            generations=tuple(answers_of(self, ids)),
+            verdicts=tuple(verdicts.find(self, [key for key in keys if key]).values()),
+            finished=finished,
+            attempt=attempt,
+        )
+
+
+def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
+    """Return stored answers with their prompts, by their ids, in no order."""
+    g = t.GENERATION.c
+    query = select(*(column for column in g if column.name != "number"))
+    with store.reading() as connection:
+        rows = [
+            row
+            for part in parts(sorted(set(ids)))
+            for row in connection.execute(query.where(g.id.in_(part))).mappings()
+        ]
+        texts = dict(prompt_texts(connection, (row["prompt_digest"] for row in rows)))
+    return [StoredGeneration(**row, prompt=texts[row["prompt_digest"]]) for row in rows]
+
+
+def open_share(
+    share: Share, folder: Path, sample_set: SampleSet, *, url: str | None = None
+) -> AbstractContextManager[ShardStore]:
+    """Open what a share of the runs over a sample set is stored in; it goes on with the shards that are there.
+
+    Args:
+        share: the part that is done here.
+        folder: where its shards are, and its own database unless that is elsewhere; made if it is missing.
+        sample_set: the set.
+        url: of another database.
+
+    Raises:
+        InputFault: if the folder or the database cannot be used.
+    """
+    url = url or own_database(folder, share)
+    done: dict[str, set[str]] = defaultdict(set)
+    for file in folder.glob(f"*{SUFFIX}"):
+        manifest = manifest_of(file)
+        if manifest.run is not None and manifest.samples_digest == sample_set.digest:
+            done[manifest.run].update(manifest.finished)
+    entries = sample_set.manifest["repositories"]
+    store = ShardStore(
+        open_store(url),
+        cut=lambda run, planned: units(run, share.of(planned, repository_of)),
+        deliver=functools.partial(write, folder),
+        snapshots={name: entry["snapshot"] for name, entry in entries.items() if "snapshot" in entry},
+        done=done,
+    )
+    return contextlib.closing(store)
+
+
+def own_database(folder: Path, share: Share) -> str:
+    """Return the URL of the database that a share of work keeps beside its shards."""
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return f"sqlite:///{folder / f'{share.index}-of-{share.count}.db'}"

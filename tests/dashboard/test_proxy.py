@@ -1,0 +1,85 @@
+"""The pages behind a proxy that shows them under a name and below a path of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ctxbench.bench.home import Home
+from tests.dashboard.browser import ARGUMENTS, CHROMIUM, Site, serving, settled
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.extras import missing
+
+NAME, PATH = "lab.example", "/team/ctxbench"
+
+
+@contextlib.contextmanager
+def forwarding(port: int) -> Iterator[int]:
+    """Pass every connection on to a port of this machine, as a proxy that changes nothing; give its own port."""
+
+    class Passing(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", port)) as behind:
+                back = threading.Thread(target=copy, args=(behind, self.request), daemon=True)
+                back.start()
+                copy(self.request, behind)
+                back.join()
+
+    def copy(source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Passing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_the_pages_and_their_links_work_below_the_path_of_a_proxy(database: Home) -> None:
+    program = shutil.which(CHROMIUM)
+    if program is None:
+        missing("no browser: `apt-get install chromium`")
+    from playwright.sync_api import sync_playwright
+
+    with serving(database.root, "--public-url", f"http://{NAME}{PATH}") as site:
+        port = int(site.address.removeprefix("http://127.0.0.1:").partition("/")[0])
+        with forwarding(port) as outer, sync_playwright() as playwright:
+            named = f"--host-resolver-rules=MAP {NAME} 127.0.0.1"
+            browser = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS, named])
+            proxied = Site(f"http://{NAME}:{outer}{PATH}", database.root)
+            page = browser.new_page()
+            page.on("pageerror", lambda error: proxied.errors.append(str(error)))
+            proxied.visit(page, "runs")
+            page.get_by_role("link", name="Leaderboard").first.click()
+            page.wait_for_url(f"**{PATH}/leaderboard*")
+            settled(page)
+            proxied.check(page)
+            browser.close()
+
+
+def test_links_begin_with_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ctxbench.dashboard import url
+
+    assert url.link("samples", run="a") == "/samples?run=a"
+    monkeypatch.setattr(url.st, "get_option", lambda _: PATH)
+    assert (url.link("samples", run="a"), url.link("runs")) == (f"{PATH}/samples?run=a", f"{PATH}/runs")
+
+
+@pytest.mark.parametrize(
+    "address", ["lab.example/x", "ftp://lab.example", "http://", "http://lab.example/?a=1", "http://a:b/"]
+)
+def test_what_is_no_address_is_refused(empty_home: Home, address: str) -> None:
+    refused = run_cli("dashboard", "--home", str(empty_home.root), "--public-url", address)
+    assert_fault(refused, "--public-url", "write it as https://lab.example/ctxbench")

@@ -1,0 +1,102 @@
+"""Names, notes, hiding and deletion of runs, on the command line and on the page."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.home import Home
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.labels import RunLabels, labels
+from ctxbench.harness.store.schema import METADATA
+from tests.dashboard.browser import app
+from tests.dashboard.test_runs_page import begun, ended
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    make_set(home)
+    return home
+
+
+def command(home: Home, *arguments: str) -> Result:
+    return run_cli(*arguments, "--home", str(home.root))
+
+
+def stored(home: Home) -> dict[str, RunLabels]:
+    with open_store(home.database) as store, store.reading() as connection:
+        return labels(connection)
+
+
+def test_a_name_stands_for_the_id_and_the_last_label_counts(home: Home) -> None:
+    run, other = ended(home), ended(home, strategy="gold", limit=2)
+    assert command(home, "runs", "name", run[:8], "first").out == f"{run} is called 'first'\n"
+    assert command(home, "runs", "note", "first", "a prompt without\nexamples").code == 0
+    assert stored(home) == {run: RunLabels(name="first", note="a prompt without\nexamples")}
+    assert "note: a prompt without examples" in command(home, "runs", "first").out
+    assert command(home, "runs").out.splitlines()[2].startswith("first ")
+    assert_fault(command(home, "runs", "name", other, "first"), f"the run {run} has that name", "choose another")
+    assert command(home, "runs", "name", "first", "").out == f"{run} has no name\n"
+    assert command(home, "runs", "show", run).code == 0 and command(home, "runs", "first").code == 1
+
+
+def test_a_hidden_run_is_left_out_and_said_to_be(home: Home) -> None:
+    run, other = ended(home), ended(home, strategy="lc.repocoder")
+    assert "is hidden" in command(home, "runs", "hide", run).out and "before" in command(home, "runs", "hide", run).out
+    board = command(home, "leaderboard", "--format", "json")
+    assert board.code == 0, board.err
+    assert [row["run"] for row in json.loads(board.out)] == [other]
+    assert "1 hidden run of the database is left out: `ctxbench runs --hidden`" in board.err
+    assert run not in command(home, "scores").out
+    listed = command(home, "runs")
+    assert run not in listed.out and "1 hidden" in listed.err
+    assert run in command(home, "runs", "--hidden").out and other not in command(home, "runs", "--hidden").out
+    # Named, it is still there.
+    assert run in command(home, "runs", run).out and command(home, "compare", run, other).code == 0
+    command(home, "runs", "hide", run, "--undo")
+    assert len(json.loads(command(home, "leaderboard", "--format", "json").out)) == 2
+
+
+def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(home: Home) -> None:
+    run, other = ended(home), ended(home, strategy="lc.repocoder")
+    command(home, "runs", "name", run, "bad")
+    refused = run_cli("runs", "delete", "bad", "--home", str(home.root))
+    assert refused.code != 0 and run in command(home, "runs", run).out
+    assert f"{run} deleted" in command(home, "runs", "delete", "bad", "--yes").out
+    with sqlite3.connect(home.root / "results.db") as connection:
+        for table in METADATA.sorted_tables:
+            for column in {"run_id", "id"} & set(table.c.keys()):
+                rows = connection.execute(f"SELECT count(*) FROM {table.name} WHERE {column} = ?", (run,))
+                assert rows.fetchone() == (0,), table.name
+        assert connection.execute("SELECT count(*) FROM result WHERE run_id = ?", (other,)).fetchone() != (0,)
+        with pytest.raises(sqlite3.IntegrityError, match="rows are appended"):
+            connection.execute("DELETE FROM result_fact")
+    connection.close()
+    assert_fault(command(home, "runs", "delete", run, "--yes"), "no stored run", "ctxbench runs")
+
+
+def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
+    with open_store(home.database) as store, store.claims() as claims:
+        run = begun(home, claims=claims)
+        assert_fault(command(home, "runs", "delete", run, "--yes"), "a process works at it", "hide the run")
+
+
+def test_the_page_takes_labels_only_where_it_may_write(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, other = ended(home), ended(home, strategy="lc.repocoder")
+    assert not app("runs", home.root).text_input
+    monkeypatch.setenv("CTXBENCH_DASHBOARD_WRITE", "1")
+    page = app("runs", home.root, run=run)
+    page.text_input[0].input("<b>mine</b>")
+    page.text_area[0].input("why")
+    page.checkbox[0].check()
+    page.button[0].click().run()
+    assert not page.exception and stored(home)[run] == RunLabels(name="<b>mine</b>", note="why", hidden=True)
+    monkeypatch.delenv("CTXBENCH_DASHBOARD_WRITE")
+    page = app("runs", home.root)
+    assert not page.exception and len(page.selectbox[1].options) == 1 and other in page.selectbox[1].options[0]

@@ -1,0 +1,230 @@
+"""Runs over nodes, with a stand-in for Ray: which node gets what, and what is done when workers and nodes are lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.generators.base import Capabilities
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.run import cluster as clusters
+from ctxbench.harness.run import node as nodes
+from ctxbench.harness.run.cluster import TRIES, Cluster, next_unit
+from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker
+from ctxbench.harness.run.runner import RunOptions
+from ctxbench.harness.run.units import WorkUnit
+from ctxbench.sandbox.errors import SandboxUnavailable
+from tests.helpers.functions import make_function_set
+from tests.helpers.samples import make_sample
+from tests.helpers.sets import make_set
+
+
+class LostError(Exception):
+    """Stands for Ray's faults of lost workers."""
+
+
+class FakeRay:
+    """Nodes whose workers answer at once, or are lost, as `answer` says."""
+
+    def __init__(self, *names: str) -> None:
+        self.alive = dict.fromkeys(names, True)
+        self.answer: Callable[[str, NodeUnit], Any] = lambda _, unit: [(unit.repo, b"")]
+        self.report: Callable[[str], Any] = lambda _: NodeReport()
+        self.done: list[tuple[str, NodeUnit]] = []
+        self.started: Counter[str] = Counter()
+        kinds = ("RayError", "RayActorError", "WorkerCrashedError", "ObjectLostError", "NodeDiedError")
+        self.exceptions = SimpleNamespace(**dict.fromkeys(kinds, LostError))
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [
+            {"NodeID": name * 56, "Alive": alive, "NodeManagerAddress": name, "Resources": {"CPU": 1.0}}
+            for name, alive in self.alive.items()
+        ]
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def remote(self, kind: type[NodeWorker]) -> Any:
+        assert kind is NodeWorker
+        return SimpleNamespace(options=lambda scheduling_strategy, **_: self._of(scheduling_strategy.node_id[0]))
+
+    def _of(self, name: str) -> Any:
+        def do(unit: NodeUnit, _: Any) -> Any:
+            self.done.append((name, unit))
+            return Ref(lambda: self.answer(name, unit))
+
+        def start(*_: Any) -> Any:
+            self.started[name] += 1
+            check = SimpleNamespace(remote=lambda: Ref(lambda: self.report(name)))
+            return SimpleNamespace(check=check, do=SimpleNamespace(remote=do))
+
+        return SimpleNamespace(remote=start)
+
+    def wait(self, refs: list[Any], timeout: float, num_returns: int = 1) -> Any:
+        return refs[:num_returns], refs[num_returns:]
+
+    def get(self, ref: Ref) -> Any:
+        value = ref.value()
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    def kill(self, _: Any) -> None:
+        pass
+
+
+class Ref:
+    def __init__(self, value: Callable[[], Any]) -> None:
+        self.value = value
+
+
+class Nodes:
+    """A cluster of stand-ins, and what was said."""
+
+    def __init__(self, tmp_path: Path, *names: str) -> None:
+        home = Home(tmp_path / "home")
+        self.set = make_set(home, repos=2, per_repo=6)
+        self.ray, self.said = FakeRay(*names), list[str]()
+        job = NodeJob.of(home, self.set, "incontext", RunOptions())
+        self.cluster = Cluster(self.ray, home, self.set, job, self.said.append)
+
+    def do(self) -> Iterator[Any]:
+        return self.cluster.do(SimpleNamespace(id="r"), self.set.samples, "lc.infile", 0)  # type: ignore[arg-type]
+
+    def samples_done(self) -> list[str]:
+        return sorted(sample.id for outcome in self.do() if outcome.fault is None for sample in outcome.samples)
+
+    @property
+    def ids(self) -> list[str]:
+        return sorted(sample.id for sample in self.set.samples)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Nodes:
+    return Nodes(tmp_path, "a", "b")
+
+
+def unit(repo: str, number: int = 0) -> WorkUnit:
+    return WorkUnit("r", repo, (make_sample(id=f"{repo}{number}", repo=repo),))
+
+
+def test_a_node_stays_with_its_repositories_then_takes_new_ones_then_helps() -> None:
+    waiting = [unit("x", 0), unit("y", 0), unit("y", 1), unit("z", 0)]
+    assert next_unit(waiting, {"z"}, {"x"}).repo == "z"
+    assert next_unit(waiting, set(), {"y"}).repo == "x"
+    assert next_unit(waiting, set(), set()).repo == "y", "the one with the most units first"
+    assert next_unit(waiting, set(), {"x", "y", "z"}).repo == "y"
+
+
+def test_every_sample_is_done_once_each_repository_on_one_node(two: Nodes) -> None:
+    assert two.samples_done() == two.ids
+    assert {repo: {name for name, unit in two.ray.done if unit.repo == repo} for repo in ("shop0", "shop1")} in (
+        {"shop0": {"a"}, "shop1": {"b"}},
+        {"shop0": {"b"}, "shop1": {"a"}},
+    )
+    assert two.said == [] and two.ray.started == {"a": 1, "b": 1}
+    # The workers stay for the next run.
+    assert two.samples_done() == two.ids and two.ray.started == {"a": 1, "b": 1}
+
+
+def test_what_a_lost_worker_was_at_is_done_again_by_a_new_one(two: Nodes) -> None:
+    lost: list[NodeUnit] = []
+
+    def answer(name: str, unit: NodeUnit) -> Any:
+        if name == "a" and len(lost) < 2:
+            lost.append(unit)
+            return LostError("killed")
+        return [(unit.repo, b"")]
+
+    two.ray.answer = answer
+    assert two.samples_done() == two.ids
+    assert two.ray.started["a"] > 1 and all("a worker on node a" in line for line in two.said)
+
+
+def test_samples_that_end_every_worker_are_given_up_and_named(two: Nodes) -> None:
+    two.ray.answer = lambda _, unit: LostError("killed") if unit.repo == "shop1" else [(unit.repo, b"")]
+    outcomes = list(two.do())
+    faults = [outcome for outcome in outcomes if outcome.fault is not None]
+    assert {sample.repo for outcome in faults for sample in outcome.samples} == {"shop1"}
+    assert f"{TRIES} workers were lost" in str(faults[0].fault)
+    assert sorted(s.id for outcome in outcomes for s in outcome.samples) == two.ids
+
+
+def test_a_lost_node_leaves_its_part_to_the_others(two: Nodes) -> None:
+    def answer(name: str, unit: NodeUnit) -> Any:
+        if name == "a":
+            two.ray.alive["a"] = False
+            return LostError("the node is gone")
+        return [(unit.repo, b"")]
+
+    two.ray.answer = answer
+    assert two.samples_done() == two.ids
+    assert any(line.startswith("node a") or "on node a" in line for line in two.said)
+
+
+def test_a_node_that_cannot_do_it_says_why_and_gets_nothing(two: Nodes) -> None:
+    two.ray.report = lambda name: NodeReport(fault="it has no sandbox for tests" if name == "a" else "")
+    assert two.samples_done() == two.ids
+    assert {name for name, _ in two.ray.done} == {"b"}
+    assert two.said == ["node a (aaaaaa) takes no part: it has no sandbox for tests"]
+
+
+def test_without_any_node_the_run_ends(two: Nodes) -> None:
+    two.ray.report = lambda _: NodeReport(fault="it has ctxbench 0.0.1")
+    with pytest.raises(MachineFault, match="no node of the cluster can do this run"):
+        two.samples_done()
+
+
+def test_a_fault_of_a_unit_is_that_of_its_samples_and_one_of_the_user_ends_the_run(two: Nodes) -> None:
+    two.ray.answer = lambda _, unit: MachineFault("the disk is full") if unit.repo == "shop0" else [(unit.repo, b"")]
+    faults = {str(outcome.fault) for outcome in two.do() if outcome.fault is not None}
+    assert faults == {"the disk is full"}
+    two.ray.answer = lambda *_: InputFault("another version")
+    with pytest.raises(InputFault, match="another version"):
+        two.samples_done()
+
+
+def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    sample_set = make_set(home)
+    model = Scripted(lambda _: "")
+    monkeypatch.setattr(model, "capabilities", Capabilities(weights=True), raising=False)
+    monkeypatch.setattr(nodes.registry, "resolve", lambda _: model)
+    with pytest.raises(InputFault, match="loads its weights .* openai:MODEL@URL"):
+        NodeJob.of(home, sample_set, "scripted", RunOptions())
+
+
+def test_a_node_without_a_sandbox_says_so_where_tests_are_to_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> Any:
+        raise SandboxUnavailable("bwrap is missing", where="bubblewrap", cure="install it")
+
+    monkeypatch.setattr(nodes, "open_sandbox", none)
+    home = Home(tmp_path / "home")
+    for sample_set, sandbox, fault in (
+        (make_function_set(home), None, "it has no sandbox for tests: bubblewrap: bwrap is missing; install it"),
+        (make_function_set(home), "none", ""),
+        (make_set(home), None, ""),
+    ):
+        worker = NodeWorker(NodeJob.of(home, sample_set, "incontext", RunOptions(sandbox=sandbox)), 1)
+        assert worker.check() == NodeReport(fault=fault)
+        worker.close()
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(clusters.importlib, "import_module", missing)
+    with pytest.raises(InputFault, match=r"Ray is not installed; pip install -e '.\[ray\]'"):
+        clusters.connect(None)

@@ -1,0 +1,55 @@
+"""Units and shares: every sample once, by repository, whatever the numbers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Sample
+from ctxbench.harness.run.units import MOST, Share, repository_of, units
+from tests.helpers.samples import make_sample
+
+
+def samples(repos: list[str]) -> list[Sample]:
+    return [make_sample(id=f"{repo}/{number}", repo=repo) for number, repo in enumerate(repos)]
+
+
+REPOS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=40)
+
+
+@given(REPOS, st.integers(1, 9))
+def test_shares_are_the_samples_each_once_and_of_one_size(repos: list[str], count: int) -> None:
+    planned = samples(repos)
+    shares = [Share(index, count).of(planned, repository_of) for index in range(count)]
+    together = [sample for share in shares for sample in share]
+    assert sorted(together, key=planned.index) == planned
+    sizes = {len(share) for share in shares}
+    assert max(sizes) - min(sizes) <= 1
+    # Repository by repository, each in the order of the plan: no two shares have more than one in common.
+    assert together == sorted(planned, key=lambda sample: repos.index(sample.repo))
+
+
+@given(REPOS, st.integers(1, 9))
+def test_units_are_of_one_repository_and_not_too_large(repos: list[str], most: int) -> None:
+    planned = samples(repos)
+    cut = units("r", planned, most)
+    assert [sample for unit in cut for sample in unit.samples] == sorted(planned, key=lambda s: repos.index(s.repo))
+    assert all(0 < len(unit.samples) <= most and {s.repo for s in unit.samples} == {unit.repo} for unit in cut)
+    assert all(unit.run == "r" for unit in cut)
+
+
+def test_a_repository_is_cut_evenly() -> None:
+    assert [len(unit.samples) for unit in units("r", samples(["a"] * (MOST + 1)))] == [100, 101]
+
+
+@pytest.mark.parametrize("text", ["0/4", " 3/4 ", "0/1"])
+def test_shares_are_read_as_they_are_written(text: str) -> None:
+    assert str(Share.parse(text)) == text.strip()
+
+
+@pytest.mark.parametrize("text", ["4/4", "1/0", "-1/4", "a/b", "1", "", "1/4/2", "٣/٤", "1e1/20"])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(InputFault, match=r"--shard: .* is no share: .*; write --shard 0/4"):
+        Share.parse(text)
