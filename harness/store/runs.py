@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, exists, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
@@ -119,6 +119,15 @@ def find_run(store: Store, run_id: str) -> StoredRun:
     return StoredRun(**runs_by_id[ids_by_name.get(run_id) or whole_id(run_id, runs_by_id)]._mapping)
 
 
+def profiles_of(store: Store, run: str) -> list[str]:
+    """Return the profiles that a run has scores under, sorted; ``ctxbench`` at least."""
+    s, m = t.SCORE_FACT.c, t.MEASURE.c
+    scored = exists().where(s.run == t.run_number(run), s.measure == m.number)
+    with store.reading() as connection:
+        profiles = set(connection.scalars(select(m.profile).where(scored)))
+    return sorted(profiles - {CONTEXT} | {"ctxbench"})
+
+
 def whole_id(run_id: str, ids: Collection[str]) -> str:
     """Return the id that `run_id` is, or the only one of `ids` that begins so; raises as `find_run`."""
     matches = [id_ for id_ in ids if id_ == run_id] or [id_ for id_ in ids if id_.startswith(run_id)]
@@ -170,10 +179,12 @@ class RunFilter:
     language: str | None = None
     generator: str | None = None
     """As in `RunInfo.generator`."""
+    run: str | None = None
+    """Its whole id."""
 
     def has(self, run: Any) -> bool:
         """Return whether a run's row is among them."""
-        names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest))
+        names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest), (self.run, run.id))
         return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
 
