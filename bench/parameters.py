@@ -57,6 +57,15 @@ Unmasked = Annotated[bool, Unmasks()]
 """A strategy is shown the import lines that samples mask where this is on: ``unmasked: Unmasked = False``."""
 
 
+@dataclass(frozen=True, slots=True)
+class AsksEngine:
+    """Marks a parameter as the spec of a context engine; write `EngineSpec`."""
+
+
+EngineSpec = Annotated[str, AsksEngine()]
+"""A context engine's spec: ``engine: EngineSpec = "ripgrep"`` makes a strategy that may ask ``repo.engine(engine)``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One keyword of a function that specs name."""
@@ -77,6 +86,8 @@ class Parameter:
     """Whether the value is the spec of a strategy."""
     unmasks: bool = False
     """Whether a strategy is shown the target file unmasked where it is on."""
+    asks_engine: bool = False
+    """Whether the value is the spec of a context engine."""
     is_day: bool = False
     """Whether the text is a day, or a month, which stands for its last day; read as ``YYYY-MM-DD``."""
 
@@ -88,7 +99,8 @@ class Parameter:
         elif self.is_day:
             noun = "a day such as 2024-06-01, or a month such as 2024-06"
         else:
-            noun = "a strategy" if self.wraps else _NOUNS.get(self.kind, "another value")
+            specs = "a strategy" if self.wraps else "an engine" if self.asks_engine else ""
+            noun = specs or _NOUNS.get(self.kind, "another value")
         if self.least is not None:
             noun += f" from {self.least:g} to {self.most:g}" if self.most is not None else f", at least {self.least:g}"
         elif self.most is not None:
@@ -243,4 +255,5 @@ def _typed(name: str, hint: Any) -> Parameter | None:
         optional=optional,
         wraps=any(isinstance(note, Wrapped) for note in notes),
         unmasks=any(isinstance(note, Unmasks) for note in notes),
+        asks_engine=any(isinstance(note, AsksEngine) for note in notes),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
@@ -19,11 +19,32 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.retrieval import IndexedFiles, Retrieval
 from ctxbench.bench.retrieval.types import Hit, VisibleTarget
-from ctxbench.bench.types import Query, Sample
-from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
+from ctxbench.bench.types import Place, Query, Sample
+from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index, split_lines
+
+if TYPE_CHECKING:
+    from ctxbench.bench.engines.types import EngineDoor
 
 _MAX_TOP = 10_000
 _MAX_LINES = 10_000_000
+
+
+class EngineSearch(Protocol):
+    """A context engine as a strategy may ask it, for one query."""
+
+    def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
+        """Return the places that the engine answers with, best first, with their text as the view shows it.
+
+        Args:
+            text: what to look for; usually the target file up to the cursor.
+            top: how many at most.
+            before: as for `Repository.similar_windows`: places of the target file count up to this line.
+
+        Raises:
+            InputFault: if the strategy may not ask this engine, or its answer is refused.
+            MachineFault: if the engine was lost.
+        """
+        ...
 
 
 class Repository(Protocol):
@@ -87,6 +108,14 @@ class Repository(Protocol):
         """
         ...
 
+    def engine(self, name: str) -> EngineSearch:
+        """Return a context engine, which runs in a box of its own (see `bench.engines`).
+
+        Args:
+            name: its spec, as one of the strategy's parameters of type `EngineSpec` has it.
+        """
+        ...
+
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is, in their order.
 
@@ -104,7 +133,7 @@ class Repository(Protocol):
 class View:
     """The `Repository` of one query, over whole files that it never hands out."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a query's answers depend on
         self,
         *,
         name: str,
@@ -115,9 +144,11 @@ class View:
         masked: Sequence[tuple[int, int]] = (),
         hidden: Sequence[str] = (),
         retrieval: Retrieval | None = None,
+        engines: EngineDoor | None = None,
     ) -> None:
         """Make a view; see `view` for the arguments."""
-        target = _visible_target(texts.get(query.path), query, masked)
+        self._engines, self._cursor_line = engines, query.cursor.line
+        target = visible_target(texts.get(query.path), query, masked)
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
             # Another index for other files: nothing counted over hidden ones may reach a score.
@@ -180,8 +211,50 @@ class View:
         """Return how like `text` each candidate is, in their order."""
         return self._retrieval.similarity(text, candidates, ranker=ranker)
 
+    def engine(self, name: str) -> EngineSearch:
+        """Return a context engine whose places this view reads again and cuts."""
+        if self._engines is None:
+            raise InputFault(f"no engine can be asked here, and not {name!r:.80}", cure="ask one in a run")
+        return _ViewedEngine(self, self._engines, name)
 
-def _visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
+    def shown(self, place: Place, before: int) -> tuple[Hit | None, bool]:
+        """Return what of an engine's place is shown, and whether it reached into what is hidden."""
+        if place.path not in self._paths:
+            return None, True
+        reached = False
+        if place.path == self._visible.path:
+            reached = place.end > self._cursor_line
+            limit = min(self._visible.context_start or before, self._target.cursor_line)
+            place = replace(place, end=min(place.end, limit))
+        lines = split_lines(self.read(place.path))
+        place = replace(place, end=min(place.end, len(lines)))
+        if place.start >= place.end:
+            return None, reached
+        return Hit(place=place, text="\n".join(lines[place.start : place.end]), score=0.0), reached
+
+
+class _ViewedEngine:
+    """An engine behind a view; see `EngineSearch`."""
+
+    def __init__(self, view: View, door: EngineDoor, name: str) -> None:
+        self._view, self._door, self._name = view, door, name
+
+    def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
+        """Return the places that may be shown, with their text as the view has it."""
+        _check("top", top, _MAX_TOP)
+        _check("before", before, _MAX_LINES, least=0)
+        hits: dict[Place, Hit] = {}
+        cut = 0
+        for scored in self._door.search(self._name, text, top):
+            hit, reached = self._view.shown(scored.place, before)
+            cut += reached
+            if hit is not None:
+                hits.setdefault(hit.place, replace(hit, score=scored.score))
+        self._door.note(self._name, returned=len(hits), cut=cut)
+        return tuple(sorted(hits.values(), key=lambda hit: -hit.score))
+
+
+def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
     """Return what a view shows of a query's target file.
 
     Args:
@@ -257,6 +330,7 @@ def view(
     masked: Sequence[tuple[int, int]] = (),
     hidden: Sequence[str] = (),
     retrieval: Retrieval | None = None,
+    engines: EngineDoor | None = None,
 ) -> Repository:
     """Return what `query`'s strategy may see of `snapshot`.
 
@@ -266,6 +340,7 @@ def view(
         masked: line spans ``[start, end)`` of the target file that are blanked.
         hidden: files, and folders (ended by ``/``), that are absent.
         retrieval: what keeps indices and vectors, shared by views; None: one that all such views share.
+        engines: the context engines that the query may ask; None for none.
 
     Raises:
         InputFault: if the snapshot is of another repository or language than the query's.
@@ -285,6 +360,7 @@ def view(
         masked=masked,
         hidden=hidden,
         retrieval=retrieval,
+        engines=engines,
     )
 
 

@@ -215,6 +215,8 @@ COSTS = (
 )
 """Costs of a sample: tokens of all its calls, those of them that the service had cached, US dollars, and the seconds of
 the strategy's work, the model's answers and the tests of its completions."""
+ENGINE_COSTS = ("index_seconds", "query_seconds", "engine_calls", "places", "places_cut", "index_bytes")
+"""Costs of a sample at context engines, where any was asked; an index counts at the sample that it was made for."""
 SUMMARY_COSTS = ("summary_calls", "summary_tokens_in", "summary_tokens_out", "summary_price")
 """Costs of a sample at a summariser of its own, which are in none of `COSTS`."""
 OFFLINE_COSTS = ("offline_calls", "offline_tokens_in", "offline_tokens_out", "offline_price")

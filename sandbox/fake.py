@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import check_paths, job_frame
+from ctxbench.sandbox.living import Conversation
 from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Report
 
 
@@ -49,6 +50,10 @@ class FakeSandbox:
                 "is not prepared", where=f"fake environment {environment.name}", cure="call prepare() first"
             )
         return self._opened(environment, width)
+
+    def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
+        """Refuse: nothing can live in what runs nothing."""
+        raise SandboxUnavailable("the fake sandbox runs nothing", where=environment.name, cure="use --sandbox docker")
 
     @contextlib.contextmanager
     def _opened(self, environment: Environment, width: int) -> Iterator[Pool]:

@@ -12,7 +12,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ctxbench.sandbox.living import Conversation
 
 Report = Callable[[str], None]
 """Takes one line about what is being built."""
@@ -217,6 +220,15 @@ class Sandbox(Protocol):
 
         Raises:
             SandboxUnavailable: if no box can be started.
+        """
+        ...
+
+    def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
+        """Have one box, of a prepared environment of `sandbox.living.living`, in which a program lives and answers.
+
+        Raises:
+            SandboxUnavailable: if no box can be started, or the environment does not work in it.
+            SandboxLost: if the machine failed.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxbench.harness.papers.fidelity import Difference, Fidelity, methods, names_in
+from ctxbench.harness.papers.fidelity import Fidelity, PaperDifference, methods, names_in
 from ctxbench.harness.papers.presets import presets
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fidelity.md"
@@ -49,7 +49,7 @@ def _code(switch: str) -> str:
     return f"`{switch}`" if switch else "none"
 
 
-def _comes_to(difference: Difference) -> str:
+def _comes_to(difference: PaperDifference) -> str:
     return "<br>".join(difference.comes_to) or "not measured"
 
 

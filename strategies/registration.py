@@ -117,7 +117,13 @@ class Bound(Generic[R]):
         inner = {name: _inner(spec.name, text, lookup) for name, text in wraps.items()}
         self.inner: tuple[Bound[R], ...] = tuple(inner.values())
         """The strategies that it wraps."""
-        self.arguments: Mapping[str, Value] = {**arguments, **{name: wrapped.spec for name, wrapped in inner.items()}}
+        # An engine stays in the spelling too: a row without its name would say nothing.
+        asked = {p.name: arguments.get(p.name, p.default) for p in strategy.parameters if p.asks_engine}
+        self.arguments: Mapping[str, Value] = {
+            **arguments,
+            **{name: value if value is None else str(specs.parse(str(value))) for name, value in asked.items()},
+            **{name: wrapped.spec for name, wrapped in inner.items()},
+        }
         self.spec: str = str(Spec(spec.name, self.arguments))
         """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
         if not self.kinds:
@@ -147,6 +153,13 @@ class Bound(Generic[R]):
     def executes(self) -> bool:
         """Whether it runs what the model wrote, in the sandbox; a wrapper only if what it wraps does."""
         return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The specs of the context engines that it, or what it wraps, may ask."""
+        own = [self.arguments[p.name] for p in self.strategy.parameters if p.asks_engine]
+        inner = [spec for wrapped in self.inner for spec in wrapped.engines]
+        return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
 
     @property
     def unmasked(self) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ctxbench.bench.engines.types import ScoredPlace
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository, View, digest_of
-from ctxbench.bench.types import Cursor, Kind, Query, StoredContext, StoredSnippet
+from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 
 OTHER = "zq_another_answer"
 """What may stand in its place; see `view_for`."""
@@ -184,4 +187,27 @@ def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | Non
 
 
 def _view(texts: dict[str, str], query: Query, masked: tuple[tuple[int, int], ...]) -> Repository:
-    return View(name="tiny", language=PYTHON, texts=texts, digest=digest_of(texts), query=query, masked=masked)
+    return View(
+        name="tiny",
+        language=PYTHON,
+        texts=texts,
+        digest=digest_of(texts),
+        query=query,
+        masked=masked,
+        engines=_NoEngine(tuple(texts)),
+    )
+
+
+class _NoEngine:
+    """Stands in for every context engine, of which a check of a strategy starts none: the first lines of each file."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        self._paths = paths
+
+    def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
+        """Return places, also at the end of the target file."""
+        places = [Place(path=path, start=0, end=10_000) for path in self._paths]
+        return [ScoredPlace(place=place, score=1 / (1 + at)) for at, place in enumerate(places)][:top]
+
+    def note(self, engine: str, *, returned: int, cut: int) -> None:
+        """Note nothing."""

@@ -96,7 +96,7 @@ def test_no_message_names_what_only_a_checkout_has() -> None:
         for path in (ROOT / room).rglob("*.py")
     ]
     only_here = re.compile(
-        r"\bmake (dashboard|setup|engine|docs|test|unit)\b|\bscripts/|constraints/|pip install -e '|README\.md"
+        r"\bmake (dashboard|setup|engine|docs|test|unit)\b|\bscripts/|constraints/|pip install -e '|then your own: README"
     )
     # What the guest in a box or a suite's tests are told is no message to a user.
     quoted = [

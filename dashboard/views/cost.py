@@ -35,6 +35,8 @@ COSTS: Mapping[str, str] = {
     "calls": "calls",
     "seconds": "seconds",
     "price": "price (US$)",
+    "index_seconds": "index seconds of engines",
+    "query_seconds": "query seconds of engines",
 }
 """What a sample costs -> how it is called; means over the samples that count."""
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,10 @@ class RemoteRepository:
         """Return the units most like `text`, best first."""
         return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
+    def engine(self, name: str) -> RemoteEngine:
+        """Return a context engine."""
+        return RemoteEngine(self._question, name)
+
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is."""
         return tuple(self._question("similarity", text=text, candidates=list(candidates), ranker=ranker))
@@ -62,6 +66,18 @@ class RemoteRepository:
     def _question(self, call: str, **arguments: Any) -> Any:
         """Ask; an argument of a wrong type raises at once, with the author's line in the traceback."""
         return self._ask(call=call, **fitting(call, arguments))
+
+
+class RemoteEngine:
+    """A context engine, asked over the channel."""
+
+    def __init__(self, question: Callable[..., Any], name: str) -> None:
+        """Make a stand-in for the engine of that spec."""
+        self._question, self._name = question, name
+
+    def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
+        """Return the places that the engine answers with, best first."""
+        return wire.load_found(self._question("engine", name=self._name, text=text, top=top, before=before))
 
 
 class RemoteModel:

@@ -72,6 +72,8 @@ class StrategyCard:
     """A digest of the files that define it; empty if unknown."""
     summary: str
     """The first line of its docstring."""
+    engines: tuple[str, ...] = ()
+    """The specs of the context engines that it may ask."""
 
     @classmethod
     def of(cls, bound: Bound[Any]) -> StrategyCard:
@@ -85,6 +87,7 @@ class StrategyCard:
             unmasked=bound.unmasked,
             version=bound.version,
             summary=bound.strategy.summary,
+            engines=bound.engines,
         )
 
 

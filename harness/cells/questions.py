@@ -14,9 +14,18 @@ from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.contract import Account, Excess
 from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
-_CALLS = ("files", "read", "similar_windows", "search", "similarity")
-_DUMPS: Mapping[str, Callable[[Any], Any]] = {"similar_windows": wire.dump_hits, "search": wire.dump_found}
-_NAMES: Mapping[str, int] = {"path": contract.PATH, "unit": contract.WORD, "ranker": contract.PATH}
+_CALLS = ("files", "read", "similar_windows", "search", "similarity", "engine")
+_DUMPS: Mapping[str, Callable[[Any], Any]] = {
+    "similar_windows": wire.dump_hits,
+    "search": wire.dump_found,
+    "engine": wire.dump_found,
+}
+_NAMES: Mapping[str, int] = {
+    "path": contract.PATH,
+    "unit": contract.WORD,
+    "ranker": contract.PATH,
+    "name": contract.PATH,
+}
 """Arguments that name something -> characters that they may have."""
 MOST_CHARACTERS = 1_000_000
 """Of all texts of one question together."""
@@ -54,8 +63,10 @@ class Questions:
             if "ranker" in arguments:
                 self._account.take("searches")
                 self._check_ranker(arguments["ranker"])
+            if call == "engine":
+                self._account.take("searches")
             with self._account.asking(_index(call, arguments)):
-                value = getattr(self._repo, call)(**arguments)
+                value = self._ask(call, arguments)
         except NoRanker as fault:
             if self._trusted or _spelled(arguments["ranker"]) in self._inner_specs:
                 raise
@@ -66,6 +77,12 @@ class Questions:
             # An argument that passed every check has caused it: no other sample may suffer.
             raise InputFault(f"{call} cannot answer this ({type(error).__name__})", cure="ask otherwise") from error
         return _DUMPS[call](value) if call in _DUMPS else value
+
+    def _ask(self, call: str, arguments: Mapping[str, Any]) -> Any:
+        if call == "engine":
+            asked = {key: value for key, value in arguments.items() if key != "name"}
+            return self._repo.engine(arguments["name"]).search(**asked)
+        return getattr(self._repo, call)(**arguments)
 
     def _check_ranker(self, ranker: str) -> None:
         """Refuse an encoder's parameters that the strategy, not the user, chose: it would open files on this side."""

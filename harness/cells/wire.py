@@ -34,10 +34,11 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "similar_windows": {"text": str, "top": int, "size": int, "stride": int, "before": int},
     "search": {**_TEXT, "unit": str, "top": int},
     "similarity": {**_TEXT, "candidates": list},
+    "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }
 """Question -> the names and types of its arguments; a list holds texts."""
-_SWITCHES = ("optional", "wraps", "unmasks")
+_SWITCHES = ("optional", "wraps", "unmasks", "asks_engine")
 _PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
 """The fields of a strategy's parameter."""
 

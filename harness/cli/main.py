@@ -35,6 +35,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "repo": ("ctxbench.harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
     "samples": ("ctxbench.harness.cli.samples:samples", "Build, show, import and export sample sets."),
     "strategy": ("ctxbench.harness.cli.strategy:strategy", "List, show and check context strategies."),
+    "engine": ("ctxbench.harness.cli.engine:engine", "List, show and check context engines; measure leaks."),
     "generator": ("ctxbench.harness.cli.generator:generator", "List and check generators."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
     "exec": ("ctxbench.harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),

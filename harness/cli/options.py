@@ -92,6 +92,22 @@ class WithShapes(click.Command):
         return [(name, choice.shape(name)) for name in choice.names()]
 
 
+class ExportChoice(FormatChoice):
+    """The name of a format that a stored run can be written in: of predictions, or of whole runs."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names to choose from, sorted."""
+        from ctxbench.harness.exports import RUN_FORMATS
+
+        return tuple(sorted({*super().names(), *RUN_FORMATS}))
+
+    def shape(self, name: str) -> str:
+        """Return what a format holds."""
+        from ctxbench.harness.exports import RUN_FORMATS
+
+        return RUN_FORMATS[name].shape if name in RUN_FORMATS else super().shape(name)
+
+
 def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return what checks the value of an option that names a back end, or one of some words beside."""
 

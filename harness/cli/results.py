@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,16 +10,17 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cli.options import FormatChoice, WithShapes, db_option, home_option, language_option
+from ctxbench.harness.cli.options import ExportChoice, FormatChoice, WithShapes, db_option, home_option, language_option
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.imported.importing import ImportSummary
+    from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
 
 _SHAPES = FormatChoice("predictions")
 _PARQUET = "parquet"
-_EXPORTED = FormatChoice(
+_EXPORTED = ExportChoice(
     "predictions",
     {_PARQUET: "a row a sample and profile: its status, metrics, tokens and seconds, for a notebook (needs pyarrow)"},
 )
@@ -138,7 +140,7 @@ def _say(summary: ImportSummary) -> None:
 @results.command(cls=WithShapes)
 @click.argument("run")
 @click.option("--format", "shape", type=_EXPORTED, required=True, help="Shape of the file.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write, or the folder.")
 @click.option("--samples", metavar="NAME", help="The run's sample set, where it has another name than then.")
 @click.option(
     "--repeat",
@@ -153,15 +155,17 @@ def _say(summary: ImportSummary) -> None:
 def export(
     *, run: str, shape: str, out: Path, samples: str | None, repeat: int, partial: bool, home: Home, db: str | None
 ) -> None:
-    """Write what the stored RUN (its id, or its beginning) completed.
+    """Write the stored RUN (its id, its beginning or its name) for other tools.
 
-    `ctxbench`: a line a completion, with labels and verdicts; `parquet`: the scores, missing samples included; the
+    `every-eval-ever`, `huggingface`, `inspect` and `trec` hold all of a run: prompts, answers, scores, means.
+    `ctxbench` is a line a completion, with labels and verdicts; `parquet` the scores, missing samples included; the
     others are what the benchmarks' own scorers read.
     """
     from ctxbench.bench import formats
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_jsonl
     from ctxbench.harness.exported import check, rows
+    from ctxbench.harness.exports import RUN_FORMATS
     from ctxbench.harness.store.runs import completed
     from ctxbench.harness.store.store import open_current
 
@@ -170,11 +174,16 @@ def export(
             raise click.UsageError("--format parquet takes no --repeat, --samples or --partial: it has every sample")
         _write_scores(run, out, db or home.database)
         return
-    if repeat > 1 and not formats.predictions(shape).repeats:
+    if repeat > 1 and (shape in RUN_FORMATS or not formats.predictions(shape).repeats):
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
         raise click.UsageError(f"--repeat is for --format {' or '.join(repeated)}")
     with open_current(db or home.database) as store:
+        if shape in RUN_FORMATS:
+            _export_run(store, run, shape, out, samples, home, partial=partial)
+            return
         stored = completed(store, run)
+    if out.is_dir():
+        raise InputFault("is a folder, not a file", where=str(out), cure="give --out the path of a file")
     lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run} are missing"
     if stored.missing and not partial:
         raise InputFault(
@@ -200,11 +209,51 @@ def _write_scores(run_id: str, out: Path, url: str) -> None:
         tables = [
             table
             for profile in profiles_of(store, run)
-            for table in run_tables(store, profile=profile, selection=RunFilter(run=run), hidden=True)
+            for table in run_tables(store, profile=profile, selection=RunFilter(id=run), hidden=True)
         ]
     frame = frames.of_runs(tables)
     frame.write_parquet(out)
     click.echo(f"{out}: {frame.height} rows")
+
+
+def _export_run(
+    store: Store, run: str, name: str, out: Path, samples: str | None, home: Home, *, partial: bool
+) -> None:
+    """Write a whole run; its samples are read where they are here."""
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.bench.files import write_atomic
+    from ctxbench.harness.exports import read_run, run_format
+    from ctxbench.harness.store.runs import check_set
+
+    form = run_format(name)
+    if out.exists() and out.is_dir() != form.folder:
+        what, other = ("a folder", "a file") if form.folder else ("a file", "a folder")
+        raise InputFault(f"is {other}; {name} is {what}", where=str(out), cure="give --out another path")
+    exported = read_run(store, run)
+    choices = exported.work.choices
+    given = samples or choices.samples
+    if samples is not None or form.needs_samples or given in sets.names(home):
+        sample_set = sets.load(home, given)
+        if samples is not None or form.needs_samples or sample_set.digest == exported.work.samples_digest:
+            check_set(exported.id, exported.work.samples_digest, sample_set)
+            exported = replace(exported, sample_set=sample_set)
+    if form.needs_samples and exported.sample_set is not None:
+        exported = replace(exported, snapshots=sets.snapshots(home, exported.sample_set))
+    lacking = exported.work.planned - exported.work.finished
+    if lacking and not partial:
+        raise InputFault(
+            f"{lacking} of {exported.work.planned} samples of the run {exported.id} are missing",
+            cure="run the same `ctxbench run` again, or add --partial to export what is there",
+        )
+    # All of it is made before anything is written.
+    for path, text in list(form.write(exported)):
+        place = out / path if path else out
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(place, text)
+    click.echo(f"{out}: {exported.work.finished} of {exported.work.planned} samples")
+    if exported.sample_set is None:
+        click.echo(f"the sample set {given!r} is not here, so the references are left out", err=True)
 
 
 def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.results import COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
+from ctxbench.harness.results import COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
 Value: TypeAlias = float | str | None
 """Whole numbers among them are counts, and are written as they are."""
@@ -373,7 +373,7 @@ _ALL = (
     cost_column("tokens_in", "tokens in", "Mean tokens that all calls of a sample sent."),
     cost_column("tokens_out", "tokens out", "Mean tokens that all calls of a sample wrote."),
     cost_column("tokens_cached", "cached", "Mean tokens, of those sent, that the service had at hand."),
-    *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds", *SUMMARY_COSTS)),
+    *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds", *SUMMARY_COSTS, *ENGINE_COSTS)),
     *map(_offline_column, OFFLINE_COSTS),
     Column(
         key="origin",
@@ -421,6 +421,7 @@ RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
     *COSTS,
     *SUMMARY_COSTS,
+    *ENGINE_COSTS,
     *OFFLINE_COSTS,
     *CUTOFF,
     "runs",

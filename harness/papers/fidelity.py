@@ -19,7 +19,7 @@ TOKENIZER_OPTION = "--tokenizer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class PaperDifference:
     """What a strategy does otherwise than its paper."""
 
     what: str
@@ -45,7 +45,7 @@ class Fidelity:
     program: str
     """What was released of it, with files and lines; empty if nothing was."""
     equal: str
-    differs: tuple[Difference, ...]
+    differs: tuple[PaperDifference, ...]
     measured: tuple[str, ...] = ()
     """What comes of a choice that is as in the paper, on a real sample set."""
 
@@ -67,12 +67,12 @@ def methods() -> tuple[Fidelity, ...]:
 
 
 def _method(name: str, entry: Mapping[str, Any]) -> Fidelity:
-    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-    fields["differs"] = tuple(
-        Difference(**{key: tuple(value) if isinstance(value, list) else value for key, value in difference.items()})
-        for difference in entry["differs"]
-    )
-    return Fidelity(name=name, **fields)
+    differs = tuple(PaperDifference(**_frozen(difference)) for difference in entry["differs"])
+    return Fidelity(name=name, **{**_frozen(entry), "differs": differs})
+
+
+def _frozen(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
 
 
 def names_in(spec: str) -> tuple[str, ...]:

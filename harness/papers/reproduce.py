@@ -22,6 +22,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL, encoder_of, lexical_of
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
+from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.registry import resolve
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
@@ -89,18 +90,18 @@ def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
     return by_preset
 
 
-def check_encoders(strategies: Iterable[str], chosen: str | None = None) -> None:
+def check_encoders(strategies: Iterable[str], replacement: str | None = None) -> None:
     """Refuse encoders that this machine lacks, before anything runs.
 
     Args:
         strategies: specs, whose own encoders must be here.
-        chosen: the encoder that the user named in their place.
+        replacement: the encoder that the user named in their place.
 
     Raises:
         InputFault: with the way to do without.
     """
-    if chosen is not None and lexical_of(chosen) is None:
-        encoder_of(chosen)
+    if replacement is not None and lexical_of(replacement) is None:
+        encoder_of(replacement)
     for encoder in dict.fromkeys(name for spec in strategies for name in encoders_of(specs.parse(spec))):
         try:
             encoder_of(encoder)
@@ -160,9 +161,7 @@ def run(
     by_preset = specs_of(table, encoder)
     strategies = tuple(dict.fromkeys(by_preset.values()))
     check_encoders(strategies, encoder)
-    models = {generator: resolve(generator) for generator in generators}
-    for model in models.values():
-        _ = model.version  # one whose files are not here is refused before the first of them runs
+    models = _models(generators)
     results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
     summaries: list[RunSummary] = []
     solved: list[SolvedBy] = []
@@ -196,6 +195,14 @@ def run(
         left_out={name: specs for name, specs in left_out.items() if specs},
     )
     return compared, runner.fault_of(summaries)
+
+
+def _models(generators: Sequence[str]) -> dict[str, Generator]:
+    """Return spec -> model; one whose files are not here is refused before the first of them runs."""
+    models = {generator: resolve(generator) for generator in generators}
+    for model in models.values():
+        _ = model.version
+    return models
 
 
 def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ...]:

@@ -224,7 +224,11 @@ class Attempt:
             ahead=self._scorer.ahead,
             summariser=machinery.summaries.batcher,
             unmasked=self._card.unmasked,
+            engines=machinery.engines if self._card.engines else None,
         )
+        if self._card.engines and missing:
+            machinery.engines.prepare(self._card.engines, self._set.samples)
+            missing = machinery.engines.ordered(missing, machinery.workers)
         machinery.retrieval.searched_summaries.clear()
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
@@ -307,7 +311,10 @@ class Attempt:
 
     def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
         """Complete and judge one sample, in a thread of its own."""
-        answered = make(self._spec.strategy, sample, self._spec.sampling, self._spec.n)
+        try:
+            answered = make(self._spec.strategy, sample, self._spec.sampling, self._spec.n)
+        finally:
+            self._machinery.engines.withdraw(sample)
         return answered if executor is None else judged(answered, executor)
 
     def _work(
@@ -322,14 +329,20 @@ class Attempt:
         machinery = self._machinery
         portion = Portion(self._store, machinery.claims, self._run, missing, elsewhere=elsewhere)
         under_way = UnderWay(machinery.threads, make)
+        engines = machinery.engines if self._card.engines else None
         while True:
             stops = machinery.batcher.lost or machinery.summaries.batcher.lost or self._tally.gave_up
             if stops:
                 # Samples that have not begun are left for the next attempt.
-                portion.release(under_way.drop())
+                dropped = under_way.drop()
+                for sample in dropped:
+                    machinery.engines.withdraw(sample)
+                portion.release(dropped)
             else:
                 # As many samples again wait for a thread, so that none idles while this one scores and stores.
                 for sample in portion.take(2 * machinery.width - len(under_way)):
+                    if engines is not None:
+                        engines.announce(sample)
                     under_way.begin(sample)
             if under_way:
                 returned = under_way.take()

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import is_test_or_vendored
@@ -34,6 +35,7 @@ from ctxbench.harness.run.scoring import Pricer
 from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction
+from ctxbench.sandbox.types import Sandbox
 from ctxbench.strategies.api import Block, BlockKind, Execute, Prompt
 
 T = TypeVar("T")
@@ -98,6 +100,8 @@ class Machinery:
     """Opens what gives verdicts when first called, by one thread; None if `judges` is false."""
     tools: Callable[[], Execute | None]
     """Opens what runs strategies' programs when first called, by one thread; None where there is no sandbox."""
+    engines: Engines
+    """The boxes of the context engines that strategies ask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,8 @@ class MachineryOptions:
     """Opens what gives verdicts; None for no verdicts."""
     tools: OpenTools | None = None
     """Opens what runs strategies' programs; None for no sandbox."""
+    boxes: Callable[[], Sandbox] | None = None
+    """Opens the back end whose boxes context engines live in; None for no sandbox."""
     prices: Prices | None = None
     """Of models; None if unknown."""
     summariser: str = ""
@@ -166,6 +172,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         retrieval = Retrieval(vectors, summarise=summaries, built=construction, pieces=options.pieces)
         pricer = _pricer(model, spec, options.resolve, stack)
         cells = stack.enter_context(options.cells(options.hidden, workers))
+        engines = stack.enter_context(Engines(options.boxes or _no_boxes, report=_LOG.info))
         stack.callback(batcher.close)
         stack.callback(summariser.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
@@ -184,6 +191,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
             summaries=summaries,
             executor=_on_first_call(stack, options.executor, workers),
             tools=_on_first_call(stack, options.tools, workers),
+            engines=engines,
         )
 
 
@@ -193,6 +201,13 @@ def _check_summariser(model: Generator, spec: str) -> None:
             f"the summariser {spec} follows no instructions, so that it would write no summary",
             cure="ask it by its chat template (endpoint=chat, chat=on), or name a model that does",
         )
+
+
+def _no_boxes() -> Sandbox:
+    raise InputFault(
+        "context engines run in a sandbox, and this run has none",
+        cure="leave out --sandbox none, or name a back end (see `ctxbench doctor`)",
+    )
 
 
 def _on_first_call(

@@ -21,6 +21,8 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.dates import dates_of
+from ctxbench.bench.engines.recipe import read
+from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
@@ -41,7 +43,7 @@ from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
 from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
 from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
-from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.programs import back_end, open_tools
 from ctxbench.harness.run.sample import UNMASKED_REMARK, Asker
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import GREEDY, RunSpec, planned_samples
@@ -224,6 +226,7 @@ class Runs:
         run_id = store.add_run(spec, part, self.days)
         remarks = [*self.sample_set.manifest.get("remarks", ()), *([fim.REMARK] if self.choices.fim else [])]
         remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in part) else []
+        remarks += _engine_remarks(card)
         if remarks:
             add_remarks(store, run_id, remarks)
         return Attempt(
@@ -316,6 +319,16 @@ def _in_turn(
     return summaries
 
 
+def _engine_remarks(card: StrategyCard) -> list[str]:
+    """Return what a reader must know of a strategy's engines."""
+    return [
+        f"The engine {recipe.spec} was shared by the samples of a repository and saw their target files whole: "
+        "one that remembers may rank by the answers."
+        for recipe in map(read, card.engines)
+        if recipe.mode is Mode.SHARED
+    ]
+
+
 def prompt_of(
     home: Home,
     store: Store,
@@ -363,7 +376,9 @@ def prompt_of(
             execute=machinery.tools() if card.executes else None,
             summariser=machinery.summaries.batcher,
             unmasked=card.unmasked,
+            engines=machinery.engines if card.engines else None,
         )
+        machinery.engines.prepare(card.engines, sample_set.samples)
         return asker.prompt_of(card.spec, sample, decoding(choices, sample_set.samples))
 
 
@@ -438,6 +453,7 @@ def _options(
         workers=choices.workers,
         executor=executor,
         tools=tools,
+        boxes=functools.partial(back_end, home, choices.sandbox) if choices.sandbox != NO_SANDBOX else None,
         prices=prices.of_home(home),
         summariser=choices.summariser,
         summarises_tests=choices.summarise_tests or not choices.summariser,
@@ -517,7 +533,9 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
     """
     name, bracket, _ = spec.strip().partition("(")
     if name not in CONTROLS:
-        return cells.card(spec)
+        card = cells.card(spec)
+        engines = [read(engine).version for engine in card.engines]
+        return replace(card, version=sha256(" ".join([card.version, *engines]))[:12]) if engines else card
     if bracket:
         raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
     return StrategyCard(

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from ctxbench.bench.engines.boxes import Engines, EngineSession
+from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.files import sha256
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, View, unmasked, view
@@ -55,6 +57,8 @@ class AnsweredSample:
     """(role, answer) in order, the final ones last."""
     completions: tuple[Completion, ...]
     strategy_seconds: float
+    engines: tuple[EngineUse, ...] = ()
+    """The work of the context engines that the strategy asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ class Asker:
         ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
         summariser: Batcher | None = None,
         unmasked: bool = False,
+        engines: Engines | None = None,
     ) -> None:
         """Prepare to ask; nothing runs yet.
 
@@ -111,7 +116,9 @@ class Asker:
             ahead: called with each final prompt before the model is asked; must not wait.
             summariser: the model that answers strategies' calls for summaries; None: the same.
             unmasked: whether strategies are shown the lines that samples mask.
+            engines: the context engines that the strategy may ask, each sample in its turn; None if it asks none.
         """
+        self._engines = engines
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
         self._ahead, self._summariser, self._unmasked = ahead, summariser or batcher, unmasked
@@ -125,10 +132,33 @@ class Asker:
             MachineFault: if a cell or the model was lost.
             InputFault: if the run fills in the middle and the model cannot.
         """
+        with contextlib.ExitStack() as turn:
+            # Before it counts among those that may ask the model, who would wait for it.
+            session = self._turn(turn, sample)
+            return self._made(strategy, sample, sampling, n, session, turn)
+
+    def _turn(self, turn: contextlib.ExitStack, sample: Sample) -> EngineSession | None:
+        """Wait for a sample's turn at its engines, where there are any."""
+        if self._engines is None:
+            return None
+        return turn.enter_context(self._engines.turn(sample, self._snapshots.get(sample.repo)))
+
+    def _made(
+        self,
+        strategy: str,
+        sample: Sample,
+        sampling: Sampling,
+        n: int,
+        session: EngineSession | None,
+        turn: contextlib.ExitStack,
+    ) -> AnsweredSample:
         with self._batcher.member(), self._summariser.member():
-            prompt, calls, seconds = self._prompted(strategy, sample, sampling)
+            prompt, calls, seconds = self._prompted(strategy, sample, sampling, session)
+            turn.close()
+            uses = session.uses if session is not None else ()
             try:
-                return self._complete(sample, prompt, sampling, n, calls=calls, seconds=seconds)
+                answered = self._complete(sample, prompt, sampling, n, calls=calls, seconds=seconds)
+                return replace(answered, engines=uses)
             except TooLong as fault:
                 # The model would refuse the same prompt again.
                 raise StrategyFault(
@@ -145,12 +175,12 @@ class Asker:
             MachineFault: if a cell or the model was lost.
             InputFault: if the run fills in the middle and the model cannot.
         """
-        with self._batcher.member(), self._summariser.member():
-            prompt, _, _ = self._prompted(strategy, sample, sampling)
+        with contextlib.ExitStack() as turn, self._batcher.member(), self._summariser.member():
+            prompt, _, _ = self._prompted(strategy, sample, sampling, self._turn(turn, sample))
             return self._final_request(sample, prompt, sampling).prompt
 
     def _prompted(
-        self, strategy: str, sample: Sample, sampling: Sampling
+        self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None
     ) -> tuple[Prompt, list[tuple[str, Answer]], float]:
         """Return a strategy's prompt, its calls of the model on the way, and the seconds that it worked."""
         shown_sample = self._shown(sample)
@@ -181,7 +211,7 @@ class Asker:
             return answer.response.text
 
         execute = None if self._execute is None else _Programs(self._execute, elsewhere)
-        repo = self.view(shown_sample, query)
+        repo = self.view(shown_sample, query, engines)
         with self._slots:
             since = time.perf_counter()
             instructs, summarises = (
@@ -241,11 +271,11 @@ class Asker:
         model = self._batcher.generator
         return fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
 
-    def view(self, sample: Sample, query: Query) -> Repository:
+    def view(self, sample: Sample, query: Query, engines: EngineSession | None = None) -> Repository:
         """Return what a strategy may see of a sample's repository."""
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
-            return view(snapshot, query, sample.masked, sample.hidden, self._retrieval)
+            return view(snapshot, query, sample.masked, sample.hidden, self._retrieval, engines)
         # A set imported without its repositories: the stored prefix is all there is.
         return View(
             name=sample.repo,
@@ -255,6 +285,7 @@ class Asker:
             query=query,
             masked=sample.masked,
             retrieval=self._retrieval,
+            engines=engines,
         )
 
 

@@ -105,6 +105,7 @@ class SampleScorer:
             blocks=blocks,
             completions=tuple(completions),
             bits=bits,
+            engines=answered.engines,
         )
 
     def _of_text(self, sample: Sample, reference: Reference, text: str) -> Scores:

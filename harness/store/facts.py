@@ -140,7 +140,8 @@ def _append_results(
 ) -> None:
     """Append samples, by key, with all but their scores; the mappings give the numbers of prompts and of answers."""
     rows: dict[Table, list[tuple[Any, ...]]] = {
-        table: [] for table in (t.RESULT_FACT, t.CALL_FACT, t.BLOCK_FACT, t.COMPLETION_FACT, t.JUDGED_FACT)
+        table: []
+        for table in (t.RESULT_FACT, t.CALL_FACT, t.ENGINE_FACT, t.BLOCK_FACT, t.COMPLETION_FACT, t.JUDGED_FACT)
     }
     for key, sample in finished:
         rows[t.RESULT_FACT].append(
@@ -157,6 +158,21 @@ def _append_results(
         )
         rows[t.CALL_FACT] += [
             (key, ordinal, clean(role), answers[id_]) for ordinal, (role, id_) in enumerate(sample.calls)
+        ]
+        rows[t.ENGINE_FACT] += [
+            (
+                key,
+                clean(use.engine),
+                clean(use.version),
+                str(use.mode),
+                use.index_seconds,
+                use.query_seconds,
+                use.calls,
+                use.places,
+                use.cut,
+                use.index_bytes,
+            )
+            for use in sample.engines
         ]
         rows[t.BLOCK_FACT] += [
             (

@@ -18,6 +18,7 @@ from ctxbench.harness.results import PRICE, SUMMARY_COSTS, Load, Origin, RunInfo
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
+from ctxbench.harness.store.engines import EngineCosts, engine_costs
 from ctxbench.harness.store.labels import hidden_runs, labels
 from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
@@ -173,18 +174,18 @@ def _counts(connection: Connection, table: Table) -> dict[str, int]:
 class RunFilter:
     """Which runs and samples a reader wants; what is None leaves all."""
 
+    id: str | None = None
+
     samples: str | None = None
     """As in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten."""
     digest: str | None = None
     language: str | None = None
     generator: str | None = None
     """As in `RunInfo.generator`."""
-    run: str | None = None
-    """Its whole id."""
 
     def has(self, run: Any) -> bool:
         """Return whether a run's row is among them."""
-        names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest), (self.run, run.id))
+        names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
         return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
 
@@ -249,7 +250,7 @@ def _run_columns(
         notes.remarks(connection, ids),
         notes.cutoffs(connection),
     )
-    loads = loads_of(connection, ids)
+    loads, engines = loads_of(connection, ids), engine_costs(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
     metrics = measures(connection, (profile, CONTEXT))
@@ -272,6 +273,7 @@ def _run_columns(
             loads=loads.get(run.id, ()),
             remarks=remarks[run.id],
             cutoff=cutoffs.get(run.generator),
+            engines=engines.get(run.id, {}),
         )
 
 
@@ -296,6 +298,8 @@ class RunColumns:
     remarks: tuple[str, ...]
     cutoff: str | None
     """As `RunInfo.cutoff`."""
+    engines: EngineCosts
+    """Empty for a run that asked no context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return a table a language, in the order of their names; or only that of one."""
@@ -344,6 +348,7 @@ class RunColumns:
             **{name: tuple(map(column.get, samples.id)) for name, column in of_calls.items()},
             **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
             "test_seconds": self._test_seconds(samples),
+            **{name: tuple(map(column.get, samples.id)) for name, column in self.engines.items()},
         }
         if self.costs.summaries is not None:
             apart = self.costs.summaries

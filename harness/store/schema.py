@@ -9,6 +9,7 @@
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    result 1─* engine_use                            (what context engines did for a sample)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
@@ -49,7 +50,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
-HEAD = "0015"
+HEAD = "0016"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 """The tables."""
@@ -254,6 +255,18 @@ CALL_FACT = _fact(
     Column("role", Text, nullable=False),
     Column("generation", ForeignKey("generation_fact.number"), nullable=False),
 )
+ENGINE_FACT = _fact(
+    "engine_use",
+    _key("result_fact"),
+    Column("engine", String(500), primary_key=True),
+    *_texts("version", "mode"),
+    Column("index_seconds", Float, nullable=False),
+    Column("query_seconds", Float, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("places", Integer, nullable=False),
+    Column("cut", Integer, nullable=False),
+    Column("index_bytes", BigInteger, nullable=False),
+)
 BLOCK_FACT = _fact(
     "block",
     _key("result_fact"),
@@ -313,6 +326,11 @@ CALL = _view("call", Column("generation_id", _KEY), *_copies(CALL_FACT, "ordinal
 BLOCK = _view(
     "block",
     *_copies(BLOCK_FACT, "ordinal", "kind", "places", "score", "tokens", "state", "reason", "char_start", "char_end"),
+)
+ENGINE_USE = _view(
+    "engine_use",
+    *_copies(ENGINE_FACT, "engine", "version", "mode", "index_seconds", "query_seconds", "calls", "places", "cut"),
+    Column("index_bytes", BigInteger),
 )
 BLOCK_GAIN = _view("block_gain", *_copies(GAIN_FACT, "ordinal", "coder", "gain"))
 COMPLETION = _view(

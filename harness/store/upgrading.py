@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 _LOG = logging.getLogger(__name__)
-_NARROW, _NARROWED = "0014", "0015"
+_NARROW, _NARROWED = "0015", "0016"
 """Between these two migrations the rows of before move into the narrow tables."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, insert, select
 
+from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Origin, Status, generator_label, samples_label
@@ -128,6 +129,8 @@ class Finished:
     blocks: tuple[StoredBlock, ...]
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
+    engines: tuple[EngineUse, ...] = ()
+    """The work of context engines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

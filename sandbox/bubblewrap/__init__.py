@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.bubblewrap.box import BubblewrapLauncher
-from ctxbench.sandbox.bubblewrap.image import PYTHON, Image, layout, make
+from ctxbench.sandbox.bubblewrap.image import GUEST, PYTHON, Image, layout, make
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.living import RESIDENT, Conversation, conversation
 from ctxbench.sandbox.pool import open_pool
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
@@ -69,6 +70,13 @@ class BubblewrapSandbox:
         image = self._image(environment, lambda _: None)
         launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits)
         return open_pool(launcher, environment, limits, width=width, reuse=reuse)
+
+    def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
+        """Have a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
+        image = self._image(environment, lambda _: None)
+        command = (*GUEST[:-1], RESIDENT)
+        launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits, command)
+        return conversation(launcher, environment, limits)
 
     def _image(self, environment: Environment, report: Report) -> Image:
         if environment.image:

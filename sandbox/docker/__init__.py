@@ -20,6 +20,7 @@ from ctxbench.sandbox.docker.engine import Client, answers, connected
 from ctxbench.sandbox.docker.images import BUILDS, sweep, touch
 from ctxbench.sandbox.docker.launcher import DockerLauncher
 from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.living import RESIDENT, Conversation, conversation
 from ctxbench.sandbox.ownership import exclusive_lock
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
@@ -72,8 +73,17 @@ class DockerSandbox:
             yield pool
 
     @contextlib.contextmanager
-    def launcher(self, environment: Environment, limits: Limits) -> Iterator[DockerLauncher]:
-        """Give what starts boxes of a prepared environment.
+    def converse(self, environment: Environment, *, limits: Limits) -> Iterator[Conversation]:
+        """Have a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
+        with (
+            self.launcher(environment, limits, first=RESIDENT) as launcher,
+            conversation(launcher, environment, limits) as talk,
+        ):
+            yield talk
+
+    @contextlib.contextmanager
+    def launcher(self, environment: Environment, limits: Limits, *, first: str = "") -> Iterator[DockerLauncher]:
+        """Give what starts boxes of a prepared environment, with the module `first`, or the guest, as first process.
 
         Raises:
             SandboxUnavailable: if its image is not there, or no engine answers.
@@ -83,7 +93,8 @@ class DockerSandbox:
             if image is None:
                 raise SandboxUnavailable("its image is not built", where=environment.name, cure="prepare it first")
             touch(self._notes, image)
-            yield DockerLauncher(client, image, environment, limits, images.key(image, environment), self.runtime)
+            key = images.key(image, environment)
+            yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)
 
     @property
     def _notes(self) -> Path:

@@ -31,6 +31,7 @@ VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": "/ctxbench/lib:/ctxbench/site",
 }
+_PYTHON = ("python3", "-s", "-P", "-B", "-m")
 SHM = "/dev/shm"  # noqa: S108 - the box's own
 _SHM = 16 * MIB
 
@@ -46,9 +47,14 @@ class DockerLauncher:
         limits: Limits,
         image: str,
         runtime: str = "",
+        *,
+        first: str = "",
     ) -> None:
-        """Take an inspected image; outcomes are stored under the digest `image`; `runtime` see `EngineFacts`."""
-        self.image, self._runtime = image, runtime
+        """Take an inspected image; outcomes are stored under the digest `image`; `runtime` see `EngineFacts`.
+
+        `first` is the Python module that is the first process; empty for the guest.
+        """
+        self.image, self._runtime, self._first = image, runtime, first
         self._client, self._id, self._limits = client, attributes["Id"], limits
         self._variables = variables(attributes["Config"]["Env"] or [], environment)
 
@@ -61,6 +67,7 @@ class DockerLauncher:
             "image": self._id,
             "environment": self._variables,
             "hostname": "box",
+            **({"entrypoint": [*_PYTHON, self._first]} if self._first else {}),
             # With `detach` false the engine closes stdin when our attached stream ends, however we die:
             # the guest reads the end of it and leaves, and auto_remove does the rest.
             "stdin_open": True,

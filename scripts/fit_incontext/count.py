@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators.incontext.context import Frame, advance
+from ctxbench.harness.generators.incontext.frame import Frame, advance
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
 from ctxbench.harness.generators.incontext.model import ALPHABET, END, STEPS, code, context_keys
 from ctxbench.harness.generators.incontext.source import clean

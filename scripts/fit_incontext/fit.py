@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from ctxbench.bench import languages
+from ctxbench.bench.doubles import exp, total
 from ctxbench.harness.generators.incontext import features
-from ctxbench.harness.generators.incontext.context import UNKNOWN
+from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import lex
-from ctxbench.harness.generators.incontext.model import QUANTUM, CopyModel, Floats, Prior
+from ctxbench.harness.generators.incontext.model import REPEAT, CopyModel, Floats, Prior
+from ctxbench.harness.generators.incontext.scores import QUANTUM
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 BATCH = 32
@@ -48,27 +50,41 @@ def start_weights() -> Floats:
 def load(prior: Path, language: str) -> None:
     """Load what a worker needs."""
     with np.load(prior) as arrays:
-        _LOADED["prior"] = Prior(dict(arrays))
-    _LOADED["language"] = languages.get(language)
+        # Its own weights are not used: those that are being fitted are no whole numbers.
+        _LOADED["model"] = CopyModel(np.zeros(features.SIZE, np.int64), Prior(dict(arrays)), languages.get(language))
+
+
+def weigh(
+    weights: Floats, context: TokenContext, point: TokenPoint
+) -> tuple[features.Cases, features.Cases, Floats, Floats]:
+    """Return the weight numbers of positions and of the other candidates, and the shares of both."""
+    rows, gates = features.indices(context, point), features.gates(point)
+    scores, gate = weights.take(rows).sum(axis=0), weights[gates].sum(axis=1)
+    scores[features.impossible(context)] = -np.inf
+    if not point.written:
+        gate[REPEAT] = -np.inf
+    top = max(float(scores.max()), float(gate.max()))
+    copied, gated = exp(scores - top), exp(gate - top)
+    whole = total(copied) + total(gated)
+    return rows, gates, copied / whole, gated / whole
 
 
 def gradient(weights: Floats, record: dict[str, Any]) -> tuple[Floats, float, int]:
     """Return the gradient of the log-likelihood of one target (nats), its bits and its tokens."""
-    model = CopyModel(weights, _LOADED["prior"], _LOADED["language"])
+    model: CopyModel = _LOADED["model"]
     reading = model.read(prompt_of(record))
     context, point = reading.context, reading.context.point
     tokens, _ = lex(record["target"] + "\n", model.language, line_start=reading.line_start)
     slope, bits = np.zeros(features.SIZE), 0.0
     for token in tokens:
-        shares = model.weigh(context, point)
-        right = shares.copied * (context.id == context.ids.get(token.entry, UNKNOWN))
-        right_gated = shares.gated * model.chances(reading, point, token)
-        total = right.sum() + right_gated.sum()
-        bits -= math.log2(total)
-        delta = right / total - shares.copied
-        slope += np.bincount(shares.rows.ravel(), np.broadcast_to(delta, shares.rows.shape).ravel(), features.SIZE)
-        delta_gated = right_gated / total - shares.gated
-        np.add.at(slope, shares.gates, delta_gated[:, None])
+        rows, gates, copied, gated = weigh(weights, context, point)
+        right = copied * (context.id == context.number(token.entry))
+        right_gated = gated * model.chances(reading, point, token)
+        all_right = right.sum() + right_gated.sum()
+        bits -= math.log2(all_right)
+        delta = right / all_right - copied
+        slope += np.bincount(rows.ravel(), np.broadcast_to(delta, rows.shape).ravel(), features.SIZE)
+        np.add.at(slope, gates, (right_gated / all_right - gated)[:, None])
         point = context.extend(point, token)
     return slope, bits, len(tokens)
 

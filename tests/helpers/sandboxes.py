@@ -40,7 +40,7 @@ class Locked:
     """A back end whose images are made by one worker at a time."""
 
     def __init__(self, inner: Sandbox) -> None:
-        self.inner, self.name, self.open = inner, inner.name, inner.open
+        self.inner, self.name, self.open, self.converse = inner, inner.name, inner.open, inner.converse
 
     def prepare(self, environment: Environment, report: Report) -> str:
         with locked():

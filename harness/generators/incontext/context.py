@@ -2,199 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ctxbench.bench.elementary import log2
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
+from ctxbench.harness.generators.incontext import lexicon as rows
+from ctxbench.harness.generators.incontext.frame import Frame, advance
+from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
+from ctxbench.harness.generators.incontext.lexicon import Ints, Lexicon, content_words
 from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSource
 
-_LINE_KIND = {
-    **dict.fromkeys(("import", "from", "package"), 1),
-    **dict.fromkeys(("def", "async", "public", "private", "protected", "static", "abstract"), 2),
-    **dict.fromkeys(("class", "interface", "enum"), 3),
-    **dict.fromkeys(("return", "yield", "raise", "throw"), 4),
-    **dict.fromkeys(("if", "elif", "else", "while", "for", "with", "try", "except", "}", "assert", "catch"), 5),
-    **dict.fromkeys(("@",), 6),
-}
-LINE_KINDS = 9
-OPENERS = {"(": 1, "[": 2, "{": 3}
-
-
-class Bracket(NamedTuple):
-    """One open bracket."""
-
-    opener: str
-    callee: str
-    """The token before the bracket, empty if it is none that can be called."""
-    slot: int
-    """Commas since it was opened."""
-    tokens: tuple[str, ...]
-    """The tokens since it was opened that stand directly in it."""
-    indent: str
-    """Indentation of the line that opened it."""
-
-
-class Frame(NamedTuple):
-    """The state before a token; `advance` gives the state after it."""
-
-    stack: tuple[Bracket, ...] = ()
-    line: tuple[str, ...] = ()
-    """Texts of the tokens of this physical line so far, indentation left out."""
-    indent: str = ""
-    """Indentation of this line."""
-    ended: str = ""
-    """Last token of the line before."""
-    began: str = ""
-    """First token of the line before."""
-    above: str = ""
-    """Indentation of the line before."""
-    last: str = ""
-    function: int = 0
-    """The number of functions begun before."""
-
-    @property
-    def opener(self) -> str:
-        """The innermost open bracket, empty if none."""
-        return self.stack[-1].opener if self.stack else ""
-
-    @property
-    def callee(self) -> str:
-        """The callee of the innermost open bracket, empty if none."""
-        return self.stack[-1].callee if self.stack else ""
-
-    @property
-    def line_kind(self) -> int:
-        """The kind of line by its first token: 0 a plain one, `LINE_KINDS` - 1 its beginning."""
-        return _LINE_KIND.get(self.line[0], 0) if self.line else LINE_KINDS - 1
-
-
-def advance(frame: Frame, token: Token) -> Frame:
-    """Return the state after `token`."""
-    text, kind = token.text, token.kind
-    if kind is TokenClass.NEWLINE:
-        if not frame.line:
-            return frame._replace(last=text)
-        return frame._replace(line=(), ended=frame.last, began=frame.line[0], above=frame.indent, last=text)
-    if kind is TokenClass.INDENT:
-        return frame._replace(indent=text, last=text)
-    stack = frame.stack
-    if kind is TokenClass.OPEN:
-        callable_before = frame.last.isidentifier() or frame.last in (")", "]")
-        # Depth is bounded for the same reason as the tokens below.
-        stack = (*stack[-60:], Bracket(text, frame.last if callable_before else "", 0, (), frame.indent))
-    elif kind is TokenClass.CLOSE:
-        stack = stack[:-1]
-    elif stack:
-        top = stack[-1]
-        # The list of tokens is bounded: a huge literal must not cost quadratic time.
-        tokens = (*top.tokens[-40:], text)
-        stack = (*stack[:-1], top._replace(slot=top.slot + (kind is TokenClass.COMMA), tokens=tokens))
-    begins = text in ("def", "class") or (not frame.line and text in ("public", "private", "protected"))
-    return frame._replace(stack=stack, line=(*frame.line[-60:], text), last=text, function=frame.function + begins)
-
-
-EXPECTED = 0.97
-"""Probability of the expected whitespace; the rest is spread over all other strings."""
-
-_TIGHT_BEFORE = frozenset([",", ";", ":", ")", "]", "}", "."])
-_TIGHT_AFTER = frozenset(["(", "[", "{", ".", "@", "~", "!"])
-_UNARY = frozenset(["-", "+", "*", "**", "&", "++", "--"])
-_VALUE_WORDS = frozenset(["True", "False", "None", "this", "super", "true", "false", "null"])
-
-
-def space_before(
-    before: Token | None, earlier: Token | None, text: str, kind: TokenClass, frame: Frame, language: Language
-) -> str:
-    """Return the whitespace to expect before a token.
-
-    The rule looks at the tokens to the left only, never at the prompt, so whitespace costs the same after every one.
-
-    Args:
-        before: the token before it, None at the beginning.
-        earlier: the one before that.
-        text: the token's text.
-        kind: its class.
-        frame: where the token stands.
-        language: whose habits to follow.
-    """
-    if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
-        return ""
-    if before.kind in (TokenClass.INDENT, TokenClass.NEWLINE) or before.text in _TIGHT_AFTER:
-        return " " if not language.indented and before.text == "{" else ""
-    if kind is TokenClass.COMMENT:
-        return "  " if language.indented else " "
-    if not language.indented:
-        return _java(before, earlier, text, kind)
-    return _python(before, earlier, text, frame)
-
-
-def _is_value(token: Token | None) -> bool:
-    """Whether a token can end an operand, so that an operator after it is binary."""
-    if token is None:
-        return False
-    if token.kind is TokenClass.KEYWORD:
-        return token.text in _VALUE_WORDS
-    return token.kind in IDENTIFIERS or token.kind in (TokenClass.NUMBER, TokenClass.STRING, TokenClass.CLOSE)
-
-
-def _python(before: Token, earlier: Token | None, text: str, frame: Frame) -> str:
-    if text in _TIGHT_BEFORE:
-        return ""
-    if frame.opener == "(" and "=" in (text, before.text):
-        return " " if _annotated(frame.stack[-1].tokens) else ""
-    if text in "([":
-        return "" if _is_value(before) else " "
-    if before.text in _UNARY and not _is_value(earlier):
-        return ""
-    if before.text == ":" and frame.opener == "[":
-        return ""
-    return " "
-
-
-def _annotated(tokens: Sequence[str]) -> bool:
-    """Whether the argument being written has an annotation, so that its default is spaced out."""
-    for text in reversed(tokens):
-        if text in (",", ":"):
-            return text == ":"
-    return False
-
-
-def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> str:
-    generic = earlier is not None and earlier.kind is TokenClass.TYPE
-    if text in (",", ";", ")", "]", ".", "::", "...") or before.text == "::":
-        return ""
-    if (text == ">" and before.kind in (TokenClass.TYPE, TokenClass.CLOSE)) or text == ">" == before.text:
-        return ""
-    if text in "([":
-        return "" if _is_value(before) or before.text == ">" else " "
-    if text == "<" and before.kind is TokenClass.TYPE:
-        return ""
-    if before.text == "<" and (generic or kind is TokenClass.TYPE or text in ("?", ">")):
-        return ""
-    if text in ("++", "--") and _is_value(before):
-        return ""
-    if before.text in _UNARY and not _is_value(earlier):
-        return ""
-    return " "
-
-
-def space_cost(space: str, expected: str) -> float:
-    """Return the bits to code the whitespace `space` where another is expected."""
-    if space == expected:
-        return -log2(EXPECTED)
-    # Any other string: its length by coin tosses, its characters almost surely blanks.
-    bits = -log2(1 - EXPECTED) + len(space) + 1
-    return bits + sum(-log2(0.9 if char == " " else 0.05) for char in space)
-
-
-Ints = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
@@ -222,86 +43,106 @@ class TokenPoint:
 class TokenContext:
     """The arrays of one prompt. Position `j` is the candidate to copy token `j` next."""
 
-    def __init__(self, source: PromptSource, static: Mapping[str, int], language: Language) -> None:
-        """Lay out the source.
+    def __init__(self, source: PromptSource, lexicon: Lexicon, static_size: int, language: Language) -> None:
+        """Lay out the source. Called by the thread that has the lexicon's lock.
 
         Args:
             source: the stretches of the prompt.
-            static: ids of the prior's tokens; 0 is the edge.
+            lexicon: the tokens that were met before.
+            static_size: how many of them are the prior's, whose ids are their numbers; 0 is the edge.
             language: the language of the code.
         """
-        self.language = language
-        self.static_size = len(static)
-        self.ids: dict[str, int] = dict(static)
-        self.texts: list[str] = list(static)
-        tokens: list[Token] = []
-        frames: list[Frame] = []
-        regions: list[int] = []
-        for stretch in source.stretches:
-            frame = Frame()
-            for token in (Token("", "", TokenClass.EDGE), *stretch.tokens):
-                tokens.append(token)
-                frames.append(frame)
-                regions.append(stretch.region)
-                if token.kind is not TokenClass.EDGE:
-                    frame = advance(frame, token)
-        self.tokens = tokens
-        self.end = frame
-        self._lay_out(tokens, frames, regions)
-        self.point = self._start(source.infile)
+        self.language, self.source, self.static_size = language, source, static_size
+        self._lexicon = lexicon
+        layout = lexicon.lay_out([stretch.lines for stretch in source.stretches])
+        self.region: Ints = np.repeat([int(stretch.region) for stretch in source.stretches], layout.lengths)
+        self.end = layout.end
+        self._number(layout.rows[rows.NUMBER])
+        self._lay_out(layout.rows)
+        self.point = self._start(source.stretches[-1].tokens)
 
-    def _lay_out(self, tokens: list[Token], frames: list[Frame], regions: list[int]) -> None:
-        for token in tokens:
-            if token.entry not in self.ids:
-                self.ids[token.entry] = len(self.texts)
-                self.texts.append(token.entry)
-        self.size = len(self.texts)
-        self.id = np.array([self.ids[token.entry] for token in tokens], np.int32)
-        self.kind = np.array([token.kind for token in tokens], np.int32)
-        self.region = np.array(regions, np.int32)
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """The tokens, an edge before each stretch."""
+        edge = Token("", "", TokenClass.EDGE)
+        return [token for stretch in self.source.stretches for token in (edge, *stretch.tokens)]
+
+    def _number(self, numbers: Ints) -> None:
+        """Give the prompt's own tokens ids in the order in which they come, behind the prior's."""
+        own, first = np.unique(numbers[numbers >= self.static_size], return_index=True)
+        self._own: Ints = own[np.argsort(first)]
+        self.size = self.static_size + len(own)
+        self._ids = np.full(len(self._lexicon.entries), UNKNOWN, np.int32)
+        self._ids[: self.static_size] = np.arange(self.static_size)
+        self._ids[self._own] = np.arange(self.static_size, self.size)
+
+    def _lay_out(self, layout: Ints) -> None:
+        self.id: Ints = self._ids[layout[rows.NUMBER]].astype(np.int64)
+        self.kind = layout[rows.KIND]
         self.before = [_shift(self.id, step) for step in range(4)]
         self.kind_before = _shift(self.kind, 1)
-        self.abstract = np.where(np.isin(self.kind, _ABSTRACT), -self.kind - 2, self.id)
-        self.next = np.concatenate([self.id[1:], np.zeros(1, np.int32)])
-        self.next_kind = np.concatenate([self.kind[1:], np.zeros(1, np.int32)])
-        self.depth = np.array([len(frame.stack) for frame in frames], np.int32)
-        self.opener = np.array([OPENERS.get(frame.opener, 0) for frame in frames], np.int32)
-        self.callee = np.array([self.number(frame.callee) for frame in frames], np.int32)
-        self.slot = np.array([frame.stack[-1].slot if frame.stack else 0 for frame in frames], np.int32)
-        self.column = np.array([len(frame.line) for frame in frames], np.int32)
-        self.first = np.array([self.number(frame.line[0]) if frame.line else 0 for frame in frames], np.int32)
-        self.line_kind = np.array([frame.line_kind for frame in frames], np.int32)
-        self.function = np.array([frame.function for frame in frames], np.int32)
+        self.abstract: Ints = np.where(_IS_ABSTRACT[self.kind], -self.kind - 2, self.id)
+        self.abstract_before = _shift(self.abstract, 1)
+        self.next = np.concatenate([self.id[1:], np.zeros(1, np.int64)])
+        self.next_kind = np.concatenate([self.kind[1:], np.zeros(1, np.int64)])
+        self.depth, self.opener = layout[rows.DEPTH], layout[rows.OPENER]
+        self.callee: Ints = self._ids[layout[rows.CALLEE]].astype(np.int64)
+        self.slot, self.column = layout[rows.SLOT], layout[rows.COLUMN]
+        self.first: Ints = self._ids[layout[rows.FIRST]].astype(np.int64)
+        self.line_kind, self.function, self.width = (
+            layout[rows.LINE_KIND],
+            layout[rows.FUNCTION],
+            layout[rows.WIDTH],
+        )
         infile = np.bincount(self.id[self.region == PromptRegion.INFILE], minlength=self.size)
-        self.infile_count = np.minimum(infile, 2).astype(np.int32)[self.id]
-        self.count = np.bincount(self.id, minlength=self.size)[self.id].astype(np.int32)
-        last = np.zeros(self.size, np.int32)
-        last[self.id] = np.arange(len(tokens))
-        self.latest = last[self.id] == np.arange(len(tokens))
-        self.distance = np.arange(len(tokens), 0, -1, dtype=np.int32)
-        self.width = np.array([len(token.text) for token in tokens], np.int32)
-        self._shares: dict[str, Bools] = {}
-        self.rows: dict[Hashable, Ints] = {}
-        """What `features.indices` computed for these positions, since many points have most of it in common."""
+        self.infile_count: Ints = np.minimum(infile, 2)[self.id]
+        self.counts: Ints = np.bincount(self.id, minlength=self.size)
+        self.count = self.counts[self.id]
+        last = np.zeros(self.size, np.int64)
+        last[self.id] = np.arange(len(self.id))
+        self.latest: Bools = last[self.id] == np.arange(len(self.id))
+        self.distance: Ints = np.arange(len(self.id), 0, -1)
+        self._sharing: dict[str, Ints] = {}
+        self.parts: dict[Hashable, Ints] = {}
+        """What was computed for these positions, since many points have most of it in common."""
 
     def _start(self, infile: list[Token]) -> TokenPoint:
         n = len(self.id)
-        exact, loose = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        history = self.id[n - len(infile) :], self.abstract[n - len(infile) :]
-        for lengths, array, past in ((exact, self.id, history[0]), (loose, self.abstract, history[1])):
-            alive = np.ones(n, bool)
-            for step in range(1, min(len(past), MATCH_LIMIT) + 1):
-                # Shifted-in zeros are the edge, which no token of the history equals.
-                alive &= _shift(array, step) == past[-step]
-                if not alive.any():
+        lengths: list[Ints] = []
+        for array in (self.id, self.abstract):
+            length, past = np.zeros(n, np.int64), array[n - len(infile) :].tolist()
+            # The beginning is an edge, which no token of the history equals.
+            at = np.flatnonzero(array[:-1] == past[-1]) + 1 if past else np.zeros(0, np.int64)
+            step = 1
+            while len(at):
+                length[at] = step
+                step += 1
+                if step > min(len(past), MATCH_LIMIT):
                     break
-                np.add(lengths, alive, out=lengths)
+                at = at[at >= step]
+                at = at[array[at - step] == past[-step]]
+            lengths.append(length)
         used = tuple(self.number(text) for text in self.end.line)
-        return TokenPoint(self.end, tuple(infile[-4:]), exact, loose, used)
+        return TokenPoint(self.end, tuple(infile[-4:]), lengths[0], lengths[1], used)
 
     def number(self, text: str) -> int:
         """Return the id of a token, `UNKNOWN` if it is nowhere in prompt and prior; 0 if empty."""
-        return self.ids.get(text, UNKNOWN) if text else 0
+        number = self._lexicon.numbers.get(text, len(self._ids)) if text else 0
+        # What came into the lexicon later is not in this prompt.
+        return int(self._ids[number]) if number < len(self._ids) else UNKNOWN
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The tokens by their ids."""
+        entries = self._lexicon.entries
+        return [*entries[: self.static_size], *(entries[number] for number in self._own.tolist())]
+
+    @property
+    def subwords(self) -> list[tuple[str, ...]]:
+        """The words of each distinct token of the prompt."""
+        present = np.flatnonzero(self.counts)
+        inside = present[present < self.static_size].tolist()
+        return [self._lexicon.subwords[number] for number in (*inside, *self._own.tolist())]
 
     def after(self, point: TokenPoint, token: Token | None) -> TokenPoint:
         """Return the point itself, or that after one more token."""
@@ -315,33 +156,43 @@ class TokenContext:
         return TokenPoint(
             advance(point.frame, token),
             (*point.recent[-3:], token),
-            np.where(self.before[1] == number, np.minimum(_shift(point.exact, 1) + 1, MATCH_LIMIT), 0),
-            np.where(self.abstract_before == shape, np.minimum(_shift(point.loose, 1) + 1, MATCH_LIMIT), 0),
+            _longer(point.exact, self.before[1] == number),
+            _longer(point.loose, self.abstract_before == shape),
             used,
             (*point.written[-20:], token.entry) if token.kind in _CONTENT else point.written,
         )
 
-    @cached_property
-    def abstract_before(self) -> Ints:
-        """The abstracted token before each position."""
-        return _shift(self.abstract, 1)
-
-    @cached_property
-    def _by_word(self) -> dict[str, list[int]]:
-        table: dict[str, list[int]] = {}
-        for number, text in enumerate(self.texts):
-            for word in _content_words(text):
-                table.setdefault(word, []).append(number)
-        return table
+    def sharing(self, text: str) -> Ints:
+        """Return the ids that share a sub-word of two letters or more with `text`."""
+        if text not in self._sharing:
+            by_word = self._lexicon.numbers_by_word
+            numbers = {number for word in content_words(text) for number in tuple(by_word.get(word, ()))}
+            ids = self._ids[[number for number in numbers if number < len(self._ids)]].astype(np.int64)
+            self._sharing[text] = ids[ids != UNKNOWN]
+        return self._sharing[text]
 
     def shares(self, text: str) -> Bools:
         """Return, for each id, whether it shares a sub-word of two letters or more with `text`."""
-        if text not in self._shares:
-            flags = np.zeros(self.size, bool)
-            for word in _content_words(text):
-                flags[self._by_word.get(word, [])] = True
-            self._shares[text] = flags
-        return self._shares[text]
+        flags = np.zeros(self.size, bool)
+        flags[self.sharing(text)] = True
+        return flags
+
+    @cached_property
+    def _places(self) -> tuple[Ints, list[int]]:
+        """The positions in order of their ids, and where each id's begin among them."""
+        order: Ints = np.argsort(self.id.astype(np.uint16) if self.size < 1 << 16 else self.id, kind="stable")
+        return order, [0, *np.cumsum(self.counts).tolist()]
+
+    def positions(self, number: int) -> Ints:
+        """Return the positions of an id, in order; none of `UNKNOWN`."""
+        order, starts = self._places
+        return order[:0] if number == UNKNOWN else order[starts[number] : starts[number + 1]]
+
+    def positions_of(self, numbers: list[int]) -> Ints:
+        """Return the positions of some different ids, in any order; none of `UNKNOWN`."""
+        order, starts = self._places
+        parts = [order[starts[number] : starts[number + 1]] for number in numbers if number != UNKNOWN]
+        return np.concatenate(parts) if parts else order[:0]
 
 
 _ABSTRACT = [
@@ -350,16 +201,20 @@ _ABSTRACT = [
     TokenClass.STRING,
     TokenClass.INDENT,
 ]
+_IS_ABSTRACT: Bools = np.isin(np.arange(len(TokenClass)), _ABSTRACT)
 _CONTENT = frozenset({*IDENTIFIERS, TokenClass.NUMBER, TokenClass.STRING})
 
 
-def _content_words(text: str) -> set[str]:
-    if not (text[:1].isalpha() or text[:1] in "_\"'"):
-        return set()
-    return {word.lower().rstrip("s") or "s" for word in words(text[:80]) if len(word) > 1 and word.isalpha()}
+def _longer(lengths: Ints, matches: Bools) -> Ints:
+    """Return the lengths of matches after one more token: one more where it matches too, none elsewhere."""
+    longer = np.zeros_like(lengths)
+    at = np.flatnonzero(matches)
+    # The first position has nothing before it.
+    longer[at] = np.minimum(np.where(at > 0, lengths[at - 1], 0) + 1, MATCH_LIMIT)
+    return longer
 
 
-def _shift(array: npt.NDArray[np.int32], step: int) -> npt.NDArray[np.int32]:
+def _shift(array: Ints, step: int) -> Ints:
     if step == 0:
         return array
     out = np.zeros_like(array)

@@ -8,6 +8,7 @@ token of its own, so that code cut at any place still gives tokens.
 
 from __future__ import annotations
 
+import functools
 import re
 from enum import IntEnum
 from typing import NamedTuple
@@ -110,7 +111,22 @@ class Token(NamedTuple):
 INDENT_MARK = "\n."
 """No token's text but an indentation's entry can begin so."""
 IDENTIFIERS = frozenset({TokenClass.NAME, TokenClass.TYPE, TokenClass.CONSTANT})
-_BLANK = re.compile(r"[ \t\f]*")
+_SPACED = {
+    language: re.compile(rf"([ \t\f]*)(?:{pattern.pattern}|(?P<newline>\n))") for language, pattern in PATTERN.items()
+}
+"""A token with the blanks before it."""
+_KINDS: dict[Language, dict[str, TokenClass]] = {
+    language: {
+        **dict.fromkeys(words, TokenClass.KEYWORD),
+        **{text: OPERATOR_CLASS.get(text, TokenClass.OPERATOR) for text in ("-", "+", "*", "/", ":", "<", ">", ";")},
+        **OPERATOR_CLASS,
+        "\n": TokenClass.NEWLINE,
+    }
+    for language, words in KEYWORDS.items()
+}
+"""The classes of frequent tokens."""
+_LINES = 1 << 14
+"""Lines that are remembered: prompts of one repository have most of theirs in common."""
 
 
 def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token], str]:
@@ -124,29 +140,74 @@ def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token]
     Returns:
         The tokens and the whitespace after the last one.
     """
+    *whole_lines, last = text.split("\n")  # no token goes over a line's end
     tokens: list[Token] = []
-    at, end, fresh = 0, len(text), line_start
-    pattern = PATTERN[language]
-    while at < end or fresh:
-        blank = _BLANK.match(text, at)
-        space = blank.group() if blank else ""
-        at += len(space)
-        if fresh:
-            tokens.append(Token("", space, TokenClass.INDENT))
-            fresh, space = False, ""
-        if at >= end:
-            return tokens, space
-        if text[at] == "\n":
-            tokens.append(Token(space, "\n", TokenClass.NEWLINE))
-            at += 1
-            # A text that ends with a newline ends there: the next line's indentation is not in it.
-            fresh = at < end
-            continue
-        match = pattern.match(text, at)
-        piece = match.group() if match else text[at]
-        tokens.append(Token(space, piece, _classify(piece, match.lastgroup if match else "other", language)))
-        at += len(piece)
-    return tokens, ""
+    for line in whole_lines:
+        tokens += _lexed(f"{line}\n", language, line_start)[0]
+        line_start = True
+    # A text that ends with a newline ends there: the next line's indentation is not in it.
+    if not last and (whole_lines or not line_start):
+        return tokens, ""
+    rest, tail = _lexed(last, language, line_start)
+    return [*tokens, *rest], tail
+
+
+@functools.lru_cache(_LINES)
+def _lexed(line: str, language: Language, fresh: bool) -> tuple[tuple[Token, ...], str]:
+    """Split one line, which nothing around it can change; `fresh` says whether its indentation is in it."""
+    tokens: list[Token] = []
+    if fresh:
+        blank = line[: len(line) - len(line.lstrip(" \t\f"))]
+        tokens.append(Token("", blank, TokenClass.INDENT))
+        line = line[len(blank) :]
+    kinds, end = _KINDS[language], 0
+    for match in _SPACED[language].finditer(line):
+        space = match[1]
+        piece = match[0][len(space) :]
+        kind = kinds.get(piece)
+        if kind is None:
+            kind = _classify(piece, match.lastgroup, language)
+        tokens.append(Token(space, piece, kind))
+        end = match.end()
+    return tuple(tokens), line[end:]
+
+
+class CodeLine:
+    """The tokens of a line of code, or of what is left of it, that many prompts hold; equal only to itself."""
+
+    __slots__ = ("bare", "ends", "filled", "tokens")
+
+    def __init__(self, tokens: tuple[Token, ...]) -> None:
+        """Take the tokens, and note what decides whether they stay."""
+        self.tokens = tokens
+        self.bare = any(is_bare(token) for token in tokens)
+        """Whether a triple quote stands alone, which begins or ends a text of several lines."""
+        self.filled = any(token.kind not in (TokenClass.INDENT, TokenClass.NEWLINE) for token in tokens)
+        self.ends = bool(tokens) and tokens[-1].kind is TokenClass.NEWLINE
+
+
+def is_bare(token: Token) -> bool:
+    """Return whether a token is a triple quote alone."""
+    return token.kind is TokenClass.STRING and len(token.text) <= 5 and token.text[-3:] in ('"""', "'''")
+
+
+def code_lines(text: str, language: Language) -> list[CodeLine]:
+    """Return the lines of a text that begins at column 0, without their comments."""
+    *whole_lines, last = text.split("\n")
+    lines = [_code_line(f"{line}\n", language) for line in whole_lines]
+    return [*lines, _code_line(last, language)] if last or not whole_lines else lines
+
+
+@functools.lru_cache(_LINES)
+def _code_line(line: str, language: Language) -> CodeLine:
+    tokens, _ = _lexed(line, language, True)
+    return CodeLine(tuple(token for token in tokens if token.kind is not TokenClass.COMMENT))
+
+
+@functools.lru_cache(_LINES)
+def part_of_line(tokens: tuple[Token, ...]) -> CodeLine:
+    """Return what is left of a line, the same for equal tokens."""
+    return CodeLine(tokens)
 
 
 def join(tokens: list[Token], tail: str = "") -> str:

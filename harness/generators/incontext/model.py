@@ -8,7 +8,7 @@ same to the last bit on every processor.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,19 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxbench.bench import elementary
-from ctxbench.bench.doubles import exp, exp2, total
+from ctxbench.bench.doubles import exp2, total
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.incontext import features
-from ctxbench.harness.generators.incontext.context import (
-    OPENERS,
-    UNKNOWN,
-    Ints,
-    TokenContext,
-    TokenPoint,
-    space_before,
-    space_cost,
-)
+from ctxbench.harness.generators.incontext.context import UNKNOWN, TokenContext, TokenPoint
+from ctxbench.harness.generators.incontext.frame import OPENERS, space_before, space_cost
 from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex, words
+from ctxbench.harness.generators.incontext.lexicon import Ints, Lexicon
+from ctxbench.harness.generators.incontext.scores import ScoreTables
 from ctxbench.harness.generators.incontext.source import read
 from ctxbench.strategies.api import Prompt
 
@@ -90,25 +84,50 @@ class Prior:
         self._counts = exp2(arrays["counts"].astype(np.float64) / STEPS)
         self._rest = dict(zip(self._rows, exp2(arrays["rest"].astype(np.float64) / STEPS).tolist(), strict=True))
         self._class_bits = _shares_in_bits(arrays["classes"].astype(np.float64) / STEPS)
-        self._spell_bits = _shares_in_bits(arrays["spell"].astype(np.float64) / STEPS)
+        self._spell_bits: list[list[float]] = _shares_in_bits(arrays["spell"].astype(np.float64) / STEPS).tolist()
         common = bytes(arrays["words"].astype(np.uint8)).decode("utf-8").split("\0")
         shares = exp2(arrays["word_counts"].astype(np.float64) / STEPS)
         self._words = dict(zip(common, (shares / total(shares)).tolist(), strict=True))
         self._uniform = np.full(self.size, 1.0 / max(1, self.size - 1))
         self._uniform[0] = 0.0
+        self._levels: dict[int, tuple[float, Floats, dict[int, float]]] = {}
+        self._letters: dict[str, float] = {}
+        self._lexicon = Lexicon(self.static)
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """The tokens of this language that the process has met."""
+        if self._lexicon.full:
+            self._lexicon = Lexicon(self.static)
+        return self._lexicon
 
     def distribution(self, recent: tuple[Token, ...], opener: str) -> Floats:
         """Return the probability of each static token (their sum is 1)."""
         chances = self._uniform
+        for backoff, ids, shares in self._counted(recent, opener):
+            chances = chances * backoff
+            chances[ids] += list(shares.values())
+        return chances
+
+    def chance(self, number: int, recent: tuple[Token, ...], opener: str) -> float:
+        """Return the probability of one static token, as `distribution` has it."""
+        chance = float(self._uniform[number])
+        for backoff, _, shares in self._counted(recent, opener):
+            chance = chance * backoff + shares.get(number, 0.0)
+        return chance
+
+    def _counted(self, recent: tuple[Token, ...], opener: str) -> Iterator[tuple[float, Ints, dict[int, float]]]:
+        """Yield for each context that was counted: the share of all other tokens, and ids with their shares."""
         for number in context_keys(recent, opener, self.static):
-            row = self._rows.get(number)
-            if row is not None:
+            if number in self._levels:
+                yield self._levels[number]
+            elif (row := self._rows.get(number)) is not None:
                 ids, counts = self._ids[row[0] : row[1]], self._counts[row[0] : row[1]]
                 backoff = self._rest[number]
                 whole = backoff + total(counts)
-                chances = chances * (backoff / whole)
-                chances[ids] += counts / whole
-        return chances
+                shares = dict(zip(ids.tolist(), (counts / whole).tolist(), strict=True))
+                self._levels[number] = backoff / whole, ids, shares
+                yield self._levels[number]
 
     def spelling(self, token: Token, before: TokenClass, word_counts: Counter[str]) -> float:
         """Return the bits to spell out a token: its class, then word by word, then its end.
@@ -121,7 +140,7 @@ class Prior:
         bits = float(self._class_bits[before, token.kind])
         total = word_counts[""]
         for word in words(token.text):
-            letters = self._word(word)
+            letters = self._letters[word] if word in self._letters else self._word(word)
             common = self._words.get(word.lower(), 0.0) / 3
             cached = (0.3 * word_counts[word] + 0.1 * word_counts[_fold(word)]) / total if total else 0.0
             # A folded word stands for three, in lower, upper and title case; so the parts sum to 1.
@@ -135,11 +154,14 @@ class Prior:
         bits, last = 0.0, END
         for char in word:
             place = code(char)
-            bits += float(self._spell_bits[last, place])
+            bits += self._spell_bits[last][place]
             if place == OTHER:
                 bits += _OTHER_BITS
             last = place
-        return bits + float(self._spell_bits[last, END])
+        bits += self._spell_bits[last][END]
+        if len(self._letters) < _WORDS:
+            self._letters[word] = bits
+        return bits
 
 
 _MORE = -elementary.log2(0.6)
@@ -153,15 +175,13 @@ def _shares_in_bits(bits: Floats) -> Floats:
     return bits_of_shares
 
 
-def vocabulary(tokens: Iterable[Token]) -> Counter[str]:
-    """Count the words of the prompt, each distinct token once; folded words by `_fold`, their sum at the empty word."""
-    texts = dict.fromkeys(token.text for token in tokens if token.kind not in (TokenClass.INDENT, TokenClass.NEWLINE))
-    exact = Counter(word for text in texts for word in words(text))
-    total = sum(exact.values())
-    for word, times in list(exact.items()):
-        exact[_fold(word)] += times
-    exact[""] = total
-    return exact
+def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
+    """Count the words of distinct tokens; folded words by `_fold`, their sum at the empty word."""
+    texts = [word for of_token in subwords for word in of_token]
+    counts = Counter(texts)
+    counts.update(map(_fold, texts))
+    counts[""] = len(texts)
+    return counts
 
 
 def _fold(word: str) -> str:
@@ -169,8 +189,8 @@ def _fold(word: str) -> str:
     return "\n" + word.lower()
 
 
-QUANTUM = 64
-"""Weights are stored as integers, so many to one."""
+_WORDS = 1 << 16
+"""Words whose spelling is remembered."""
 DECIMALS = 3
 """Bits are rounded to so many decimals."""
 
@@ -189,10 +209,6 @@ PRIOR, SPELL, REPEAT = range(3)
 class Shares(NamedTuple):
     """The shares of all candidates, which sum to 1."""
 
-    rows: Ints
-    """Weight numbers: groups by source positions."""
-    gates: npt.NDArray[np.int64]
-    """Weight numbers of the three other candidates."""
     copied: Floats
     """Share of each source position."""
     gated: Floats
@@ -215,24 +231,26 @@ class PromptReading:
     def __init__(self, prompt: Prompt, language: Language, prior: Prior) -> None:
         """Read a prompt."""
         source = read(prompt, language)
-        self.context = TokenContext(source, prior.static, language)
+        lexicon = prior.lexicon
+        with lexicon.lock:
+            self.context = TokenContext(source, lexicon, prior.size, language)
         self.line_start, self.space = source.line_start, source.space
-        self.words: Counter[str] = vocabulary(self.context.tokens)
+        self.words: Counter[str] = vocabulary(self.context.subwords)
 
 
 class CopyModel:
     """The weights of one language."""
 
-    def __init__(self, weights: Floats, prior: Prior, language: Language) -> None:
-        """Take fitted weights and counted prior."""
+    def __init__(self, weights: Ints, prior: Prior, language: Language) -> None:
+        """Take fitted weights, whole multiples of 1 / `QUANTUM`, and counted prior."""
         self.weights, self.prior, self.language = weights, prior, language
+        self._tables = ScoreTables(weights)
 
     @classmethod
     def load(cls, path: Path, language: Language) -> CopyModel:
         """Read a weights file."""
         with np.load(path, allow_pickle=False) as arrays:
-            weights = arrays["weights"].astype(np.float64) / QUANTUM
-            return cls(weights, Prior(arrays), language)
+            return cls(arrays["weights"].astype(np.int64), Prior(arrays), language)
 
     def read(self, prompt: Prompt) -> PromptReading:
         """Read a prompt into arrays."""
@@ -240,22 +258,25 @@ class CopyModel:
 
     def weigh(self, context: TokenContext, point: TokenPoint) -> Shares:
         """Return the candidates' shares at a point."""
-        rows = features.indices(context, point)
-        scores = self.weights.take(rows).sum(axis=0)
-        scores[features.impossible(context)] = -np.inf
-        gates = features.gates(point)
-        gate = self.weights[gates].sum(axis=1)
+        copied, gated, whole = self._weights_of(context, point)
+        return Shares(copied / whole, gated / whole)
+
+    def _weights_of(self, context: TokenContext, point: TokenPoint) -> tuple[Floats, Floats, float]:
+        """Return what each source position and each other candidate weighs, and all of them together."""
+        scores, gates = self._tables.positions(context, point), self._tables.gates(point)
         if not point.written:
-            gate[REPEAT] = -np.inf
-        top = max(float(scores.max()), float(gate.max()))
-        copied, gated = exp(scores - top), exp(gate - top)
-        whole = total(copied) + total(gated)
-        return Shares(rows, gates, copied / whole, gated / whole)
+            gates = gates[:REPEAT]
+        top = max(int(scores.max()), *gates)
+        powers = self._tables.powers
+        copied = powers.take(top - scores, mode="clip")
+        gated = np.zeros(3)
+        gated[: len(gates)] = [powers[min(top - gate, len(powers) - 1)] for gate in gates]
+        return copied, gated, total(copied) + total(gated)
 
     def chances(self, reading: PromptReading, point: TokenPoint, token: Token) -> Floats:
         """Return the chance that prior, spelling and repetition each give a token."""
         number = self.prior.static.get(token.entry, 0)
-        prior_chance = self.prior.distribution(point.recent, point.frame.opener)[number] if number else 0.0
+        prior_chance = self.prior.chance(number, point.recent, point.frame.opener) if number else 0.0
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
         # A token may be too long for its chance to be a float: it still costs no more than its floor.
         spelled = elementary.exp2(-min(self.prior.spelling(token, before, reading.words), 1000.0))
@@ -271,7 +292,7 @@ class CopyModel:
         chances[: self.prior.size] += shares.gated[PRIOR] * self.prior.distribution(point.recent, point.frame.opener)
         lost = 0.0
         for entry, chance in _repeats(point).items():
-            number = context.ids.get(entry, UNKNOWN)
+            number = context.number(entry)
             if number == UNKNOWN:
                 lost += chance
             else:
@@ -296,16 +317,14 @@ class CopyModel:
 
     def token_bits(self, reading: PromptReading, point: TokenPoint, token: Token) -> float:
         """Return minus log2 of the chance of one token, from all candidates together."""
-        shares = self.weigh(reading.context, point)
-        number = reading.context.ids.get(token.entry, UNKNOWN)
-        chance = total(shares.copied[reading.context.id == number])
-        chance += total(shares.gated * self.chances(reading, point, token))
+        copied, gates, whole = self._weights_of(reading.context, point)
+        gated = gates / whole
+        chance = total(copied[reading.context.positions(reading.context.number(token.entry))] / whole)
+        chance += total(gated * self.chances(reading, point, token))
         if chance > 1e-290:
             return -elementary.log2(chance)
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
-        return self.prior.spelling(token, before, reading.words) - elementary.log2(
-            max(float(shares.gated[SPELL]), 1e-300)
-        )
+        return self.prior.spelling(token, before, reading.words) - elementary.log2(max(float(gated[SPELL]), 1e-300))
 
     def space(self, point: TokenPoint, text: str, kind: TokenClass) -> str:
         """Return the whitespace to expect before a token."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +10,15 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, lex
+from ctxbench.harness.generators.incontext.lexer import (
+    IDENTIFIERS,
+    CodeLine,
+    Token,
+    TokenClass,
+    code_lines,
+    is_bare,
+    part_of_line,
+)
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.layout import TITLE
 
@@ -28,15 +37,18 @@ class Stretch(NamedTuple):
     """Tokens that stood together."""
 
     region: PromptRegion
-    tokens: list[Token]
+    lines: Sequence[CodeLine]
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens of all lines."""
+        return [token for line in self.lines for token in line.tokens]
 
 
 class PromptSource(NamedTuple):
     """Everything in a prompt that can be copied, the in-file text last."""
 
     stretches: list[Stretch]
-    infile: list[Token]
-    """The in-file tokens again: the history at the cursor."""
     line_start: bool
     """Whether the cursor is at column 0."""
     space: str
@@ -56,6 +68,8 @@ _METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 LONG = 60
 """Characters of a call beyond which it is also offered with one argument a line."""
 _MAX_PARAMETERS = 30
+_FRAGMENTS = 1 << 11
+"""Pieces of retrieved code that are remembered: one is often shown for many samples."""
 
 
 def read(prompt: Prompt, language: Language) -> PromptSource:
@@ -67,17 +81,24 @@ def read(prompt: Prompt, language: Language) -> PromptSource:
         if block.kind is BlockKind.SIMILAR or block.kind is BlockKind.API:
             region = PromptRegion.API if block.kind is BlockKind.API else PromptRegion.SIMILAR
             for code in _fragments(block):
-                tokens = clean(code, language, whole=False)
-                if not tokens:
-                    continue
-                retrieved.append(Stretch(region, tokens))
-                forms.extend(Stretch(PromptRegion.CALL, form) for form in call_forms(tokens, language))
+                lines, calls = _read_fragment(code, language)
+                if lines:
+                    retrieved.append(Stretch(region, lines))
+                    forms.extend(Stretch(PromptRegion.CALL, call) for call in calls)
     line_start = not infile or infile.endswith("\n")
-    tokens = clean(infile, language, whole=True)
+    lines = cleaned(infile, language, whole=True)
     tail = "" if line_start else infile[len(infile.rstrip(" \t\f")) :]
-    if tokens and tokens[-1].kind is TokenClass.INDENT:
+    if lines and lines[-1].tokens[-1].kind is TokenClass.INDENT:
         tail = ""
-    return PromptSource([*forms, *retrieved, Stretch(PromptRegion.INFILE, tokens)], tokens, line_start, tail)
+    return PromptSource([*forms, *retrieved, Stretch(PromptRegion.INFILE, lines)], line_start, tail)
+
+
+@functools.lru_cache(_FRAGMENTS)
+def _read_fragment(code: str, language: Language) -> tuple[Sequence[CodeLine], Sequence[Sequence[CodeLine]]]:
+    """Return the lines of retrieved code and the calls that its signatures allow."""
+    lines = cleaned(code, language, whole=False)
+    forms = call_forms([token for line in lines for token in line.tokens], language)
+    return lines, [code_lines(form, language) for form in forms]
 
 
 def infile_text(prompt: Prompt, language: Language) -> str:
@@ -127,6 +148,11 @@ def _fragments(block: Block) -> Iterator[str]:
 
 
 def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
+    """Lex code and leave out what is no code; see `cleaned`."""
+    return [token for line in cleaned(text, language, whole=whole) for token in line.tokens]
+
+
+def cleaned(text: str, language: Language, *, whole: bool) -> list[CodeLine]:
     """Lex code and leave out what is no code: comments, blank lines, documentation.
 
     Args:
@@ -136,11 +162,10 @@ def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
     """
     if not language.indented:
         text = _without_java_comments(text)
-    tokens, _ = lex(text, language, line_start=True)
-    tokens = [token for token in tokens if token.kind is not TokenClass.COMMENT]
-    if language.indented:
-        tokens = list(_without_documentation(tokens, whole=whole))
-    return list(_without_blank_lines(tokens))
+    lines = code_lines(text, language)
+    if language.indented and any(line.bare for line in lines):
+        lines = list(_without_documentation(lines, whole=whole))
+    return list(_without_blank_lines(lines))
 
 
 def _without_java_comments(text: str) -> str:
@@ -150,48 +175,63 @@ def _without_java_comments(text: str) -> str:
     return _JAVA_COMMENT.sub("", text)
 
 
-def _without_documentation(tokens: Sequence[Token], *, whole: bool) -> Iterator[Token]:
-    quotes = [at for at, token in enumerate(tokens) if token.text.endswith(('"""', "'''")) and _is_bare(token)]
-    inside = len(quotes) % 2 == 1 and (whole or not _opens(tokens, quotes[0]))
-    for token in tokens:
-        if _is_bare(token):
-            inside = not inside
-            if inside:
-                yield Token(token.space, '"""', TokenClass.STRING)
-        elif not inside:
-            yield token
+def _without_documentation(lines: Sequence[CodeLine], *, whole: bool) -> Iterator[CodeLine]:
+    quotes = sum(is_bare(token) for line in lines if line.bare for token in line.tokens)
+    inside = quotes % 2 == 1 and (whole or not _opens(lines))
+    for line in lines:
+        if not line.bare:
+            if not inside:
+                yield line
+            continue
+        left: list[Token] = []
+        for token in line.tokens:
+            if is_bare(token):
+                inside = not inside
+                if inside:
+                    left.append(Token(token.space, '"""', TokenClass.STRING))
+            elif not inside:
+                left.append(token)
+        if left:
+            yield part_of_line(tuple(left))
 
 
-def _is_bare(token: Token) -> bool:
-    return token.kind is TokenClass.STRING and len(token.text) <= 5 and token.text[-3:] in ('"""', "'''")
+def _opens(lines: Sequence[CodeLine]) -> bool:
+    """Return whether the first bare triple quote begins a string, judged by what stands before it."""
+    before: list[Token] = []
+    for token in (token for line in lines for token in line.tokens):
+        if is_bare(token):
+            break
+        before.append(token)
+    close = [token for token in before[-4:] if token.kind not in (TokenClass.NEWLINE, TokenClass.INDENT)]
+    return not close or close[-1].text in (":", "=", "(", ",", "return", "[", "{", "+")
 
 
-def _opens(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the triple quote at `at` begins a string, judged by what stands before it."""
-    before = [t for t in tokens[max(0, at - 4) : at] if t.kind not in (TokenClass.NEWLINE, TokenClass.INDENT)]
-    return not before or before[-1].text in (":", "=", "(", ",", "return", "[", "{", "+")
-
-
-def _without_blank_lines(tokens: Iterable[Token]) -> Iterator[Token]:
+def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
+    begun = False  # whether a line is under way that has something in it
     indent: Token | None = None
-    filled = False
-    for token in tokens:
-        if token.kind is TokenClass.INDENT:
-            indent, filled = token, False
-        elif token.kind is TokenClass.NEWLINE and not filled:
-            indent = None
-        else:
-            if indent is not None:
-                yield indent
+    for line in lines:
+        whole = line.tokens[0].kind is TokenClass.INDENT
+        if whole and line.filled:
+            yield line
+            begun, indent = not line.ends, None
+            continue
+        left: list[Token] = []
+        for token in line.tokens:
+            if token.kind is TokenClass.INDENT:
+                indent, begun = token, False
+            elif token.kind is TokenClass.NEWLINE and not begun:
                 indent = None
-            filled = token.kind is not TokenClass.NEWLINE
-            yield token
+            else:
+                left += [token] if indent is None else [indent, token]
+                indent, begun = None, token.kind is not TokenClass.NEWLINE
+        if left:
+            yield part_of_line(tuple(left))
     if indent is not None:
-        yield indent
+        yield part_of_line((indent,))
 
 
-def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]:
-    """Return the calls that the signatures among `tokens` allow, each as tokens of whole lines.
+def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
+    """Return the calls that the signatures among `tokens` allow, each as whole lines.
 
     A signature ``def f(a, b)`` also says that ``f(a, b)`` may be written.
     """
@@ -208,7 +248,7 @@ def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]
                 texts.append(f"{head}(\n    " + ",\n    ".join(keywords) + ",\n)\n")
             else:
                 texts.append(f"{head}({', '.join(keywords)})\n")
-    return [lex(text, language, line_start=True)[0] for text in dict.fromkeys(texts)]
+    return list(dict.fromkeys(texts))
 
 
 def _parameters(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int] | None:

@@ -14,6 +14,7 @@ MOVED = {
     "judged": "judged_fact",
     "score": "score_fact",
     "block_gain": "block_gain_fact",
+    "engine_use": "engine_use_fact",
     "block": "block_fact",
     "call": "call_fact",
     "completion": "completion_fact",
@@ -40,6 +41,10 @@ _OF_RUN = (
         FROM result o JOIN prompt_fact q ON q.digest = o.prompt_digest {_PLANNED} ORDER BY f.key""",
     f"""INSERT INTO call_fact (key, ordinal, role, generation) SELECT f.key, o.ordinal, o.role, g.number
         FROM call o JOIN generation_fact g ON g.id = o.generation_id {_PLANNED} ORDER BY f.key""",
+    f"""INSERT INTO engine_use_fact
+        (key, engine, version, mode, index_seconds, query_seconds, calls, places, cut, index_bytes)
+        SELECT f.key, o.engine, o.version, o.mode, o.index_seconds, o.query_seconds, o.calls, o.places, o.cut,
+        o.index_bytes FROM engine_use o {_PLANNED} ORDER BY f.key""",
     f"""INSERT INTO block_fact (key, ordinal, kind, places, score, tokens, state, reason, char_start, char_end)
         SELECT f.key, o.ordinal, o.kind, o.places, o.score, o.tokens, o.state, o.reason, o.char_start, o.char_end
         FROM block o {_PLANNED} ORDER BY f.key""",

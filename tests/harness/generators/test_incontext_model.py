@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.manifest import builtin_names
 from ctxbench.harness.generators.base import Request, Sampling
-from ctxbench.harness.generators.incontext import InContext, decode, trained_model, weights_path
+from ctxbench.harness.generators.incontext import InContext, decode, features, lexicon, trained_model, weights_path
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.harness.generators.registry import resolve
 from ctxbench.strategies.api import Prompt
@@ -56,7 +57,7 @@ def test_chances_sum_to_one_at_every_point(language: Language, infile: str) -> N
 def test_spellings_of_one_class_sum_to_less_than_one() -> None:
     reader = trained_model(PYTHON)
     letters = [chr(code) for code in range(32, 127)]
-    rows = 2.0**-reader.prior._spell_bits
+    rows = 2.0 ** -np.array(reader.prior._spell_bits)
     assert rows.sum(axis=1) == pytest.approx(1)
     reading = reader.read(prompt("ab = 1\n"))
     token = reading.context.tokens[2]
@@ -222,3 +223,45 @@ def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_machine_fault(i
         assert [r.text for r in pooled.generate(requests[:1])] == [answer(inline, prompts[0])]
     finally:
         pooled.close()
+
+
+LINES = st.sampled_from(
+    [
+        "import os\n",
+        "def f(cart, rate=1):\n",
+        "    total = f(cart, rate)\n",
+        "    return cart.total\n",
+        "x = [f(1), '''\n",
+    ]
+)
+
+
+@given(
+    infile=st.lists(LINES, max_size=8).map("".join),
+    window=st.lists(LINES, max_size=6).map("".join),
+    text=st.sampled_from(["cart.total(rate, x)", "total = f(", "'''", "unseen = os.f[1].carts"]),
+    language=st.sampled_from([PYTHON, JAVA]),
+)
+@settings(max_examples=25, deadline=None)
+def test_quick_scores_are_those_that_the_features_define(
+    infile: str, window: str, text: str, language: Language
+) -> None:
+    reader = trained_model(language)
+    reading = reader.read(prompt(infile + "    ", similar(("a.py", window))))
+    context, point = reading.context, reading.context.point
+    possible = ~features.impossible(context)
+    for token in lex(text + "\n", language, line_start=False)[0]:
+        defined = reader.weights[features.indices(context, point)].sum(axis=0)
+        assert (reader._tables.positions(context, point) == defined)[possible].all()
+        gates = reader.weights[features.gates(point)].sum(axis=1)
+        assert reader._tables.gates(point) == gates.tolist()
+        point = context.extend(point, token)
+
+
+def test_a_lexicon_that_is_full_is_left_and_prices_stay(monkeypatch: pytest.MonkeyPatch, inline: InContext) -> None:
+    shown = prompt("def f(cart, rate):\n    return cart.total\n\nx = ")
+    before = inline.bits([shown], ["f(cart, 2)"], PYTHON)
+    first = trained_model(PYTHON).prior.lexicon
+    monkeypatch.setattr(lexicon, "MOST_LINES", 0)
+    assert inline.bits([shown], ["f(cart, 2)"], PYTHON) == before
+    assert trained_model(PYTHON).prior.lexicon is not first

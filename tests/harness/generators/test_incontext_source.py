@@ -78,7 +78,7 @@ def test_the_current_line_is_kept_whole() -> None:
     ],
 )
 def test_signatures_offer_calls(language: Language, text: str, forms: list[str]) -> None:
-    found = [join(tokens) for tokens in call_forms(lex(text + "\n", language, line_start=True)[0], language)]
+    found = call_forms(lex(text + "\n", language, line_start=True)[0], language)
     assert found[: len(forms)] == forms
     assert bool(found) == bool(forms)
 

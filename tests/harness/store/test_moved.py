@@ -27,7 +27,7 @@ from tests.harness.store.making import fill, make_finished, make_generation, mak
 from tests.harness.store.test_verdicts import completion, make_verdict
 from tests.helpers.samples import make_sample
 
-LAST = "0013"
+LAST = "0014"
 """The last schema with a row of names for each score."""
 
 

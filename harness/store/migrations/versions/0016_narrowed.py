@@ -6,8 +6,8 @@ from alembic import op
 
 from ctxbench.harness.store.migrations.moving import MOVED, count, move_part
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
@@ -25,6 +25,8 @@ _VIEWS = {
     f"f.strategy_seconds, f.generator_seconds FROM result_fact f {_SAMPLE} JOIN prompt_fact q ON q.number = f.prompt",
     "call": f"SELECT {_NAMES}, g.id AS generation_id, f.ordinal, f.role FROM call_fact f {_SAMPLE} "
     "JOIN generation_fact g ON g.number = f.generation",
+    "engine_use": f"SELECT {_NAMES}, f.engine, f.version, f.mode, f.index_seconds, f.query_seconds, f.calls, f.places, "
+    f"f.cut, f.index_bytes FROM engine_use_fact f {_SAMPLE}",
     "block": f"SELECT {_NAMES}, f.ordinal, f.kind, f.places, f.score, f.tokens, f.state, f.reason, f.char_start, "
     f"f.char_end FROM block_fact f {_SAMPLE}",
     "block_gain": f"SELECT {_NAMES}, f.ordinal, f.coder, f.gain FROM block_gain_fact f {_SAMPLE}",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 
 _TABLES = (
     *("planned_fact", "pack", "prompt_fact", "source", "generation_fact", "coder", "bits_fact", "result_fact"),
     *("call_fact", "block_fact", "block_gain_fact", "completion_fact", "measure", "score_fact", "judged_fact"),
-    "summarised_fact",
+    *("summarised_fact", "engine_use_fact"),
 )
 
 
@@ -184,6 +184,20 @@ def _of_samples() -> None:
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("char_start", sa.Integer()),
         sa.Column("char_end", sa.Integer()),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "engine_use_fact",
+        _key("key", "result_fact.key"),
+        sa.Column("engine", sa.String(500), primary_key=True),
+        sa.Column("version", sa.Text(), nullable=False),
+        sa.Column("mode", sa.Text(), nullable=False),
+        sa.Column("index_seconds", sa.Float(), nullable=False),
+        sa.Column("query_seconds", sa.Float(), nullable=False),
+        sa.Column("calls", sa.Integer(), nullable=False),
+        sa.Column("places", sa.Integer(), nullable=False),
+        sa.Column("cut", sa.Integer(), nullable=False),
+        sa.Column("index_bytes", sa.BigInteger(), nullable=False),
         sqlite_with_rowid=False,
     )
     op.create_table(

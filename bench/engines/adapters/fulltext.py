@@ -1,0 +1,87 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["tantivy==0.27.0"]
+# ///
+"""The windows of lines that a full-text engine ranks first (BM25 over identifiers and their parts)."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import tantivy
+from ctxbench_engine import identifiers
+
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_HEAP = 64 << 20
+
+
+class Tantivy:
+    """An index of windows on disk, made once a tree."""
+
+    def __init__(self, *, lines: int = 20, window: int = 20, parts: bool = True) -> None:
+        """Ask for the identifiers of the last `lines` lines, with their `parts`, among windows of `window` lines."""
+        self._lines, self._window, self._parts = lines, window, parts
+        self._index: Any = None
+        self._root = Path()
+
+    def index(self, root: str) -> tuple[str, str]:
+        """Write the index of a tree to a folder beside it."""
+        self._root = Path(root)
+        builder = tantivy.SchemaBuilder()
+        builder.add_text_field("path", stored=True, tokenizer_name="raw")
+        builder.add_unsigned_field("start", stored=True)
+        builder.add_unsigned_field("end", stored=True)
+        builder.add_text_field("body", stored=False, tokenizer_name="whitespace")
+        folder = Path.home() / "tantivy"
+        folder.mkdir(exist_ok=True)
+        self._index = tantivy.Index(builder.build(), path=str(folder))
+        paths = [file.relative_to(root).as_posix() for file in sorted(Path(root).rglob("*")) if file.is_file()]
+        self._write(paths)
+        return "tantivy", version("tantivy")
+
+    def update(self, paths: list[str]) -> None:
+        """Index some files again."""
+        self._write(paths)
+
+    def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
+        """Return the windows that BM25 ranks first."""
+        weights = identifiers(text, self._lines)
+        words = {word: weight for name, weight in weights.items() for word in self._words(name)}
+        if not words:
+            return []
+        queries = [
+            (
+                tantivy.Occur.Should,
+                tantivy.Query.boost_query(tantivy.Query.term_query(self._index.schema, "body", word), weight),
+            )
+            for word, weight in words.items()
+        ]
+        searcher = self._index.searcher()
+        hits = searcher.search(tantivy.Query.boolean_query(queries), limit=top).hits
+        documents = [(searcher.doc(address), score) for score, address in hits]
+        return [(d.get_first("path"), d.get_first("start"), d.get_first("end"), score) for d, score in documents]
+
+    def _write(self, paths: list[str]) -> None:
+        writer = self._index.writer(heap_size=_HEAP, num_threads=1)
+        stride = max(1, self._window // 2)
+        for path in paths:
+            writer.delete_documents("path", path)
+            file = self._root / path
+            if not file.is_file():
+                continue
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            for start in range(0, len(lines), stride):
+                end = min(len(lines), start + self._window)
+                names = re.findall(r"[A-Za-z_]\w+", "\n".join(lines[start:end]))
+                body = " ".join(word for name in names for word in self._words(name))
+                writer.add_document(tantivy.Document(path=[path], start=[start], end=[end], body=[body]))
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+
+    def _words(self, name: str) -> list[str]:
+        parts = [part.lower() for part in _PART.findall(name)] if self._parts else []
+        return [name, *(part for part in parts if len(part) > 2 and part != name)]

@@ -1,0 +1,164 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["mcp>=1.20,<3"]
+# ///
+"""Any server of the Model Context Protocol over stdio, as a TOML file describes it (docs/writing-an-engine.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import threading
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ctxbench_engine import identifiers
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+_FILES = "/ctxbench/lib/ctxbench_engine_source_files"
+_SECONDS = 300.0
+
+
+class Mcp:
+    """A client of one server; it runs in a thread of its own, since the SDK is asynchronous."""
+
+    def __init__(self, *, config: dict[str, Any] | None = None) -> None:
+        """Take what the TOML file says."""
+        if not config or "command" not in config or "search" not in config:
+            raise ValueError("an MCP server is described by a TOML file with `command` and `[search]`: name it instead")
+        self._config = config
+        self._root = "."
+        self._loop = asyncio.new_event_loop()
+        self._session: ClientSession | None = None
+        self._told = ("mcp", "?")
+        self._ready = threading.Event()
+        self._failure = ""
+
+    def index(self, root: str) -> tuple[str, str]:
+        """Start the server, and make the calls that its file lists under `start`."""
+        self._root = root
+        if self._session is None:
+            threading.Thread(target=self._run, daemon=True).start()
+            if not self._ready.wait(_SECONDS) or self._failure:
+                raise RuntimeError(f"the server did not start: {self._failure or 'no word from it'}")
+        self._calls("start")
+        return self._told
+
+    def update(self, paths: list[str]) -> None:
+        """Make the calls listed under `update`, else those under `start` again."""
+        self._calls("update" if "update" in self._config else "start")
+
+    def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
+        """Call the search tool, once or for each of some identifiers, and read places from what it says."""
+        search = self._config["search"]
+        names = identifiers(text, int(search.get("lines", 20)))
+        ordered = sorted(names, key=lambda name: -names[name])[: int(search.get("names", 12))]
+        fields = {"root": self._root, "path": path, "line": str(line + 1), "text": text, "top": str(top)}
+        fields |= {"query": " ".join(ordered), "pattern": "|".join(map(re.escape, ordered))}
+        each = search.get("each") == "name"
+        places: dict[tuple[str, int, int], float] = {}
+        for name in ordered if each else [""] if ordered else []:
+            answer = self._tool(search["tool"], _filled(search.get("arguments", {}), {**fields, "name": name}))
+            found = list(self._places(answer))
+            for place in found:
+                weight = names[name] if each else 1.0
+                places[place] = places.get(place, 0.0) + weight / (1 + len(found) ** 0.5)
+        return [(*place, score) for place, score in sorted(places.items(), key=lambda item: (-item[1], item[0]))[:top]]
+
+    def _places(self, answer: str) -> Any:
+        """Yield the places of an answer, by a regular expression or by the names of JSON fields."""
+        how = self._config.get("places", {})
+        base, before, after = (int(how.get(key, other)) for key, other in (("base", 1), ("before", 2), ("after", 12)))
+        for path, start, end in _matches(answer, how) if "pattern" in how else _entries(answer, how):
+            relative = path.removeprefix(f"{self._root}/").removeprefix("./")
+            first = max(0, start - base - before)
+            last = max(first + 1, (start - base + after) if end is None else end - base + 1)
+            if Path(self._root, relative).is_file():
+                yield relative, first, last
+
+    def _calls(self, key: str) -> None:
+        for call in self._config.get(key, []):
+            self._tool(call["tool"], _filled(call.get("arguments", {}), {"root": self._root}))
+
+    def _tool(self, name: str, arguments: dict[str, Any]) -> str:
+        session = self._session
+        if session is None:
+            raise RuntimeError("index comes first")
+        result = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop).result(_SECONDS)
+        said = "\n".join(part.text for part in result.content if getattr(part, "type", "") == "text")
+        if getattr(result, "is_error", getattr(result, "isError", False)):
+            raise RuntimeError(f"the tool {name} failed: {said[:200]}")
+        return said
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        except BaseException as error:  # noqa: BLE001 - told to the thread that waits
+            self._failure = f"{type(error).__name__}: {error}"
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        command = [part.replace("{root}", self._root).replace("{files}", _FILES) for part in self._config["command"]]
+        variables = {**os.environ, **self._config.get("variables", {})}
+        server = StdioServerParameters(command=command[0], args=command[1:], env=variables, cwd=self._root)
+        async with stdio_client(server) as (reads, writes), ClientSession(reads, writes) as session:
+            greeting = await session.initialize()
+            info = getattr(greeting, "server_info", None) or greeting.serverInfo
+            self._told = (info.name, f"{info.version} (mcp {version('mcp')})")
+            self._session = session
+            self._ready.set()
+            await asyncio.Event().wait()
+
+
+def _filled(value: Any, fields: dict[str, str]) -> Any:
+    """Return a value with ``{name}`` in its texts replaced."""
+    if isinstance(value, dict):
+        return {key: _filled(item, fields) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, fields) for item in value]
+    if not isinstance(value, str):
+        return value
+    whole = re.fullmatch(r"\{(line|top)\}", value)
+    return int(fields[whole[1]]) if whole else re.sub(r"\{(\w+)\}", lambda m: fields.get(m[1], m[0]), value)
+
+
+def _matches(answer: str, how: dict[str, Any]) -> Any:
+    path = ""
+    for row in answer.splitlines():
+        if "file" in how and (heading := re.match(how["file"], row)):
+            path = heading["path"]
+            continue
+        if match := re.match(how["pattern"], row):
+            groups = match.groupdict()
+            yield groups.get("path") or path, int(groups["line"]), int(groups["end"]) if groups.get("end") else None
+
+
+def _entries(answer: str, how: dict[str, Any]) -> Any:
+    """Yield (path, start, end) of every JSON object, at any depth, that has the two fields."""
+    path_key, line_key, end_key = how.get("path", "path"), how.get("line", "line"), how.get("end", "")
+    waiting: list[tuple[Any, str]] = []
+    for text in (answer, *answer.splitlines()):
+        try:
+            waiting = [(json.loads(text), "")]
+        except ValueError:
+            continue
+        while waiting:
+            value, inherited = waiting.pop()
+            if isinstance(value, str) and value[:1] in "[{" and value:
+                with contextlib.suppress(ValueError):  # an answer within an answer, as some servers give
+                    waiting.append((json.loads(value), inherited))
+            if isinstance(value, list):
+                waiting += [(item, inherited) for item in reversed(value)]
+            if isinstance(value, dict):
+                path, line = value.get(path_key, inherited), value.get(line_key)
+                if isinstance(path, str) and isinstance(line, int):
+                    end = value.get(end_key)
+                    yield path, line, end if isinstance(end, int) else None
+                waiting += [(item, path if isinstance(path, str) else inherited) for item in reversed(value.values())]
+        if text is answer:
+            return

@@ -1,0 +1,94 @@
+"""`Box`: one living box with an engine and its indexed tree, and how long and how much it may."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ctxbench.bench.engines import answers, trees
+from ctxbench.bench.engines.recipe import SERVER, Recipe
+from ctxbench.bench.types import Sample
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.living import Conversation, living
+from ctxbench.sandbox.types import MIB, Limits, Sandbox
+
+LIMITS = Limits(
+    memory=2048 * MIB,
+    disk=1024 * MIB,
+    inodes=200_000,
+    file_bytes=512 * MIB,
+    processes=256,
+    open_files=1024,
+    cpus=2.0,
+    result=4 * MIB,
+)
+"""Of an engine's box."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long an engine may take, in seconds."""
+
+    index: float = 600.0
+    search: float = 30.0
+
+
+PATIENCE = Patience()
+
+
+class Box:
+    """One living box with an indexed tree; used by the sample whose turn it is."""
+
+    def __init__(self, recipe: Recipe, tree: dict[str, str], sandbox: Sandbox, limits: Limits = LIMITS) -> None:
+        """Start it and have its tree indexed."""
+        self._recipe, self._patience = recipe, PATIENCE
+        self.tree, self.lines = tree, trees.line_counts(tree)
+        self.asked = -1
+        """The last cursor line that it was asked at."""
+        self.cut = self.cut_path = ""
+        """The sample for which a target file is cut at present, and that file; for a box of a repository."""
+        self._open = contextlib.ExitStack()
+        environment = replace(
+            living(recipe.environment), tree={path: text.encode("utf-8", "replace") for path, text in tree.items()}
+        )
+        began = time.monotonic()
+        try:
+            self._talk: Conversation = self._open.enter_context(sandbox.converse(environment, limits=limits))
+            self._talk.begin(f"{SERVER}:serve", {"entry": recipe.entry, "arguments": dict(recipe.arguments)})
+            self.version, self.size = answers.identity(self.ask({"call": "index"}, self._patience.index))
+        except BaseException:
+            self.end()
+            raise
+        self.index_seconds = time.monotonic() - began
+
+    def ask(self, question: Mapping[str, Any], seconds: float) -> Any:
+        """Return the engine's answer to a question, as JSON data.
+
+        Raises:
+            SandboxError: if the box was lost.
+            Raised: if the engine raised.
+            ValueError: if the answer is none.
+        """
+        return answers.parsed(self._talk.ask(json.dumps(question).encode(), seconds))
+
+    def update(self, texts: Mapping[str, str | None]) -> None:
+        """Give files another text, None for no file, and have them indexed."""
+        self.ask({"call": "update", "texts": dict(texts)}, self._patience.index)
+        for path, text in texts.items():
+            self.lines.pop(path, None)
+            if text is not None:
+                self.lines |= trees.line_counts({path: text})
+
+    def search(self, text: str, sample: Sample, top: int) -> Any:
+        """Return what the engine answers."""
+        question = {"call": "search", "text": text, "path": sample.path, "line": sample.cursor.line, "top": top}
+        return self.ask(question, self._patience.search)
+
+    def end(self) -> None:
+        """End the box."""
+        with contextlib.suppress(SandboxError):
+            self._open.close()

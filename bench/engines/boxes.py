@@ -1,0 +1,330 @@
+"""`Engines`: the living boxes of a run's engines, one a target file or a repository, their turns and their ledger.
+
+A box sees the queries of its samples one after the other, in the order of their cursors: what stands before a cursor
+holds the answers of the samples before it, and of none behind it. Where the order is broken, as when a run goes on, the
+box is renewed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ctxbench.bench import spec as specs
+from ctxbench.bench.engines import answers, trees
+from ctxbench.bench.engines.box import LIMITS, Box
+from ctxbench.bench.engines.recipe import Recipe, read
+from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.types import Sample
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.living import living
+from ctxbench.sandbox.types import Limits, Report, Sandbox
+
+_MOST_BOXES = 8
+"""That live at once; of more, those go that no sample waits for."""
+GIVE_UP_AFTER = 3
+"""Losses of an engine in a row after which no box is started for it any more."""
+_MOST_TOP = 1000
+_AGAIN = "run the same command again; it does only what is missing"
+
+
+@dataclass(slots=True)
+class _Room:
+    """The samples that share boxes: of one target file, or of one repository."""
+
+    waiting: deque[str] = field(default_factory=deque)
+    """Samples that were announced, in order; the first has its turn."""
+    left: int = 0
+    """Samples that are still to come."""
+    boxes: dict[str, Box] = field(default_factory=dict)
+    """Engine's spec -> its box."""
+
+
+class Engines:
+    """The engines of a run; a context manager that ends every box on leaving. Safe to use from many threads."""
+
+    def __init__(
+        self,
+        opens: Callable[[], Sandbox],
+        *,
+        limits: Limits = LIMITS,
+        report: Report = lambda _: None,
+    ) -> None:
+        """Open nothing yet; `opens` gives the back end when it is first needed."""
+        self._opens, self._limits, self._report = opens, limits, report
+        self._lock = threading.Lock()
+        self._turn = threading.Condition(self._lock)
+        self._rooms: dict[object, _Room] = defaultdict(_Room)
+        self._sandbox: Sandbox | None = None
+        self._recipes: dict[str, Recipe] = {}
+        self._losses: Counter[str] = Counter()
+        self._samples: Mapping[object, Sequence[Sample]] = {}
+        self._shared = self._closed = False
+
+    def __enter__(self) -> Engines:
+        """Open nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End every box, and let those go that wait for one."""
+        with self._lock:
+            self._closed = True
+            self._turn.notify_all()
+        self.leave()
+
+    def prepare(self, engines: Sequence[str], samples: Sequence[Sample]) -> None:
+        """Make what the boxes of some engines need, and take the samples that a run may ask them about.
+
+        Args:
+            engines: the specs of one strategy's engines, as it will name them.
+            samples: all samples of the set, those too that the run leaves out: a tree is the same in every run.
+
+        Raises:
+            InputFault: if one cannot be read.
+            SandboxUnavailable: if a back end is missing, or an engine cannot be installed.
+        """
+        self.leave()
+        self._recipes = {str(specs.parse(text)): read(text) for text in engines}
+        recipes = self._recipes.values()
+        self._shared = any(recipe.mode is Mode.SHARED for recipe in recipes)
+        by_room: dict[object, list[Sample]] = defaultdict(list)
+        for sample in samples:
+            by_room[sample.repo, sample.path].append(sample)
+            by_room[sample.repo].append(sample)
+        self._samples = by_room
+        if recipes and self._sandbox is None:
+            self._sandbox = self._opens()
+        for recipe in recipes:
+            assert self._sandbox
+            self._sandbox.prepare(living(recipe.environment), self._report)
+
+    def leave(self) -> None:
+        """End every box, and forget the samples."""
+        with self._lock:
+            boxes = [box for room in self._rooms.values() for box in room.boxes.values()]
+            self._rooms.clear()
+        for box in boxes:
+            box.end()
+
+    def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
+        """Return samples in the order in which boxes take them: a file after the other, in as many lanes, by cursor."""
+        by_room: dict[object, list[Sample]] = defaultdict(list)
+        for sample in sorted(missing, key=lambda s: (s.repo, s.path, s.cursor.line, s.cursor.column)):
+            by_room[self._key(sample)].append(sample)
+        queues: list[list[Sample]] = [[] for _ in range(max(1, lanes))]
+        for samples in by_room.values():
+            min(queues, key=len).extend(samples)
+        with self._lock:
+            for key, samples in by_room.items():
+                self._rooms[key].left = len(samples)
+        longest = max(map(len, queues))
+        return [queue[at] for at in range(longest) for queue in queues if at < len(queue)]
+
+    def _key(self, sample: Sample) -> object:
+        return sample.repo if self._shared else (sample.repo, sample.path)
+
+    def announce(self, sample: Sample) -> None:
+        """Put a sample into the queue for its box; who announces must take its turn, or withdraw."""
+        with self._lock:
+            self._rooms[self._key(sample)].waiting.append(sample.id)
+
+    def withdraw(self, sample: Sample) -> None:
+        """Give up a turn; the last sample of a box ends it. May be called again."""
+        key = self._key(sample)
+        with self._lock:
+            room = self._rooms.get(key)
+            if room is None or sample.id not in room.waiting:
+                return
+            room.waiting.remove(sample.id)
+            room.left -= 1
+            boxes = []
+            if room.left <= 0 and not room.waiting:
+                boxes = list(self._rooms.pop(key).boxes.values())
+            self._turn.notify_all()
+        for box in boxes:
+            box.end()
+
+    @contextlib.contextmanager
+    def turn(self, sample: Sample, snapshot: Snapshot | None) -> Iterator[EngineSession]:
+        """Wait for a sample's turn at its box; on leaving, the next one has it."""
+        key = self._key(sample)
+        with self._lock:
+            if sample.id not in self._rooms[key].waiting:
+                self._rooms[key].waiting.append(sample.id)
+            room = self._rooms[key]
+            self._turn.wait_for(lambda: self._closed or room.waiting[0] == sample.id)
+            if self._closed:
+                raise EngineLost("the run has ended", where=sample.id, cure=_AGAIN)
+        session = EngineSession(self, room, sample, snapshot)
+        try:
+            yield session
+        finally:
+            session.close()
+            self.withdraw(sample)
+
+    def recipe(self, text: str, where: str) -> Recipe:
+        """Return the recipe of an engine that this run's strategy names.
+
+        Raises:
+            InputFault: if it names another one.
+        """
+        with contextlib.suppress(InputFault):
+            text = str(specs.parse(text))
+        if text in self._recipes:
+            return self._recipes[text]
+        raise InputFault(
+            f"the strategy asks the engine {text!r:.80}, which none of its parameters names",
+            where=where,
+            cure='give it a parameter `engine: EngineSpec = "ripgrep"`, and ask repo.engine(engine)',
+        )
+
+    def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[Box, float]:
+        """Return the box for a sample's question, and the seconds that indexing took for it.
+
+        Raises:
+            EngineLost: if it cannot be had.
+        """
+        box = room.boxes.get(recipe.spec)
+        if box is not None and recipe.mode is Mode.PER_FILE and sample.cursor.line < box.asked:
+            self.drop(recipe, room)
+            box = None
+        seconds = 0.0
+        if box is None:
+            with self.losing(recipe, room, sample):
+                box = room.boxes[recipe.spec] = self._start(recipe, sample, snapshot)
+            seconds = box.index_seconds
+        if recipe.mode is Mode.SHARED and box.cut != sample.id:
+            seconds += self._cut(recipe, room, box, sample, snapshot)
+        box.asked = sample.cursor.line
+        return box, seconds
+
+    def _start(self, recipe: Recipe, sample: Sample, snapshot: Snapshot) -> Box:
+        if self._losses[recipe.spec] >= GIVE_UP_AFTER:
+            raise EngineLost(
+                f"the engine was lost {GIVE_UP_AFTER} times in a row, and is not started any more",
+                where=f"{recipe.spec} on {sample.id}",
+                cure=f"mend it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
+            )
+        self._spare()
+        assert self._sandbox
+        if recipe.mode is Mode.SHARED:
+            tree = trees.of_repository(snapshot, self._samples[sample.repo])
+        else:
+            tree = trees.of_file(snapshot, self._samples[sample.repo, sample.path])
+        return Box(recipe, tree, self._sandbox, self._limits)
+
+    def _spare(self) -> None:
+        """End boxes that nobody waits for, where there are too many: their other samples may be done elsewhere."""
+        with self._lock:
+            rooms = [room for room in self._rooms.values() if room.boxes]
+            idle = [room for room in rooms if not room.waiting][: max(0, len(rooms) + 1 - _MOST_BOXES)]
+            boxes = [box for room in idle for box in room.boxes.values()]
+            for room in idle:
+                room.boxes.clear()
+        for box in boxes:
+            box.end()
+
+    def _cut(self, recipe: Recipe, room: _Room, box: Box, sample: Sample, snapshot: Snapshot) -> float:
+        """Cut the target file in a repository's box, and give back the one before; return the seconds."""
+        began = time.monotonic()
+        texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}
+        texts[sample.path] = trees.cut_target(snapshot, sample)
+        with self.losing(recipe, room, sample):
+            box.update(texts)
+        box.cut, box.cut_path = sample.id, sample.path
+        return time.monotonic() - began
+
+    def drop(self, recipe: Recipe, room: _Room) -> None:
+        """End an engine's box; the next question starts another."""
+        if (box := room.boxes.pop(recipe.spec, None)) is not None:
+            box.end()
+
+    @contextlib.contextmanager
+    def losing(self, recipe: Recipe, room: _Room, sample: Sample) -> Iterator[None]:
+        """Turn the loss of a box inside into a machine fault of the sample, and drop the box.
+
+        Raises:
+            EngineLost: if it was lost.
+        """
+        try:
+            yield
+        except (SandboxError, answers.Raised, ValueError) as error:
+            self._losses[recipe.spec] += 1
+            self.drop(recipe, room)
+            how = "raised" if isinstance(error, answers.Raised) else "was lost:"
+            raise EngineLost(f"the engine {how} {error}", where=f"{recipe.spec} on {sample.id}", cure=_AGAIN) from error
+
+    def answered(self, recipe: Recipe) -> None:
+        """Note that an engine lives: its losses so far were not in a row."""
+        self._losses[recipe.spec] = 0
+
+
+class EngineSession:
+    """The engines that one sample may ask, while it is its turn; see `bench.engines.types.EngineDoor`."""
+
+    def __init__(self, engines: Engines, room: _Room, sample: Sample, snapshot: Snapshot | None) -> None:
+        """Ask nothing yet."""
+        self._engines, self._room, self._sample, self._snapshot = engines, room, sample, snapshot
+        self._uses: dict[str, EngineUse] = {}
+        self._open = True
+
+    @property
+    def uses(self) -> tuple[EngineUse, ...]:
+        """The work of each engine so far."""
+        return tuple(self._uses.values())
+
+    def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
+        """Return what an engine answers; see `bench.engines.types.EngineDoor.search`."""
+        recipe = self._engines.recipe(engine, self._sample.id)
+        if self._snapshot is None or not self._open:
+            raise InputFault(
+                f"the engine {recipe.spec} needs the repository {self._sample.repo}, which this set has not",
+                where=self._sample.id,
+                cure="fetch it, or import the set with its repositories",
+            )
+        box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
+        began = time.monotonic()
+        with self._engines.losing(recipe, self._room, self._sample):
+            answer = box.search(text, self._sample, min(top, _MOST_TOP))
+        self._engines.answered(recipe)
+        self._add(
+            recipe.spec,
+            EngineUse(
+                engine=recipe.spec,
+                version=box.version,
+                mode=recipe.mode,
+                index_seconds=indexing,
+                query_seconds=time.monotonic() - began,
+                calls=1,
+                index_bytes=box.size,
+            ),
+        )
+        return answers.places(answer, box.lines, self._sample.path, top, recipe.spec)
+
+    def note(self, engine: str, *, returned: int, cut: int) -> None:
+        """Note what became of the places of the last answer."""
+        spec = self._engines.recipe(engine, self._sample.id).spec
+        use = self._uses[spec]
+        self._uses[spec] = replace(use, places=use.places + returned, cut=use.cut + cut)
+
+    def _add(self, spec: str, use: EngineUse) -> None:
+        if (earlier := self._uses.get(spec)) is not None:
+            use = replace(
+                use,
+                index_seconds=earlier.index_seconds + use.index_seconds,
+                query_seconds=earlier.query_seconds + use.query_seconds,
+                calls=earlier.calls + use.calls,
+                places=earlier.places,
+                cut=earlier.cut,
+            )
+        self._uses[spec] = use
+
+    def close(self) -> None:
+        """Take no more questions."""
+        self._open = False

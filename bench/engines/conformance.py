@@ -1,0 +1,156 @@
+"""The conformance list of engines, run in a real box on a tiny repository by `ctxbench engine check`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ctxbench.bench.engines import answers
+from ctxbench.bench.engines.box import Box
+from ctxbench.bench.engines.recipe import Recipe
+from ctxbench.bench.engines.types import EngineRefused, ScoredPlace
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.living import living
+from ctxbench.sandbox.types import Report, Sandbox
+
+_TARGET, _GONE = "shop/checkout.py", "shop/vouchers.py"
+_TREE = {
+    "shop/__init__.py": "",
+    "shop/cart.py": "class Cart:\n    def __init__(self, user):\n        self.user = user\n        self.lines = []\n",
+    "shop/price_rules.py": "def apply_tax(amount, rate=0.2):\n    return amount * (1 + rate)\n\n\n"
+    "def apply_discount(amount, percent):\n    return amount * (1 - percent / 100)\n",
+    "shop/store.py": "from shop.cart import Cart\nfrom shop.price_rules import apply_tax\n\n\n"
+    "def quote(cart: Cart, rate):\n    return apply_tax(cart.total, rate)\n",
+    "src/Cart.java": "public class Cart {\n    int total;\n\n    int applyTax(int rate) {\n"
+    "        return total * rate;\n    }\n}\n",
+    _GONE: "def apply_voucher(cart, voucher_code):\n    return cart.total - voucher_code.amount\n",
+    _TARGET: "from shop.cart import Cart\nfrom shop.price_rules import apply_tax\n\n\n",
+}
+_BEFORE = _TREE[_TARGET] + "def checkout(cart: Cart, rate):\n    total = apply_tax(cart.total, "
+_TOP = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCheck:
+    """The outcome of one check."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def check(recipe: Recipe, sandbox: Sandbox, report: Report = lambda _: None) -> Iterator[EngineCheck]:
+    """Yield the outcome of each check.
+
+    Raises:
+        SandboxUnavailable: if what the engine needs cannot be installed, or no box can be started.
+    """
+    sandbox.prepare(living(recipe.environment), report)
+    boxes: list[Box] = []
+    try:
+        yield _tried("starts and indexes", lambda: _started(boxes, recipe, sandbox))
+        if not boxes:
+            return
+        box = boxes[0]
+        for name, trial in _TRIALS:
+            outcome = _tried(name, functools.partial(trial, box, recipe))
+            yield outcome
+            if not outcome.passed and "lost" in outcome.detail:
+                return
+        yield _tried("another box answers alike", lambda: _alike(boxes, recipe, sandbox))
+        yield _tried("follows updates", lambda: _cut(boxes[0], recipe))
+    finally:
+        for box in boxes:
+            box.end()
+
+
+def _tried(name: str, trial: Callable[[], str]) -> EngineCheck:
+    try:
+        return EngineCheck(name=name, passed=True, detail=trial())
+    except EngineRefused as refused:
+        return EngineCheck(name=name, passed=False, detail=refused.what)
+    except answers.Raised as error:
+        return EngineCheck(name=name, passed=False, detail=f"it raised {error}")
+    except SandboxError as error:
+        return EngineCheck(name=name, passed=False, detail=f"it was lost: {error.what}")
+    except (AssertionError, ValueError, CtxbenchError) as error:
+        return EngineCheck(name=name, passed=False, detail=str(error))
+
+
+def _started(boxes: list[Box], recipe: Recipe, sandbox: Sandbox) -> str:
+    box = Box(recipe, dict(_TREE), sandbox)
+    boxes.append(box)
+    return f"{box.version}: {box.index_seconds:.2f} s, {box.size} bytes on disk"
+
+
+def _asked(box: Box, recipe: Recipe, text: str = _BEFORE, top: int = _TOP) -> list[ScoredPlace]:
+    line = text.count("\n")
+    sample = Sample(
+        id="tiny",
+        benchmark="tiny",
+        language=PYTHON,
+        kind=Kind.LINE,
+        subkind="single-line",
+        repo="tiny",
+        path=_TARGET,
+        cursor=Cursor(line=line, column=len(text.rpartition("\n")[2])),
+        prefix=text,
+    )
+    answer = box.search(text, sample, top)
+    if isinstance(answer, list) and len(answer) > top:
+        raise AssertionError(f"{len(answer)} places where {top} were asked for: the others are left out")
+    return answers.places(answer, box.lines, _TARGET, top, recipe.spec)
+
+
+def _answers(box: Box, recipe: Recipe) -> str:
+    places = _asked(box, recipe)
+    if not places:
+        raise AssertionError("nothing is found for code that uses what other files define")
+    return f"{len(places)} places, the best in {places[0].place.path}"
+
+
+def _again(box: Box, recipe: Recipe) -> str:
+    if _asked(box, recipe) != _asked(box, recipe):
+        raise AssertionError("the same question has two answers")
+    return "twice the same"
+
+
+def _odd(box: Box, recipe: Recipe) -> str:
+    odd = ("", "\n" * 500, "\u00e9\u4e2d\u202e '\"\\ $(rm) %s {x} -- -e\n" * 20, "x" * 100_000)
+    for text in odd:
+        _asked(box, recipe, text)
+    return f"{len(odd)} odd texts"
+
+
+def _single(box: Box, recipe: Recipe) -> str:
+    return f"{len(_asked(box, recipe, top=1))} of 1"
+
+
+def _cut(box: Box, recipe: Recipe) -> str:
+    """See that a file that is cut, and one that is gone, are no longer answered with."""
+    box.update({_GONE: None, "shop/store.py": "from shop.cart import Cart\n"})
+    found = _asked(box, recipe, "voucher = apply_voucher(cart, voucher_code)\nquote(", 20)
+    if stale := [scored.place for scored in found if scored.place.path == _GONE]:
+        raise AssertionError(f"it answers with a file that is gone: {stale[0]}")
+    box.update({_GONE: _TREE[_GONE], "shop/store.py": _TREE["shop/store.py"]})
+    return "what is cut or gone is not found"
+
+
+def _alike(boxes: list[Box], recipe: Recipe, sandbox: Sandbox) -> str:
+    first = _asked(boxes[0], recipe)
+    boxes.append(Box(recipe, dict(_TREE), sandbox))
+    if _asked(boxes[1], recipe) != first:
+        raise AssertionError("a box that was asked before answers otherwise than a fresh one")
+    return "the same places"
+
+
+_TRIALS: tuple[tuple[str, Callable[[Box, Recipe], str]], ...] = (
+    ("answers with places", _answers),
+    ("answers alike", _again),
+    ("keeps to the number asked for", _single),
+    ("takes odd texts", _odd),
+)

@@ -1,0 +1,282 @@
+"""`Recipe`: what is installed and run in an engine's box. Read from the engine's file, of which nothing is run here.
+
+An engine is a class in a Python file: ``file.py@Class(key=value)``, or an installed one by the name under which a
+package declares it (entry-point group ``ctxbench.engines``, ``name = "package.module:Class"``). A comment at the top of
+the file says what it needs, as PEP 723 has it. A program in any language is described by a file ``name.toml``.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench import spec as specs
+from ctxbench.bench.engines.types import Mode
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.files import explained, sha256
+from ctxbench.bench.parameters import Parameter, bind
+from ctxbench.bench.spec import Spec, Value
+from ctxbench.sandbox.types import Environment
+
+GROUP = "ctxbench.engines"
+COMMAND = "ctxbench engine list"
+SERVER, SOURCE = "ctxbench_engine", "ctxbench_engine_source"
+"""The modules in a box: ours, and the engine's file."""
+_PROTOCOLS: Mapping[str, str] = {"mcp": "mcp", "lines": "command"}
+"""The engine of ours that speaks the protocol that a TOML file names."""
+_HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+"""PEP 723's own expression, for its one type."""
+_KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
+_MODE = Parameter(name="mode", kind=str, default=Mode.PER_FILE.value, choices=tuple(mode.value for mode in Mode))
+_CONFIG = "config"
+"""The parameter of an engine of ours that takes what a TOML file says; no spec can give it."""
+_REQUIRES = "requires"
+"""The parameter of an engine that takes more requirements, separated by spaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """An engine with its parameters given."""
+
+    spec: str
+    """The canonical spelling: parameters sorted, those that equal the default left out."""
+    mode: Mode
+    entry: str
+    """The name of its class."""
+    arguments: Mapping[str, Any]
+    source: bytes = field(repr=False)
+    requirements: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    """Debian packages."""
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Beside its file in the box, by their names."""
+    summary: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    origin: str = ""
+    """The file that it was read from."""
+
+    @property
+    def version(self) -> str:
+        """A digest of everything that decides its answers but the tree."""
+        files = [f"{name} {sha256(content)}" for name, content in sorted(self.files.items())]
+        parts = [self.entry, repr(sorted(self.arguments.items())), sha256(self.source), sha256(_server())]
+        return sha256("\n".join([*parts, *self.requirements, *self.programs, *files]))[:12]
+
+    @property
+    def environment(self) -> Environment:
+        """What its box holds beside the tree."""
+        library = {f"{SERVER}.py": _server(), f"{SOURCE}.py": self.source}
+        library |= {f"{SOURCE}_files/{name}": content for name, content in self.files.items()}
+        return Environment(
+            name=f"engine {self.spec}", requirements=self.requirements, programs=self.programs, library=library
+        )
+
+
+def _server() -> bytes:
+    return Path(__file__).with_name("inside.py").read_bytes()
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all installed engines, sorted; imports none."""
+    return tuple(sorted(_points()))
+
+
+def read(text: str) -> Recipe:
+    """Return the recipe of the engine that a spec spells.
+
+    Raises:
+        InputFault: if the spec or a file cannot be read, the name is unknown, or a parameter does not fit.
+    """
+    spec = specs.parse(text)
+    if spec.name.endswith(".toml"):
+        return _from_toml(spec)
+    path, at, entry = spec.name.rpartition("@")
+    if not at:
+        point = _points().get(spec.name)
+        if point is None:
+            raise UnknownName("engine", spec.name, _points(), command=COMMAND)
+        path, entry = _origin(point), point.attr
+    return _from_file(spec, Path(path).expanduser(), path if at else spec.name, entry)
+
+
+def _points() -> dict[str, EntryPoint]:
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=GROUP):
+        other = points.setdefault(point.name, point)
+        if other.value != point.value:
+            raise InputFault(
+                f"two packages provide the engine {point.name!r} ({other.value} and {point.value})",
+                cure="uninstall one of them",
+            )
+    return points
+
+
+def _origin(point: EntryPoint) -> str:
+    """Return the file of an entry point's module; packages above it are imported, it is not."""
+    try:
+        found = importlib.util.find_spec(point.module)
+    except Exception as error:
+        raise InputFault(
+            f"the engine {point.name!r} cannot be found ({type(error).__name__}: {error})",
+            where=f"plugin {point.value}",
+            cure="mend or uninstall the package that provides it",
+        ) from error
+    if found is None or not found.origin or not point.attr:
+        raise InputFault(
+            f"the engine {point.name!r} is declared as {point.value!r}, which is no class in a file",
+            cure="declare it as package.module:Class",
+        )
+    return found.origin
+
+
+def _from_file(
+    spec: Spec, path: Path, shown: str, entry: str, config: Mapping[str, Any] | None = None, mode: Mode | None = None
+) -> Recipe:
+    with explained(shown):
+        source = path.read_bytes()
+    module, taken = _module(source, shown), config is not None
+    header = _header(source, shown)
+    parameters = tuple(p for p in _parameters(module, entry, shown) if p.name != _CONFIG)
+    arguments = {} if taken else bind((*parameters, _MODE), spec, command=f"ctxbench engine show {spec.name}")
+    chosen = mode or Mode(str(arguments.pop("mode", _MODE.default)))
+    extra = str(arguments.get(_REQUIRES, "")).split()
+    named: dict[str, Value] = {**arguments, **({"mode": chosen.value} if chosen is not Mode.PER_FILE else {})}
+    return Recipe(
+        spec=str(Spec(spec.name, named)),
+        mode=chosen,
+        entry=entry,
+        arguments={**arguments, **({_CONFIG: config} if taken else {})},
+        source=source,
+        requirements=(*_texts(header, "dependencies", shown), *extra),
+        programs=tuple(_texts(header.get("tool", {}).get("ctxbench", {}), "programs", shown)),
+        summary=(ast.get_docstring(module) or "").partition("\n")[0],
+        parameters=(*parameters, _MODE),
+        origin=str(path),
+    )
+
+
+def _from_toml(spec: Spec) -> Recipe:
+    """Read ``name.toml(mode=…)``: a program that speaks a protocol of ours, or MCP."""
+    path = Path(spec.name).expanduser()
+    with explained(spec.name):
+        text = path.read_text(encoding="utf-8")
+    try:
+        config = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputFault(f"is no TOML ({error})", where=spec.name, cure="mend it") from None
+    protocol = str(config.get("protocol", "mcp"))
+    if protocol not in _PROTOCOLS:
+        raise InputFault(
+            f"protocol = {protocol!r} is unknown", where=spec.name, cure=f"write {' or '.join(_PROTOCOLS)}"
+        )
+    point = _points()[_PROTOCOLS[protocol]]
+    mode = Mode(str(bind((_MODE,), spec).get("mode", _MODE.default)))
+    ours = _from_file(spec, Path(_origin(point)), spec.name, point.attr, config, mode)
+    files = {}
+    for name in _texts(config, "files", spec.name):
+        with explained(str(path.parent / name)):
+            files[Path(name).name] = (path.parent / name).read_bytes()
+    return Recipe(
+        spec=ours.spec,
+        mode=mode,
+        entry=ours.entry,
+        arguments=ours.arguments,
+        source=ours.source,
+        requirements=(*ours.requirements, *_texts(config, "requires", spec.name)),
+        programs=(*ours.programs, *_texts(config, "programs", spec.name)),
+        files=files,
+        summary=str(config.get("summary", "")),
+        parameters=(_MODE,),
+        origin=str(path),
+    )
+
+
+def _module(source: bytes, shown: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InputFault(f"is no Python ({error})", where=shown, cure="mend the file") from None
+
+
+def _header(source: bytes, shown: str) -> dict[str, Any]:
+    match = _HEADER.search(source.decode("utf-8", "replace"))
+    if match is None:
+        return {}
+    lines = match["content"].splitlines(keepends=True)
+    try:
+        return tomllib.loads("".join(line[2:] if line.startswith("# ") else line[1:] for line in lines))
+    except tomllib.TOMLDecodeError as error:
+        raise InputFault(f"its `# /// script` comment is no TOML ({error})", where=shown, cure="mend it") from None
+
+
+def _texts(table: Mapping[str, Any], key: str, shown: str) -> Sequence[str]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InputFault(f"{key} = {value!r:.80} is no list of texts", where=shown, cure='write it as ["…"]')
+    return value
+
+
+def _parameters(module: ast.Module, entry: str, shown: str) -> tuple[Parameter, ...]:
+    """Return the keyword-only parameters of a class' ``__init__``, read and not run."""
+    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    if entry not in classes:
+        raise UnknownName("engine", entry, classes, command=f"grep '^class' {shown}")
+    methods = _methods(classes, entry)
+    for method in ("index", "search"):
+        if method not in methods:
+            raise InputFault(
+                f"the class {entry} has no method {method!r}", where=shown, cure="see docs/writing-an-engine.md"
+            )
+    if "__init__" not in methods:
+        return ()
+    arguments = methods["__init__"].args
+    if len(arguments.args) > 1 or arguments.vararg or arguments.kwarg:
+        raise InputFault(
+            f"{entry}.__init__ has parameters that are not keyword-only",
+            where=shown,
+            cure="write it as (self, *, name: int = 10)",
+        )
+    return tuple(
+        _parameter(argument, default, shown)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    )
+
+
+def _methods(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, ast.FunctionDef]:
+    """Return the methods of a class, with those of its bases in the same file."""
+    methods: dict[str, ast.FunctionDef] = {}
+    for base in reversed(classes[name].bases):
+        if isinstance(base, ast.Name) and base.id in classes and base.id != name:
+            methods |= _methods({key: node for key, node in classes.items() if key != name}, base.id)
+    return methods | {node.name: node for node in classes[name].body if isinstance(node, ast.FunctionDef)}
+
+
+def _parameter(argument: ast.arg, default: ast.expr | None, shown: str) -> Parameter:
+    if argument.arg == _CONFIG:
+        return Parameter(name=_CONFIG, kind=object)
+    choices: tuple[str, ...] = ()
+    hint = argument.annotation
+    name = hint.id if isinstance(hint, ast.Name) else ""
+    try:
+        if isinstance(hint, ast.Subscript) and ast.unparse(hint.value).endswith("Literal"):
+            words = ast.literal_eval(hint.slice)
+            choices, name = tuple(words) if isinstance(words, tuple) else (words,), "str"
+        value = ast.literal_eval(default) if default is not None else None
+    except ValueError:
+        name = ""
+    if name not in _KINDS or default is None:
+        raise InputFault(
+            f"the parameter {argument.arg!r} is not a bool, int, float, str or Literal of words with a plain default",
+            where=shown,
+            cure=f"write for example {argument.arg}: int = 10",
+        )
+    parameter = Parameter(name=argument.arg, kind=_KINDS[name], default=value, choices=choices)
+    parameter.read(value, f"{shown}: its default")
+    return parameter

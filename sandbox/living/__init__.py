@@ -1,0 +1,150 @@
+"""Living boxes: one program that stays in a box and answers messages, where a `Pool`'s job runs once and ends.
+
+Its first process is `sandbox.living.resident`, our guest but for what it does with a job: it passes on what both sides
+say. It is part of the environment's library and not of the guest, whose digest verdicts are stored under.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ctxbench.sandbox.errors import SandboxError, SandboxLost
+from ctxbench.sandbox.guest import frames
+from ctxbench.sandbox.link import Link, tree_frame
+from ctxbench.sandbox.types import Environment, Launcher, Limits
+
+RESIDENT = "ctxbench_resident"
+"""The name that the first process' module has in a box."""
+_END = b"\n"
+_READY_SECONDS = 60.0
+_CURE = "run it again; if it stays, see `ctxbench doctor`"
+
+
+def living(environment: Environment) -> Environment:
+    """Return an environment whose boxes a program may live in; prepare and open that one."""
+    source = Path(__file__).with_name("resident.py").read_bytes()
+    return dataclasses.replace(environment, library={**environment.library, f"{RESIDENT}.py": source})
+
+
+class Flooded(SandboxLost):
+    """Raised when a program says more than it may in one message."""
+
+
+class Late(SandboxLost):
+    """Raised when a program does not answer in its time."""
+
+
+class Conversation:
+    """Messages to and from the program of one living box; belongs to one thread at a time. No message is trusted."""
+
+    def __init__(self, launcher: Launcher, environment: Environment, limits: Limits) -> None:
+        """Start the box, with the environment's tree in its working folder.
+
+        Raises:
+            SandboxLost: if it cannot be started.
+            SandboxUnavailable: if the environment does not work in it.
+        """
+        self._box = launcher.start()
+        self._link = Link(self._box, limits)
+        self._limits, self._buffer, self._heard = limits, bytearray(), bytearray()
+        try:
+            self._link.greet(environment)
+            if tree := tree_frame(environment):
+                self._link.plant(tree)
+        except BaseException as error:
+            self._lose(error)
+            raise
+
+    def begin(self, function: str, arguments: Mapping[str, Any]) -> None:
+        """Start the program: a function of the environment's library, called with its socket and the arguments.
+
+        Raises:
+            SandboxLost: if the box went away.
+        """
+        head = {"function": function, "arguments": dict(arguments)}
+        self._send(frames.frame(frames.JOB, head), time.monotonic() + _READY_SECONDS)
+
+    def ask(self, message: bytes, seconds: float) -> bytes:
+        """Return the program's answer to a message; both are one line without its end.
+
+        Raises:
+            Late: if none comes in that time.
+            Flooded: if it is longer than the limit of a result.
+            SandboxLost: if the program ended, or the box went away.
+            ValueError: if the message has several lines.
+        """
+        if _END in message:
+            raise ValueError("a message is one line")
+        deadline = time.monotonic() + seconds
+        self._send(frames.HEADER.pack(b"A", len(message) + 1) + message + _END, deadline)
+        while _END not in self._heard:
+            if len(self._heard) > self._limits.result:
+                raise Flooded(f"it said more than {self._limits.result} bytes at once", cure=_CURE)
+            self._heard += self._words(deadline, seconds)
+        answer, _, remainder = bytes(self._heard).partition(_END)
+        self._heard = bytearray(remainder)
+        if len(answer) > self._limits.result:
+            raise Flooded(f"it said more than {self._limits.result} bytes at once", cure=_CURE)
+        return answer
+
+    def _words(self, deadline: float, seconds: float) -> bytes:
+        """Return the next bytes of the program."""
+        kind, length = frames.HEADER.unpack(self._take(frames.HEADER.size, deadline, seconds))
+        if length > 1 << 17:
+            raise SandboxLost(f"the box sent {length} bytes at once", cure=_CURE)
+        data = self._take(length, deadline, seconds)
+        if kind == b"W":
+            return data
+        try:
+            told = str(frames.split(data)[0].get("how", "no word"))
+        except frames.FrameError:
+            told = "no word"
+        raise SandboxLost(f"the program ended: {told}", cure=_CURE)
+
+    def _take(self, size: int, deadline: float, seconds: float) -> bytes:
+        while len(self._buffer) < size:
+            if time.monotonic() >= deadline:
+                raise Late(f"it gave no answer in {seconds:g} seconds", cure=_CURE)
+            try:
+                self._buffer += self._box.receive(deadline)
+            except SandboxLost as lost:
+                if time.monotonic() >= deadline:
+                    raise Late(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
+                raise self._explained(lost) from None
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        try:
+            self._box.send(data, deadline)
+        except SandboxLost as lost:
+            raise self._explained(lost) from None
+
+    def _explained(self, lost: SandboxLost) -> SandboxLost:
+        why = self._box.end()
+        return SandboxLost(f"{lost.what}: {why}" if why else lost.what, where=lost.where, cure=lost.cure or _CURE)
+
+    def _lose(self, error: BaseException) -> None:
+        why = self._box.end()
+        if isinstance(error, SandboxError) and why:
+            error.what = f"{error.what}: {why}"
+
+    def end(self) -> None:
+        """End the box with everything in it; may be called again, from any thread."""
+        self._box.end()
+
+
+@contextlib.contextmanager
+def conversation(launcher: Launcher, environment: Environment, limits: Limits) -> Iterator[Conversation]:
+    """Have a living box; end it on leaving, however it is left."""
+    talk = Conversation(launcher, environment, limits)
+    try:
+        yield talk
+    finally:
+        talk.end()

@@ -1,0 +1,185 @@
+"""Engines that cheat or break, each in its own way; an honest one beside them. They run in boxes only."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+OTHER = "shop/rates.py"
+
+
+class Honest:
+    """Answers with the first lines of another file."""
+
+    def __init__(self, *, start: int = 0, again: bool = True) -> None:
+        self.start = start
+
+    def index(self, root):
+        self.root = root
+        return "honest", "1.0"
+
+    def search(self, text, path, line, top):
+        return [(OTHER, self.start, self.start + 2, 1.0)]
+
+
+class Remembers(Honest):
+    """Keeps every text that it ever saw of a file, and ranks by the line at the cursor where it knows one."""
+
+    def index(self, root):
+        self.root, self.seen = root, {}
+        self._look()
+        return "remembers", "1"
+
+    def update(self, paths):
+        self._look()
+
+    def _look(self):
+        for file in Path(self.root).rglob("*.py"):
+            name = file.relative_to(self.root).as_posix()
+            self.seen.setdefault(name, []).append(file.read_text())
+
+    def search(self, text, path, line, top):
+        self.seen.setdefault(path, []).append(text)
+        longest = max((version.split("\n") for version in self.seen[path]), key=len)
+        answer = longest[line] if line < len(longest) else ""
+        rates = (Path(self.root) / OTHER).read_text().split("\n")
+        for number, row in enumerate(rates):
+            name = row.removeprefix("def ").partition("(")[0]
+            if row.startswith("def ") and f"{name}(" in answer:
+                return [(OTHER, number, number + 1, 1.0)]
+        return [(OTHER, 0, 1, 1.0)]
+
+
+class Outside(Honest):
+    """Reads what is outside its tree, and answers with a place there."""
+
+    def search(self, text, path, line, top):
+        found = [str(p) for p in Path("/").glob("*/*/references.jsonl")]
+        found += [str(p) for root in ("/root", "/home", "/tmp") for p in Path(root).rglob("references.jsonl")]
+        return [("../" * 3 + (found[0] if found else "etc/passwd"), 0, 1, 1.0)]
+
+
+class Text(Honest):
+    """Answers with text beside the place."""
+
+    def search(self, text, path, line, top):
+        return [(OTHER, 0, 2, 1.0, "apply the tax of shop0")]
+
+
+class Words(Honest):
+    """Answers with words alone."""
+
+    def search(self, text, path, line, top):
+        return "look at rates"
+
+
+class Absolute(Honest):
+    """Answers with absolute paths."""
+
+    def search(self, text, path, line, top):
+        return [(f"{self.root}/{OTHER}", 0, 2, 1.0)]
+
+
+class Behind(Honest):
+    """Answers with places of the target file at and behind the cursor."""
+
+    def search(self, text, path, line, top):
+        return [
+            (path, line, line + 5, 3.0),
+            (path, line + 1, line + 2, 2.0),
+            (path, 0, 10_000, 1.0),
+            (OTHER, 0, 2, 0.5),
+        ]
+
+
+class Hangs(Honest):
+    """Does not answer."""
+
+    def search(self, text, path, line, top):
+        time.sleep(1000)
+
+
+class Floods(Honest):
+    """Answers with more than anybody reads."""
+
+    def search(self, text, path, line, top):
+        return [(OTHER, 0, 2, 1.0)] * 1_000_000
+
+
+class Prints(Honest):
+    """Prints more than anybody reads, also in the form of answers; its own answer is honest."""
+
+    def search(self, text, path, line, top):
+        for _ in range(200):
+            print('{"answer": [["shop/pay.py", 0, 99, 9.0]]}' * 100, flush=True)
+        sys.stderr.write("x" * 1_000_000)
+        return super().search(text, path, line, top)
+
+
+class Dies(Honest):
+    """Ends its process."""
+
+    def search(self, text, path, line, top):
+        print("good bye", flush=True)
+        os._exit(7)
+
+
+class Raises(Honest):
+    """Raises."""
+
+    def search(self, text, path, line, top):
+        raise KeyError("no such symbol")
+
+
+class Forks(Honest):
+    """Forks until it cannot, and leaves what it forked behind."""
+
+    def search(self, text, path, line, top):
+        children = 0
+        while children < 5000:
+            try:
+                if os.fork() == 0:
+                    time.sleep(1000)
+                    os._exit(0)
+            except OSError:
+                break
+            children += 1
+        return [(OTHER, 0, 2, 1.0)] if children < 5000 else [(OTHER, 4, 6, 1.0)]
+
+
+class CallsOut(Honest):
+    """Tries to reach somebody."""
+
+    def search(self, text, path, line, top):
+        reached = 0
+        for address in (("192.0.2.1", 80), ("1.1.1.1", 53), ("127.0.0.1", 22)):
+            try:
+                socket.create_connection(address, timeout=1).close()
+                reached += 1
+            except OSError:
+                pass
+        return [(OTHER, 4 if reached else 0, 6 if reached else 2, 1.0)]
+
+
+class Numbers(Honest):
+    """Answers with a score that is no number."""
+
+    def search(self, text, path, line, top):
+        return [(OTHER, 0, 2, float("nan"))]
+
+
+class Backwards(Honest):
+    """Answers with lines that are none."""
+
+    def search(self, text, path, line, top):
+        return [(OTHER, 5, 2, 1.0)]
+
+
+class Nameless(Honest):
+    """Says nothing of itself."""
+
+    def index(self, root):
+        return None

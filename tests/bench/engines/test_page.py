@@ -1,0 +1,84 @@
+"""The page on writing an engine: its example is checked in a real box, and a strategy of one's own asks engines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.engines import conformance, recipe
+from ctxbench.bench.home import Home
+from ctxbench.sandbox.types import Sandbox
+from tests.bench.engines.rooms import attempt, make_set, prompts
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "writing-an-engine.md"
+ENGINES = PAGE.parent / "engines"
+STRATEGY = """\
+from ctxbench import Context, EngineSpec, Query, Repository, Snippet, strategy
+
+
+@strategy("asks")
+def asks(query: Query, repo: Repository, *, engine: EngineSpec = "ripgrep", other: str = "") -> Context:
+    hits = repo.engine(other or engine).search(query.prefix, top=3)
+    return Context.ranked(
+        Snippet(path=h.place.path, text=h.text, start=h.place.start, end=h.place.end, score=h.score) for h in hits
+    )
+"""
+
+
+def example(folder: Path) -> Path:
+    [code] = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    file = folder / "nearest.py"
+    file.write_text(code)
+    return file
+
+
+def test_the_page_is_short() -> None:
+    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 60
+
+
+@pytest.mark.network
+def test_its_example_passes_the_check_and_runs(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    spec = f"{example(tmp_path)}@Nearest"
+    read = recipe.read(spec)
+    assert read.requirements == ("rapidfuzz>=3",) and read.summary == "Lines most like the last one."
+    findings = list(conformance.check(read, bubblewrap_sandbox))
+    assert len(findings) == 7 and all(finding.passed for finding in findings), findings
+    assert attempt(tmp_path, bubblewrap_sandbox, f"{spec}(window=3)").scored == 3
+    assert all("zq_amount" in prompt for prompt in prompts(tmp_path).values())
+
+
+@pytest.mark.network
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spec", ["ripgrep", "jedi", "tantivy", "repomap", str(ENGINES / "code-index.toml"), str(ENGINES / "mcp-grep.toml")]
+)
+def test_every_engine_of_ours_passes_the_check(spec: str, bubblewrap_sandbox: Sandbox) -> None:
+    findings = list(conformance.check(recipe.read(spec), bubblewrap_sandbox))
+    assert len(findings) == 7 and all(finding.passed for finding in findings), findings
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_it_lives_in_docker_too(docker_sandbox: Sandbox) -> None:
+    findings = list(conformance.check(recipe.read("ripgrep"), docker_sandbox))
+    assert len(findings) == 7 and all(finding.passed for finding in findings), findings
+
+
+def test_a_strategy_asks_the_engines_that_its_parameters_name_and_no_others(
+    tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home)
+    (tmp_path / "mine.py").write_text(STRATEGY)
+    own = f"{tmp_path / 'mine.py'}@asks(engine=repomap)"
+    assert attempt(tmp_path, bubblewrap_sandbox, "", home=home, strategy=own).scored == 3
+    other = f"{tmp_path / 'mine.py'}@asks(engine=repomap, other=jedi)"
+    summary = attempt(tmp_path, bubblewrap_sandbox, "", home=home, strategy=other)
+    assert summary.missing == 3 and "which none of its parameters names" in summary.faults[0].message
+
+
+def test_a_wrapper_shows_what_an_engine_found(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    strategy = "aim(engine(repomap), encoder=bm25)"
+    assert attempt(tmp_path, bubblewrap_sandbox, "", strategy=strategy).scored == 3

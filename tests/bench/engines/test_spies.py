@@ -1,0 +1,90 @@
+"""Engines that cheat or break: each is refused, cut, or a fault of the machine; no answer reaches a prompt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.engines import box
+from ctxbench.bench.home import Home
+from ctxbench.sandbox.types import Sandbox
+from tests.bench.engines.rooms import answer_of, attempt, make_set, prompts, rows, spy
+
+REFUSED = {
+    "Outside": "outside its tree",
+    "Text": "with text",
+    "Words": "no list of places",
+    "Absolute": "an absolute path",
+    "Numbers": "no number",
+    "Backwards": "lines that are none",
+}
+LOST = {
+    "Hangs": "no answer in 0.7 seconds",
+    "Floods": "said more than",
+    "Dies": "exit code 7: good bye",
+    "Raises": "KeyError",
+    "Nameless": "name and a version",
+}
+HARMLESS = ("Honest", "Prints", "Forks", "CallsOut")
+FIRST = "# def levy(zq_amount):"
+
+
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "PATIENCE", box.Patience(index=60, search=60))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_place_of_the_tree_is_refused(name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    summary = attempt(tmp_path, bubblewrap_sandbox, spy(name))
+    assert summary.missing == 3 and summary.scored == 0
+    assert all(fault.kind == "strategy" and REFUSED[name] in fault.message for fault in summary.faults)
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_breaks_is_a_fault_of_the_machine(
+    name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "Hangs":
+        monkeypatch.setattr(box, "PATIENCE", box.Patience(index=60, search=0.7))
+    summary = attempt(tmp_path, bubblewrap_sandbox, spy(name))
+    assert summary.missing == 3 and summary.scored == 0
+    assert all(fault.kind == "machine" and LOST[name] in fault.message for fault in summary.faults)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_it_does_in_its_box_changes_nothing(name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    assert attempt(tmp_path, bubblewrap_sandbox, spy(name)).scored == 3
+    assert all(FIRST in prompt for prompt in prompts(tmp_path).values())
+
+
+def test_places_that_reach_into_what_is_hidden_are_cut_and_counted(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    assert attempt(tmp_path, bubblewrap_sandbox, spy("Behind")).scored == 3
+    _no_answer(tmp_path)
+    assert rows(tmp_path, "SELECT places, cut, calls FROM engine_use") == [(1, 3, 1)] * 3
+
+
+@pytest.mark.parametrize("mode", ["per-file", "shared"])
+def test_no_answer_reaches_a_prompt_of_one_that_remembers(
+    mode: str, tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, files=2, per_file=4)
+    spec = f"{spy('Remembers')}(mode={mode})"
+    assert attempt(tmp_path, bubblewrap_sandbox, spec, home=home).scored == 8
+    _no_answer(tmp_path, files=2, per_file=4)
+    ranked = [f"def {answer_of(0, number).partition('(')[0]}(" for number in range(8)]
+    shown = [prompt.partition("from shop import")[0] for _, prompt in sorted(prompts(tmp_path).items())]
+    known = sum(name in prompt for name, prompt in zip(ranked, shown, strict=True))
+    # What it knows shows in its ranking alone, and only where it saw the files whole; one is right by chance.
+    assert known == (8 if mode == "shared" else 1)
+    remarks = rows(tmp_path, "SELECT text FROM remark")
+    assert bool(remarks) == (mode == "shared")
+
+
+def _no_answer(folder: Path, *, files: int = 1, per_file: int = 3) -> None:
+    answers = [answer_of(0, number) for number in range(files * per_file)]
+    for sample, prompt in prompts(folder).items():
+        context = prompt.partition("from shop import")[0]
+        assert not [answer for answer in answers if answer in context], sample

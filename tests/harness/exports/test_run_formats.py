@@ -1,0 +1,181 @@
+"""Whole runs in the formats of other tools, read back by those tools' own libraries."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import pytrec_eval
+from datasets import load_dataset
+from huggingface_hub import DatasetCard, ModelCard
+
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Use
+from ctxbench.harness.exports import RUN_FORMATS
+from ctxbench.harness.exports.trec import modules_of, relevant_files
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.samples import make_sample
+from tests.helpers.sets import make_set
+
+_DETAILS = {"type": "object", "additionalProperties": {"type": "string"}}
+_BOUND = {"anyOf": [{"type": "number"}, {"enum": ["Infinity", "-Infinity"]}]}
+RECORD: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["model_info", "eval_library", "source_metadata", "evaluation_results", "schema_version"],
+    "properties": {
+        **{name: {"type": "string"} for name in ("evaluation_id", "evaluation_timestamp", "retrieved_timestamp")},
+        "schema_version": {"const": "0.3.0"},
+        "source_metadata": {
+            "required": ["source_type", "source_organization_name", "evaluator_relationship"],
+            "properties": {
+                "source_type": {"enum": ["documentation", "evaluation_run"]},
+                "evaluator_relationship": {"enum": ["first_party", "third_party", "collaborative", "other"]},
+                "additional_details": _DETAILS,
+            },
+        },
+        "eval_library": {"required": ["name", "version"]},
+        "model_info": {
+            "required": ["name", "id"],
+            "properties": {
+                "additional_details": {
+                    **_DETAILS,
+                    "required": ["deployment_type", "model_availability"],
+                    "properties": {
+                        "deployment_type": {"enum": ["self_deployed", "externally_managed", "unknown"]},
+                        "model_availability": {"enum": ["open_weights", "closed_weights", "unknown"]},
+                    },
+                }
+            },
+        },
+        "evaluation_results": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
+                "properties": {
+                    "source_data": {
+                        "required": ["dataset_name", "source_type"],
+                        "properties": {"source_type": {"const": "other"}, "additional_details": _DETAILS},
+                    },
+                    "metric_config": {
+                        "required": ["lower_is_better", "min_score", "max_score"],
+                        "properties": {"score_type": {"const": "continuous"}, "min_score": _BOUND, "max_score": _BOUND},
+                    },
+                    "score_details": {
+                        "required": ["score"],
+                        "properties": {"score": {"type": "number"}, "details": _DETAILS},
+                    },
+                },
+            },
+        },
+    },
+}
+"""What we write of Every Eval Ever's schema 0.3.0, in our words; the whole schema has accepted an export."""
+
+
+def command(home: Home, *arguments: str) -> Result:
+    return run_cli(*arguments, "--home", str(home.root))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Return a home with one run; a text of it would be markup, and a name has a blank."""
+    home = Home(tmp_path_factory.mktemp("exports") / "home")
+    uses = (Use(name="apply_tax", module="shop.tax", kind="function"),)
+    make_set(home, name="demo", repos=2, per_repo=3, uses=uses)
+    ran = command(
+        home, "run", "--samples", "demo", "--strategy", "lc.repocoder", "--generator", "scripted(text='<b>apply_tax')"
+    )
+    assert ran.code == 0, ran.err
+    command(home, "runs", "name", ran.out.split()[0], "mine")
+    yield home
+
+
+def exported(home: Home, name: str, out: Path) -> Path:
+    done = command(home, "results", "export", "mine", "--format", name, "--out", str(out))
+    assert done.code == 0, done.err
+    assert done.out == f"{out}: 6 of 6 samples\n"
+    return out
+
+
+def test_every_eval_ever(home: Home, tmp_path: Path) -> None:
+    record = json.loads(exported(home, "every-eval-ever", tmp_path / "a.json").read_text())
+    jsonschema.validate(record, RECORD)
+    results = {result["metric_config"]["metric_name"]: result for result in record["evaluation_results"]}
+    [row] = json.loads(command(home, "leaderboard", "--format", "json").out)
+    score = results["es"]["score_details"]
+    assert score["score"] == pytest.approx(row["es"]["mean"]) and score["uncertainty"]["num_samples"] == 6
+    assert (results["es"]["metric_config"]["min_score"], results["es"]["metric_config"]["max_score"]) == (0.0, 100.0)
+
+
+def test_hugging_face(home: Home, tmp_path: Path) -> None:
+    folder = exported(home, "huggingface", tmp_path / "hub")
+    [row] = json.loads(command(home, "leaderboard", "--format", "json").out)
+    results = ModelCard.load(folder / "results.md").data.eval_results
+    assert {result.metric_type: result.metric_value for result in results}["es"] == pytest.approx(row["es"]["mean"])
+    card = DatasetCard.load(folder / "README.md")
+    assert card.data.to_dict()["configs"][0]["data_files"] == [{"split": "test", "path": "data/samples.jsonl"}]
+    data = load_dataset(str(folder), split="test", cache_dir=str(tmp_path / "cache"))
+    assert len(data) == 6 and {"prompt", "target", "completions", "es", "tokens_in"} <= set(data.column_names)
+    assert data[0]["completions"] == ["<b>apply_tax"] and data[0]["target"].startswith("apply_tax(")
+
+
+def test_trec(home: Home, tmp_path: Path) -> None:
+    folder = exported(home, "trec", tmp_path / "trec")
+    with (folder / "qrels.txt").open() as judged, (folder / "run.txt").open() as retrieved:
+        qrels, run = pytrec_eval.parse_qrel(judged), pytrec_eval.parse_run(retrieved)
+    assert len(qrels) == 6 and set(next(iter(qrels.values()))) == {"shop/tax.py"}
+    evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "recall_10"})
+    for query, scores in evaluator.evaluate(run).items():
+        ranking = sorted(run[query], key=lambda path: -run[query][path])
+        place = ranking.index("shop/tax.py") + 1 if "shop/tax.py" in ranking else None
+        assert scores["recip_rank"] == pytest.approx(1 / place if place else 0.0)
+        assert scores["recall_10"] == float(place is not None)
+
+
+def test_relevant_are_the_files_that_define_what_is_used() -> None:
+    modules = modules_of(["src/shop/__init__.py", "src/shop/tax.py", "shop/tax.py", "src/java/a/b/C.java", "x y.py"])
+    uses = [("apply_tax", "shop.tax"), ("shop", "shop"), ("D", "a.b.C.D"), ("os", "os")]
+    sample = make_sample(
+        path="src/shop/__init__.py", uses=tuple(Use(name=name, module=module, kind="unknown") for name, module in uses)
+    )
+    # Of two files of one name the one nearest to the root; the target's own is shown anyway.
+    assert relevant_files(sample, modules) == ("shop/tax.py", "src/java/a/b/C.java")
+
+
+def test_what_cannot_be_exported_is_said(home: Home, tmp_path: Path) -> None:
+    folder = ("results", "export", "mine", "--out", str(tmp_path), "--format")
+    assert_fault(command(home, *folder, "inspect"), "is a folder; inspect is a file", "give --out another path")
+    (tmp_path / "file").write_text("")
+    asked = ("results", "export", "mine", "--format", "trec", "--out", str(tmp_path / "file"))
+    assert_fault(command(home, *asked), "is a file; trec is a folder")
+    assert command(home, *folder[:-1], "--format", "nothing").code == 2
+    assert set(RUN_FORMATS) < set(command(home, "results", "export", "--help").out.replace("|", " ").split())
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_inspect_reads_its_log(home: Home, tmp_path: Path) -> None:
+    """In an environment of its own: the library and what it needs take 300 MB."""
+    log = exported(home, "inspect", tmp_path / "log.json")
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, capture_output=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", "inspect_ai==0.3.285"], check=True, capture_output=True)
+    code = (
+        "import json, sys; from inspect_ai.log import read_eval_log; log = read_eval_log(sys.argv[1]); "
+        "first = log.samples[0]; print(json.dumps([log.status, len(log.samples), first.output.completion, "
+        "first.target, first.scores['es'].value, {s.name: s.metrics['mean'].value for s in log.results.scores}]))"
+    )
+    done = subprocess.run([python, "-c", code, log], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    status, count, completion, target, score, means = json.loads(done.stdout.splitlines()[-1])
+    [row] = json.loads(command(home, "leaderboard", "--format", "json").out)
+    assert (status, count, completion) == ("success", 6, "<b>apply_tax") and target.startswith("apply_tax(")
+    assert 0 < score < 1 and means["es"] == pytest.approx(row["es"]["mean"])
