@@ -5,7 +5,7 @@ import sys
 
 NAMES = (
     *("metrics", "windows", "retrieval", "encoders", "apis", "build", "anatomy"),
-    *("cells", "overhead", "million", "sandbox"),
+    *("cells", "overhead", "million", "sandbox", "scale"),
 )
 
 for name in NAMES:

@@ -1,4 +1,4 @@
-"""`Box`: one living box with an engine and its indexed tree, and how long and how much it may."""
+"""`EngineBox`: one living box with an engine and its indexed tree, and how long and how much it may."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ LIMITS = Limits(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class EnginePatience:
     """How long an engine may take, in seconds."""
 
     index: float = 600.0
     search: float = 30.0
 
 
-PATIENCE = Patience()
+PATIENCE = EnginePatience()
 
 
-class Box:
+class EngineBox:
     """One living box with an indexed tree; used by the sample whose turn it is."""
 
     def __init__(self, recipe: Recipe, tree: dict[str, str], sandbox: Sandbox, limits: Limits = LIMITS) -> None:

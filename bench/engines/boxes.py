@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.engines import answers, trees
-from ctxbench.bench.engines.box import LIMITS, Box
+from ctxbench.bench.engines.box import LIMITS, EngineBox
 from ctxbench.bench.engines.recipe import Recipe, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
 from ctxbench.bench.errors import InputFault
@@ -42,7 +42,7 @@ class _Room:
     """Samples that were announced, in order; the first has its turn."""
     left: int = 0
     """Samples that are still to come."""
-    boxes: dict[str, Box] = field(default_factory=dict)
+    boxes: dict[str, EngineBox] = field(default_factory=dict)
     """Engine's spec -> its box."""
 
 
@@ -184,7 +184,7 @@ class Engines:
             cure='give it a parameter `engine: EngineSpec = "ripgrep"`, and ask repo.engine(engine)',
         )
 
-    def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[Box, float]:
+    def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[EngineBox, float]:
         """Return the box for a sample's question, and the seconds that indexing took for it.
 
         Raises:
@@ -204,7 +204,7 @@ class Engines:
         box.asked = sample.cursor.line
         return box, seconds
 
-    def _start(self, recipe: Recipe, sample: Sample, snapshot: Snapshot) -> Box:
+    def _start(self, recipe: Recipe, sample: Sample, snapshot: Snapshot) -> EngineBox:
         if self._losses[recipe.spec] >= GIVE_UP_AFTER:
             raise EngineLost(
                 f"the engine was lost {GIVE_UP_AFTER} times in a row, and is not started any more",
@@ -217,7 +217,7 @@ class Engines:
             tree = trees.of_repository(snapshot, self._samples[sample.repo])
         else:
             tree = trees.of_file(snapshot, self._samples[sample.repo, sample.path])
-        return Box(recipe, tree, self._sandbox, self._limits)
+        return EngineBox(recipe, tree, self._sandbox, self._limits)
 
     def _spare(self) -> None:
         """End boxes that nobody waits for, where there are too many: their other samples may be done elsewhere."""
@@ -230,7 +230,7 @@ class Engines:
         for box in boxes:
             box.end()
 
-    def _cut(self, recipe: Recipe, room: _Room, box: Box, sample: Sample, snapshot: Snapshot) -> float:
+    def _cut(self, recipe: Recipe, room: _Room, box: EngineBox, sample: Sample, snapshot: Snapshot) -> float:
         """Cut the target file in a repository's box, and give back the one before; return the seconds."""
         began = time.monotonic()
         texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}

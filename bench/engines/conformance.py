@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ctxbench.bench.engines import answers
-from ctxbench.bench.engines.box import Box
+from ctxbench.bench.engines.box import EngineBox
 from ctxbench.bench.engines.recipe import Recipe
 from ctxbench.bench.engines.types import EngineRefused, ScoredPlace
 from ctxbench.bench.errors import CtxbenchError
@@ -50,7 +50,7 @@ def check(recipe: Recipe, sandbox: Sandbox, report: Report = lambda _: None) -> 
         SandboxUnavailable: if what the engine needs cannot be installed, or no box can be started.
     """
     sandbox.prepare(living(recipe.environment), report)
-    boxes: list[Box] = []
+    boxes: list[EngineBox] = []
     try:
         yield _tried("starts and indexes", lambda: _started(boxes, recipe, sandbox))
         if not boxes:
@@ -81,13 +81,13 @@ def _tried(name: str, trial: Callable[[], str]) -> EngineCheck:
         return EngineCheck(name=name, passed=False, detail=str(error))
 
 
-def _started(boxes: list[Box], recipe: Recipe, sandbox: Sandbox) -> str:
-    box = Box(recipe, dict(_TREE), sandbox)
+def _started(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox) -> str:
+    box = EngineBox(recipe, dict(_TREE), sandbox)
     boxes.append(box)
     return f"{box.version}: {box.index_seconds:.2f} s, {box.size} bytes on disk"
 
 
-def _asked(box: Box, recipe: Recipe, text: str = _BEFORE, top: int = _TOP) -> list[ScoredPlace]:
+def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP) -> list[ScoredPlace]:
     line = text.count("\n")
     sample = Sample(
         id="tiny",
@@ -106,49 +106,49 @@ def _asked(box: Box, recipe: Recipe, text: str = _BEFORE, top: int = _TOP) -> li
     return answers.places(answer, box.lines, _TARGET, top, recipe.spec)
 
 
-def _answers(box: Box, recipe: Recipe) -> str:
+def _answers(box: EngineBox, recipe: Recipe) -> str:
     places = _asked(box, recipe)
     if not places:
         raise AssertionError("nothing is found for code that uses what other files define")
     return f"{len(places)} places, the best in {places[0].place.path}"
 
 
-def _again(box: Box, recipe: Recipe) -> str:
+def _again(box: EngineBox, recipe: Recipe) -> str:
     if _asked(box, recipe) != _asked(box, recipe):
         raise AssertionError("the same question has two answers")
     return "twice the same"
 
 
-def _odd(box: Box, recipe: Recipe) -> str:
+def _odd(box: EngineBox, recipe: Recipe) -> str:
     odd = ("", "\n" * 500, "\u00e9\u4e2d\u202e '\"\\ $(rm) %s {x} -- -e\n" * 20, "x" * 100_000)
     for text in odd:
         _asked(box, recipe, text)
     return f"{len(odd)} odd texts"
 
 
-def _single(box: Box, recipe: Recipe) -> str:
+def _single(box: EngineBox, recipe: Recipe) -> str:
     return f"{len(_asked(box, recipe, top=1))} of 1"
 
 
-def _cut(box: Box, recipe: Recipe) -> str:
+def _cut(box: EngineBox, recipe: Recipe) -> str:
     """See that a file that is cut, and one that is gone, are no longer answered with."""
     box.update({_GONE: None, "shop/store.py": "from shop.cart import Cart\n"})
-    found = _asked(box, recipe, "voucher = apply_voucher(cart, voucher_code)\nquote(", 20)
-    if stale := [scored.place for scored in found if scored.place.path == _GONE]:
+    located = _asked(box, recipe, "voucher = apply_voucher(cart, voucher_code)\nquote(", 20)
+    if stale := [scored.place for scored in located if scored.place.path == _GONE]:
         raise AssertionError(f"it answers with a file that is gone: {stale[0]}")
     box.update({_GONE: _TREE[_GONE], "shop/store.py": _TREE["shop/store.py"]})
     return "what is cut or gone is not found"
 
 
-def _alike(boxes: list[Box], recipe: Recipe, sandbox: Sandbox) -> str:
+def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox) -> str:
     first = _asked(boxes[0], recipe)
-    boxes.append(Box(recipe, dict(_TREE), sandbox))
+    boxes.append(EngineBox(recipe, dict(_TREE), sandbox))
     if _asked(boxes[1], recipe) != first:
         raise AssertionError("a box that was asked before answers otherwise than a fresh one")
     return "the same places"
 
 
-_TRIALS: tuple[tuple[str, Callable[[Box, Recipe], str]], ...] = (
+_TRIALS: tuple[tuple[str, Callable[[EngineBox, Recipe], str]], ...] = (
     ("answers with places", _answers),
     ("answers alike", _again),
     ("keeps to the number asked for", _single),

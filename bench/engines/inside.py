@@ -31,6 +31,8 @@ _JAVA = (
     "while true false record String"
 )
 _COMMON = frozenset([*keyword.kwlist, *_JAVA.split(), "self", "cls", "str", "list", "dict", "Object", "Override"])
+_LONGEST = 100
+"""Characters of an identifier; a longer one is a literal of some kind."""
 _MOST = 300
 """Characters of an exception that are passed on."""
 
@@ -96,7 +98,7 @@ def identifiers(text: str, lines: int = 20) -> dict[str, float]:
     weights: dict[str, float] = {}
     for age, line in enumerate(reversed(text.split("\n")[-lines:])):
         for name in _IDENTIFIER.findall(line):
-            if name not in _COMMON:
+            if name not in _COMMON and len(name) <= _LONGEST:
                 weights.setdefault(name, 1 / (1 + age / 4))
     return weights
 

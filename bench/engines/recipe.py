@@ -121,41 +121,44 @@ def _points() -> dict[str, EntryPoint]:
 def _origin(point: EntryPoint) -> str:
     """Return the file of an entry point's module; packages above it are imported, it is not."""
     try:
-        found = importlib.util.find_spec(point.module)
+        module_spec = importlib.util.find_spec(point.module)
     except Exception as error:
         raise InputFault(
             f"the engine {point.name!r} cannot be found ({type(error).__name__}: {error})",
             where=f"plugin {point.value}",
             cure="mend or uninstall the package that provides it",
         ) from error
-    if found is None or not found.origin or not point.attr:
+    if module_spec is None or not module_spec.origin or not point.attr:
         raise InputFault(
             f"the engine {point.name!r} is declared as {point.value!r}, which is no class in a file",
             cure="declare it as package.module:Class",
         )
-    return found.origin
+    return module_spec.origin
 
 
 def _from_file(
-    spec: Spec, path: Path, shown: str, entry: str, config: Mapping[str, Any] | None = None, mode: Mode | None = None
+    spec: Spec, path: Path, place: str, entry: str, config: Mapping[str, Any] | None = None, mode: Mode | None = None
 ) -> Recipe:
-    with explained(shown):
+    with explained(place):
         source = path.read_bytes()
-    module, taken = _module(source, shown), config is not None
-    header = _header(source, shown)
-    parameters = tuple(p for p in _parameters(module, entry, shown) if p.name != _CONFIG)
-    arguments = {} if taken else bind((*parameters, _MODE), spec, command=f"ctxbench engine show {spec.name}")
-    chosen = mode or Mode(str(arguments.pop("mode", _MODE.default)))
-    extra = str(arguments.get(_REQUIRES, "")).split()
-    named: dict[str, Value] = {**arguments, **({"mode": chosen.value} if chosen is not Mode.PER_FILE else {})}
+    module, has_config = _module(source, place), config is not None
+    header = _header(source, place)
+    parameters = tuple(p for p in _parameters(module, entry, place) if p.name != _CONFIG)
+    arguments = {} if has_config else bind((*parameters, _MODE), spec, command=f"ctxbench engine show {spec.name}")
+    mode_of_box = mode or Mode(str(arguments.pop("mode", _MODE.default)))
+    more = str(arguments.get(_REQUIRES, "")).split()
+    spelled: dict[str, Value] = {
+        **arguments,
+        **({"mode": mode_of_box.value} if mode_of_box is not Mode.PER_FILE else {}),
+    }
     return Recipe(
-        spec=str(Spec(spec.name, named)),
-        mode=chosen,
+        spec=str(Spec(spec.name, spelled)),
+        mode=mode_of_box,
         entry=entry,
-        arguments={**arguments, **({_CONFIG: config} if taken else {})},
+        arguments={**arguments, **({_CONFIG: config} if has_config else {})},
         source=source,
-        requirements=(*_texts(header, "dependencies", shown), *extra),
-        programs=tuple(_texts(header.get("tool", {}).get("ctxbench", {}), "programs", shown)),
+        requirements=(*_texts(header, "dependencies", place), *more),
+        programs=tuple(_texts(header.get("tool", {}).get("ctxbench", {}), "programs", place)),
         summary=(ast.get_docstring(module) or "").partition("\n")[0],
         parameters=(*parameters, _MODE),
         origin=str(path),
@@ -178,19 +181,19 @@ def _from_toml(spec: Spec) -> Recipe:
         )
     point = _points()[_PROTOCOLS[protocol]]
     mode = Mode(str(bind((_MODE,), spec).get("mode", _MODE.default)))
-    ours = _from_file(spec, Path(_origin(point)), spec.name, point.attr, config, mode)
+    adapter = _from_file(spec, Path(_origin(point)), spec.name, point.attr, config, mode)
     files = {}
     for name in _texts(config, "files", spec.name):
         with explained(str(path.parent / name)):
             files[Path(name).name] = (path.parent / name).read_bytes()
     return Recipe(
-        spec=ours.spec,
+        spec=adapter.spec,
         mode=mode,
-        entry=ours.entry,
-        arguments=ours.arguments,
-        source=ours.source,
-        requirements=(*ours.requirements, *_texts(config, "requires", spec.name)),
-        programs=(*ours.programs, *_texts(config, "programs", spec.name)),
+        entry=adapter.entry,
+        arguments=adapter.arguments,
+        source=adapter.source,
+        requirements=(*adapter.requirements, *_texts(config, "requires", spec.name)),
+        programs=(*adapter.programs, *_texts(config, "programs", spec.name)),
         files=files,
         summary=str(config.get("summary", "")),
         parameters=(_MODE,),
@@ -198,14 +201,14 @@ def _from_toml(spec: Spec) -> Recipe:
     )
 
 
-def _module(source: bytes, shown: str) -> ast.Module:
+def _module(source: bytes, place: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputFault(f"is no Python ({error})", where=shown, cure="mend the file") from None
+        raise InputFault(f"is no Python ({error})", where=place, cure="mend the file") from None
 
 
-def _header(source: bytes, shown: str) -> dict[str, Any]:
+def _header(source: bytes, place: str) -> dict[str, Any]:
     match = _HEADER.search(source.decode("utf-8", "replace"))
     if match is None:
         return {}
@@ -213,26 +216,26 @@ def _header(source: bytes, shown: str) -> dict[str, Any]:
     try:
         return tomllib.loads("".join(line[2:] if line.startswith("# ") else line[1:] for line in lines))
     except tomllib.TOMLDecodeError as error:
-        raise InputFault(f"its `# /// script` comment is no TOML ({error})", where=shown, cure="mend it") from None
+        raise InputFault(f"its `# /// script` comment is no TOML ({error})", where=place, cure="mend it") from None
 
 
-def _texts(table: Mapping[str, Any], key: str, shown: str) -> Sequence[str]:
+def _texts(table: Mapping[str, Any], key: str, place: str) -> Sequence[str]:
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InputFault(f"{key} = {value!r:.80} is no list of texts", where=shown, cure='write it as ["…"]')
+        raise InputFault(f"{key} = {value!r:.80} is no list of texts", where=place, cure='write it as ["…"]')
     return value
 
 
-def _parameters(module: ast.Module, entry: str, shown: str) -> tuple[Parameter, ...]:
+def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, ...]:
     """Return the keyword-only parameters of a class' ``__init__``, read and not run."""
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     if entry not in classes:
-        raise UnknownName("engine", entry, classes, command=f"grep '^class' {shown}")
+        raise UnknownName("engine", entry, classes, command=f"grep '^class' {place}")
     methods = _methods(classes, entry)
     for method in ("index", "search"):
         if method not in methods:
             raise InputFault(
-                f"the class {entry} has no method {method!r}", where=shown, cure="see docs/writing-an-engine.md"
+                f"the class {entry} has no method {method!r}", where=place, cure="see docs/writing-an-engine.md"
             )
     if "__init__" not in methods:
         return ()
@@ -240,11 +243,11 @@ def _parameters(module: ast.Module, entry: str, shown: str) -> tuple[Parameter, 
     if len(arguments.args) > 1 or arguments.vararg or arguments.kwarg:
         raise InputFault(
             f"{entry}.__init__ has parameters that are not keyword-only",
-            where=shown,
+            where=place,
             cure="write it as (self, *, name: int = 10)",
         )
     return tuple(
-        _parameter(argument, default, shown)
+        _parameter(argument, default, place)
         for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     )
 
@@ -258,7 +261,7 @@ def _methods(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, ast.Fu
     return methods | {node.name: node for node in classes[name].body if isinstance(node, ast.FunctionDef)}
 
 
-def _parameter(argument: ast.arg, default: ast.expr | None, shown: str) -> Parameter:
+def _parameter(argument: ast.arg, default: ast.expr | None, place: str) -> Parameter:
     if argument.arg == _CONFIG:
         return Parameter(name=_CONFIG, kind=object)
     choices: tuple[str, ...] = ()
@@ -274,9 +277,9 @@ def _parameter(argument: ast.arg, default: ast.expr | None, shown: str) -> Param
     if name not in _KINDS or default is None:
         raise InputFault(
             f"the parameter {argument.arg!r} is not a bool, int, float, str or Literal of words with a plain default",
-            where=shown,
+            where=place,
             cure=f"write for example {argument.arg}: int = 10",
         )
     parameter = Parameter(name=argument.arg, kind=_KINDS[name], default=value, choices=choices)
-    parameter.read(value, f"{shown}: its default")
+    parameter.read(value, f"{place}: its default")
     return parameter

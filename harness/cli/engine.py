@@ -132,10 +132,13 @@ def measure_leak(
     from ctxbench.harness.run.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 
-    asked = parse(recipe.read(spec).spec)
-    others = {key: value for key, value in asked.arguments.items() if key != "mode"}
-    specs = [Spec(asked.name, others), Spec(asked.name, {**others, "mode": Mode.SHARED.value})]
-    strategies = [str(Spec("engine", {"name": str(each)})) for each in specs]
+    engine_spec = parse(recipe.read(spec).spec)
+    other_arguments = {key: value for key, value in engine_spec.arguments.items() if key != "mode"}
+    specs = [
+        Spec(engine_spec.name, other_arguments),
+        Spec(engine_spec.name, {**other_arguments, "mode": Mode.SHARED.value}),
+    ]
+    strategies = [str(Spec("engine", {"name": str(spelled)})) for spelled in specs]
     sample_set = sets.load(home, samples)
     options = RunOptions(limit=limit, workers=workers, sandbox=sandbox)
     with open_store(db or home.database) as store:

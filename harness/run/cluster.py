@@ -26,7 +26,7 @@ from ctxbench.harness.run.attempt import UnitOutcome
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
 from ctxbench.harness.run.runner import RunOptions
 from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.run.units import MOST, WorkUnit, units
+from ctxbench.harness.run.units import WorkUnit, most_of, units
 
 AHEAD = 2
 """Units that a node has at a time."""
@@ -98,9 +98,9 @@ class Cluster:
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], strategy: str, repetition: int) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples of a run."""
-        most = min(MOST, max(1, -(-len(missing) // (TURNS * max(1, self.size)))))
+        most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, self.size)))))
         waiting = units(spec.id, missing, most)
-        lost: Counter[str] = Counter()
+        losses: Counter[str] = Counter()
         try:
             while waiting or self._units:
                 self._look()
@@ -114,8 +114,8 @@ class Cluster:
                         yield outcome
                     else:
                         first = outcome.samples[0].id
-                        lost[first] += 1
-                        if lost[first] < TRIES:
+                        losses[first] += 1
+                        if losses[first] < TRIES:
                             waiting.insert(0, outcome)
                         else:
                             yield UnitOutcome(samples=outcome.samples, fault=_gave_up(outcome))

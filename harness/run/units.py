@@ -17,8 +17,8 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Sample
 
 T = TypeVar("T")
-MOST = 200
-"""Samples of a unit at most: 10 to 60 seconds of work."""
+MOST, MOST_TESTED = 200, 40
+"""Samples of a unit at most, and of one whose samples tests judge: 10 to 60 seconds of work."""
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
@@ -73,8 +73,14 @@ class Share:
         return ordered[start:end]
 
 
-def units(run: str, samples: Sequence[Sample], most: int = MOST) -> list[WorkUnit]:
+def most_of(samples: Sequence[Sample]) -> int:
+    """Return how many samples of a run a unit may have."""
+    return MOST_TESTED if any(sample.tested for sample in samples) else MOST
+
+
+def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[WorkUnit]:
     """Cut samples of a run into units of at most `most`, those of a repository as equal as can be, in their order."""
+    most = most or most_of(samples)
     return [
         WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))
         for repo, of_repo in _grouped(samples, repository_of).items()

@@ -41,7 +41,7 @@ _CURE = "make it again with the same `ctxbench run --shard` command, or leave it
 _TIMES: Mapping[str, tuple[str, ...]] = {
     "answer": ("seconds", "cached", "price"),
     "verdict": ("reason", "output", "seconds", "peak_bytes", "earlier"),
-    "sample": ("strategy_seconds", "generator_seconds"),
+    "sample": ("strategy_seconds", "generator_seconds", "engines"),
 }
 """Kind of a line -> what a repetition may give otherwise."""
 _KEYS = {"answer": "id", "verdict": "key", "sample": "sample_id"}

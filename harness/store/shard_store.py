@@ -40,7 +40,7 @@ Deliver = Callable[[str, bytes], None]
 
 
 @dataclass(slots=True)
-class _Going:
+class _OpenUnit:
     """A unit that is being done."""
 
     unit: WorkUnit
@@ -74,7 +74,7 @@ class ShardStore(Store):
         self._cut, self._deliver, self._snapshots = cut, deliver, snapshots
         self._done = {run: set(ids) for run, ids in done.items()}
         self._specs: dict[str, RunSpec] = {}
-        self._going: dict[str, list[_Going]] = {}
+        self._open_units: dict[str, list[_OpenUnit]] = {}
         self._attempts: dict[int, tuple[str, AttemptLog]] = {}
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
@@ -82,8 +82,8 @@ class ShardStore(Store):
         run = super().add_run(spec, planned, days)
         done = self._done.setdefault(run, set())
         self._specs[run] = spec
-        self._going[run] = [
-            _Going(unit, {sample.id for sample in unit.samples} - done) for unit in self._cut(run, planned)
+        self._open_units[run] = [
+            _OpenUnit(unit, {sample.id for sample in unit.samples} - done) for unit in self._cut(run, planned)
         ]
         return run
 
@@ -105,12 +105,12 @@ class ShardStore(Store):
         finished = list(finished)
         super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
         self._done[run].update(sample.sample_id for sample in finished)
-        for going in self._going[run]:
-            new = {sample.sample_id: sample for sample in finished if sample.sample_id in going.left}
-            going.finished |= new
-            going.left -= new.keys()
-            if new and not going.left:
-                self._send(run, going)
+        for open_unit in self._open_units[run]:
+            new = {sample.sample_id: sample for sample in finished if sample.sample_id in open_unit.left}
+            open_unit.finished |= new
+            open_unit.left -= new.keys()
+            if new and not open_unit.left:
+                self._send(run, open_unit)
         return len(finished)
 
     def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
@@ -149,9 +149,9 @@ class ShardStore(Store):
         """Note that it ended, and deliver what there is of units that are not whole, and its log."""
         super().end_attempt(attempt, reason=reason, finished=finished, missing=missing)
         run, log = self._attempts.pop(attempt)
-        for going in self._going[run]:
-            if going.finished:
-                self._send(run, going)
+        for open_unit in self._open_units[run]:
+            if open_unit.finished:
+                self._send(run, open_unit)
         spec, c, r = self._specs[run], t.OUTCOME.c, t.REMARK.c
         with self.reading() as connection:
             ended = connection.scalar(select(c.ended).where(c.attempt_id == attempt)) or log.ended
@@ -162,11 +162,13 @@ class ShardStore(Store):
         )
         self._deliver(*encode(self._shard(run, attempt=log, answers=log.summaries)))
 
-    def _send(self, run: str, going: _Going) -> None:
+    def _send(self, run: str, open_unit: _OpenUnit) -> None:
         """Deliver what is finished of a unit."""
-        finished = tuple(going.finished[sample.id] for sample in going.unit.samples if sample.id in going.finished)
-        going.finished = {}
-        self._deliver(*encode(self._shard(run, repo=going.unit.repo, finished=finished)))
+        finished = tuple(
+            open_unit.finished[sample.id] for sample in open_unit.unit.samples if sample.id in open_unit.finished
+        )
+        open_unit.finished = {}
+        self._deliver(*encode(self._shard(run, repo=open_unit.unit.repo, finished=finished)))
 
     def _shard(
         self,

@@ -35,7 +35,7 @@ class Flooded(SandboxLost):
     """Raised when a program says more than it may in one message."""
 
 
-class Late(SandboxLost):
+class Overdue(SandboxLost):
     """Raised when a program does not answer in its time."""
 
 
@@ -73,7 +73,7 @@ class Conversation:
         """Return the program's answer to a message; both are one line without its end.
 
         Raises:
-            Late: if none comes in that time.
+            Overdue: if none comes in that time.
             Flooded: if it is longer than the limit of a result.
             SandboxLost: if the program ended, or the box went away.
             ValueError: if the message has several lines.
@@ -109,12 +109,12 @@ class Conversation:
     def _take(self, size: int, deadline: float, seconds: float) -> bytes:
         while len(self._buffer) < size:
             if time.monotonic() >= deadline:
-                raise Late(f"it gave no answer in {seconds:g} seconds", cure=_CURE)
+                raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE)
             try:
                 self._buffer += self._box.receive(deadline)
             except SandboxLost as lost:
                 if time.monotonic() >= deadline:
-                    raise Late(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
+                    raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
                 raise self._explained(lost) from None
         data = bytes(self._buffer[:size])
         del self._buffer[:size]

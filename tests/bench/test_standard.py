@@ -47,6 +47,8 @@ def test_functions_come_from_the_repositories_of_the_set_that_bring_tests() -> N
     assert [repository.name for repository in WHOLE.manifests_of("function")] == [
         name for name in WHOLE.domains if name in WHOLE.tested
     ]
+    languages = Counter(str(repository.language) for repository in WHOLE.manifests_of("function"))
+    assert languages["python"] >= 24 and languages["java"] >= 6
     for repository in WHOLE.manifests_of("function"):
         assert repository.tests is not None, repository.name
         # Every machine installs the same: Java's jars have versions in their names.

@@ -121,7 +121,8 @@ def test_costs_that_nobody_knows_are_not_offered() -> None:
     nothing = (None,) * len(CHEAP.sample)
     recorded = replace(noisy("x", 0.3), context_tokens=nothing, calls=nothing, seconds=nothing)
     assert view.available_costs(group_of(recorded)) == []
-    assert {*view.COSTS, *view.STAGES} == {*COSTS, "context_tokens", "calls", "seconds"}
+    engines = {"index_seconds", "query_seconds"}
+    assert {*view.COSTS, *view.STAGES} == {*COSTS, *engines, "context_tokens", "calls", "seconds"}
 
 
 def test_the_front_leaves_an_unmeasured_metric_out() -> None:

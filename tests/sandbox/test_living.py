@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from ctxbench.sandbox.errors import SandboxLost
-from ctxbench.sandbox.living import Conversation, Flooded, Late, living
+from ctxbench.sandbox.living import Conversation, Flooded, Overdue, living
 from ctxbench.sandbox.types import Environment, Limits, Sandbox
 
 PROGRAM = b"""
@@ -73,7 +73,7 @@ def test_its_end_is_told_with_its_last_words(real_sandbox: Sandbox) -> None:
 
 
 def test_one_that_hangs_is_late_and_one_that_floods_is_cut_off(bubblewrap_sandbox: Sandbox) -> None:
-    with talk(bubblewrap_sandbox) as conversation, pytest.raises(Late, match=r"no answer in 0\.3 seconds"):
+    with talk(bubblewrap_sandbox) as conversation, pytest.raises(Overdue, match=r"no answer in 0\.3 seconds"):
         conversation.ask(b"hang", 0.3)
     with talk(bubblewrap_sandbox) as conversation, pytest.raises(Flooded, match="200000 bytes"):
         conversation.ask(b"flood", 60)

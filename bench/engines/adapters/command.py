@@ -14,7 +14,7 @@ from typing import Any
 _FILES = Path("/ctxbench/lib/ctxbench_engine_source_files")
 
 
-class Command:
+class CommandLine:
     """Passes each call on as ``{"call": …}`` and returns the ``answer`` of the line that comes back."""
 
     def __init__(self, *, run: str = "", requires: str = "", config: dict[str, Any] | None = None) -> None:

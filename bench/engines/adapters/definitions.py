@@ -51,8 +51,8 @@ class Jedi:
                     break
         if self._uses:
             hits = [hit for hit in self._hits(set(weights)) if hit[0] != path]
-            for found, start, end, score in best_windows(hits, weights, self._shown, top):
-                places.setdefault((found, start, end), score / (1 + sum(weights.values())))
+            for located, start, end, score in best_windows(hits, weights, self._shown, top):
+                places.setdefault((located, start, end), score / (1 + sum(weights.values())))
         best = sorted(places.items(), key=lambda item: -item[1])[:top]
         return [(*place, score) for place, score in best]
 
@@ -66,9 +66,9 @@ class Jedi:
             file = name.module_path
             if file is None or name.line is None or not Path(file).is_relative_to(self._root):
                 continue
-            found = Path(file).relative_to(self._root).as_posix()
-            if found != path and Path(file).stat().st_size:
-                places.append((found, name.line - 1, name.line - 1 + self._shown))
+            located = Path(file).relative_to(self._root).as_posix()
+            if located != path and Path(file).stat().st_size:
+                places.append((located, name.line - 1, name.line - 1 + self._shown))
         return places
 
     def _hits(self, names: set[str]) -> list[tuple[str, int, str]]:

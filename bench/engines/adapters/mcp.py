@@ -35,7 +35,7 @@ class Mcp:
         self._root = "."
         self._loop = asyncio.new_event_loop()
         self._session: ClientSession | None = None
-        self._told = ("mcp", "?")
+        self._identity = ("mcp", "?")
         self._ready = threading.Event()
         self._failure = ""
 
@@ -47,7 +47,7 @@ class Mcp:
             if not self._ready.wait(_SECONDS) or self._failure:
                 raise RuntimeError(f"the server did not start: {self._failure or 'no word from it'}")
         self._calls("start")
-        return self._told
+        return self._identity
 
     def update(self, paths: list[str]) -> None:
         """Make the calls listed under `update`, else those under `start` again."""
@@ -60,14 +60,14 @@ class Mcp:
         ordered = sorted(names, key=lambda name: -names[name])[: int(search.get("names", 12))]
         fields = {"root": self._root, "path": path, "line": str(line + 1), "text": text, "top": str(top)}
         fields |= {"query": " ".join(ordered), "pattern": "|".join(map(re.escape, ordered))}
-        each = search.get("each") == "name"
+        one_by_one = search.get("each") == "name"
         places: dict[tuple[str, int, int], float] = {}
-        for name in ordered if each else [""] if ordered else []:
+        for name in ordered if one_by_one else [""] if ordered else []:
             answer = self._tool(search["tool"], _filled(search.get("arguments", {}), {**fields, "name": name}))
-            found = list(self._places(answer))
-            for place in found:
-                weight = names[name] if each else 1.0
-                places[place] = places.get(place, 0.0) + weight / (1 + len(found) ** 0.5)
+            located = list(self._places(answer))
+            for place in located:
+                weight = names[name] if one_by_one else 1.0
+                places[place] = places.get(place, 0.0) + weight / (1 + len(located) ** 0.5)
         return [(*place, score) for place, score in sorted(places.items(), key=lambda item: (-item[1], item[0]))[:top]]
 
     def _places(self, answer: str) -> Any:
@@ -90,10 +90,10 @@ class Mcp:
         if session is None:
             raise RuntimeError("index comes first")
         result = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop).result(_SECONDS)
-        said = "\n".join(part.text for part in result.content if getattr(part, "type", "") == "text")
+        words = "\n".join(part.text for part in result.content if getattr(part, "type", "") == "text")
         if getattr(result, "is_error", getattr(result, "isError", False)):
-            raise RuntimeError(f"the tool {name} failed: {said[:200]}")
-        return said
+            raise RuntimeError(f"the tool {name} failed: {words[:200]}")
+        return words
 
     def _run(self) -> None:
         try:
@@ -109,7 +109,7 @@ class Mcp:
         async with stdio_client(server) as (reads, writes), ClientSession(reads, writes) as session:
             greeting = await session.initialize()
             info = getattr(greeting, "server_info", None) or greeting.serverInfo
-            self._told = (info.name, f"{info.version} (mcp {version('mcp')})")
+            self._identity = (info.name, f"{info.version} (mcp {version('mcp')})")
             self._session = session
             self._ready.set()
             await asyncio.Event().wait()

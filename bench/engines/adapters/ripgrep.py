@@ -37,11 +37,11 @@ class Ripgrep:
         if not terms:
             return []
         words = [part for term in terms for part in ("-e", term)]
-        found = subprocess.run(
+        located = subprocess.run(
             ["rg", *_FLAGS, *words, "."], capture_output=True, text=True, errors="replace", check=False, cwd=self._root
         )
         hits = []
-        for row in found.stdout.splitlines():
+        for row in located.stdout.splitlines():
             name, _, behind = row.partition("\0")
             number, _, term = behind.partition(":")
             if number.isdecimal():

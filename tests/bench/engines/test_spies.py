@@ -8,6 +8,8 @@ import pytest
 
 from ctxbench.bench.engines import box
 from ctxbench.bench.home import Home
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.types import Sandbox
 from tests.bench.engines.rooms import answer_of, attempt, make_set, prompts, rows, spy
 
@@ -32,7 +34,7 @@ FIRST = "# def levy(zq_amount):"
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box, "PATIENCE", box.Patience(index=60, search=60))
+    monkeypatch.setattr(box, "PATIENCE", box.EnginePatience(index=60, search=60))
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -47,10 +49,29 @@ def test_what_breaks_is_a_fault_of_the_machine(
     name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "Hangs":
-        monkeypatch.setattr(box, "PATIENCE", box.Patience(index=60, search=0.7))
+        monkeypatch.setattr(box, "PATIENCE", box.EnginePatience(index=60, search=0.7))
     summary = attempt(tmp_path, bubblewrap_sandbox, spy(name))
     assert summary.missing == 3 and summary.scored == 0
     assert all(fault.kind == "machine" and LOST[name] in fault.message for fault in summary.faults)
+
+
+def test_one_that_is_lost_again_and_again_is_not_started_any_more(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, per_file=5)
+    summary = attempt(tmp_path, bubblewrap_sandbox, spy("Dies"), home=home)
+    ended = ["exit code 7" in fault.message for fault in summary.faults]
+    assert summary.missing == 5 and sum(ended) == 3
+    assert "3 times in a row" in summary.faults[-1].message
+
+
+def test_a_ledger_of_each_sample_is_on_the_board(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    attempt(tmp_path, bubblewrap_sandbox, spy("Behind"))
+    with open_store(Home(tmp_path / "home").database) as store:
+        [table] = run_tables(store)
+    assert table.costs["engine_calls"] == (1, 1, 1) and table.costs["places_cut"] == (3, 3, 3)
+    # One index for the whole file, which the first of its samples waited for.
+    assert [bool(seconds) for seconds in table.costs["index_seconds"]] == [True, False, False]
+    assert all(table.costs["query_seconds"])
 
 
 @pytest.mark.parametrize("name", HARMLESS)

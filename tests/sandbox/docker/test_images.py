@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench.home import Home
 from ctxbench.sandbox.docker import DockerSandbox, images
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Environment, Limits
+from tests.helpers.cli import run_cli
+from tests.helpers.sets import make_set
 from tests.sandbox.docker.conftest import NAME
 from tests.sandbox.docker.standin import GUEST, run
 from tests.sandbox.robust import until
@@ -262,3 +265,28 @@ def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, eng
             container.remove(force=True)
     finally:
         engine.api.remove_image(f"{NAME}:dashboard", force=True)
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_parts_of_a_run_in_containers_that_share_nothing_make_one_run(
+    docker_sandbox: DockerSandbox, engine: Client, tmp_path: Path
+) -> None:
+    base = images.base_id(engine, docker_sandbox.base_image, lambda _: None)
+    named: dict[str, Any] = {"target": "worker", "tag": f"{NAME}:worker", "buildargs": {"BASE_IMAGE": base}}
+    engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
+    home, command = Home(tmp_path / "home"), ["--samples", "demo", "--strategy", "lc.infile", "--generator"]
+    make_set(home, per_repo=3)
+    try:
+        for index in range(2):
+            parts = tmp_path / f"parts{index}"
+            parts.mkdir()
+            parts.chmod(0o777)
+            mounts = [f"{home.root}:/data:ro", f"{parts}:/parts"]
+            part = ["run", *command, "scripted(text=x)", "--shard", f"{index}/2", "--out", "/parts"]
+            said = engine.containers.run(f"{NAME}:worker", part, remove=True, network_mode="none", volumes=mounts)
+            assert b"scored 3  model-failed 0  missing 0" in said
+        merged = run_cli("merge", "--home", str(home.root), str(tmp_path / "parts0"), str(tmp_path / "parts1"))
+        assert merged.code == 0 and "new 6  already there 0  faults 0  missing 0" in merged.out
+    finally:
+        engine.api.remove_image(f"{NAME}:worker", force=True)

@@ -1,0 +1,97 @@
+"""Write docs/scale.svg and the table of docs/scale.md from the simulation of many workers.
+
+`python -m scripts.scale_page`; the cost of merging a sample is measured on this machine.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.scale import Point, curves, measured_merge
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, PICTURE = DOCS / "scale.md", DOCS / "scale.svg"
+_BEGIN, _END = "<!-- simulated: python -m scripts.scale_page -->\n", "<!-- end -->"
+_WIDTH, _HEIGHT, _EDGE = 760, 420, 64
+_WORKERS, _RATE = (1, 1000), (1, 20_000)
+_COLOURS = ("#1f77b4", "#2ca02c", "#9467bd", "#d62728")
+_IN_TABLE = (1, 10, 100, 1000)
+
+
+def table(settings: Mapping[str, Sequence[Point]], merge: float) -> str:
+    """Return the page's table: throughput, and what is saturated at 1,000 workers."""
+    head = " | ".join(f"{count:,} workers" for count in _IN_TABLE)
+    lines = [f"| samples a second | {head} | saturated from | by |", f"|---|{'---|' * (len(_IN_TABLE) + 2)}"]
+    for name, points in settings.items():
+        rates = [f"{point.throughput:,.1f}" for point in points if point.workers in _IN_TABLE]
+        full = next((point for point in points if point.busiest != "workers"), None)
+        place = (f"{full.workers:,} workers", full.busiest) if full else ("", "nothing")
+        lines.append(f"| {name} | {' | '.join([*rates, *place])} |")
+    return "\n".join([*lines, "", f"Merging a sample took {1e3 * merge:.1f} ms of a processor.", ""])
+
+
+def picture(settings: Mapping[str, Sequence[Point]]) -> str:
+    """Return an SVG: a curve a setting, samples a second against workers, both on logarithmic axes."""
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
+        'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
+    ]
+    for workers in (1, 10, 100, 1000):
+        x = _across(workers)
+        parts.append(f'<path d="M{x:.0f} {_EDGE / 2:.0f}V{_HEIGHT - _EDGE}" stroke="#ddd"/>')
+        parts.append(f'<text x="{x:.0f}" y="{_HEIGHT - _EDGE + 18}" text-anchor="middle">{workers:,}</text>')
+    for rate in (1, 10, 100, 1000, 10_000):
+        y = _up(rate)
+        parts.append(f'<path d="M{_EDGE} {y:.0f}H{_WIDTH - _EDGE}" stroke="#ddd"/>')
+        parts.append(f'<text x="{_EDGE - 6}" y="{y + 4:.0f}" text-anchor="end">{rate:,}</text>')
+    for row, ((name, points), colour) in enumerate(zip(settings.items(), _COLOURS, strict=True)):
+        reached = [point for point in points if point.throughput >= _RATE[0]]
+        path = " ".join(f"{_across(point.workers):.1f},{_up(point.throughput):.1f}" for point in reached)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [
+            f'<circle cx="{_across(point.workers):.1f}" cy="{_up(point.throughput):.1f}" r="4" '
+            f'fill="{colour if point.busiest == "workers" else "#fff"}" stroke="{colour}">'
+            f"<title>{name}, {point.workers:,} workers: {point.throughput:,.1f} samples/s, "
+            f"{point.busiest} at {100 * point.use:.0f} %</title></circle>"
+            for point in reached
+        ]
+        y = _EDGE / 2 + 18 + 18 * row
+        parts.append(f'<circle cx="{_EDGE + 14}" cy="{y - 4}" r="5" fill="{colour}"/>')
+        parts.append(f'<text x="{_EDGE + 24}" y="{y}">{name}</text>')
+    words = "workers of one core; hollow: something that all share is saturated"
+    parts.append(f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 16}" text-anchor="middle">{words}</text>')
+    label = "merged samples a second"
+    parts.append(f'<text transform="translate(14 {_HEIGHT / 2}) rotate(-90)" text-anchor="middle">{label}</text></svg>')
+    return "\n".join(parts) + "\n"
+
+
+def _across(workers: float) -> float:
+    return _place(workers, _WORKERS, _EDGE, _WIDTH - _EDGE)
+
+
+def _up(rate: float) -> float:
+    return _place(rate, _RATE, _HEIGHT - _EDGE, _EDGE / 2)
+
+
+def _place(value: float, ends: tuple[float, float], start: float, end: float) -> float:
+    """Return where a value stands on a logarithmic axis."""
+    low, high = map(math.log, ends)
+    return start + (end - start) * (math.log(value) - low) / (high - low)
+
+
+def main() -> None:
+    """Measure, simulate, and write both into the docs."""
+    merge = measured_merge().merge
+    settings = curves(merge)
+    text = PAGE.read_text(encoding="utf-8")
+    between = f"{re.escape(_BEGIN)}.*{_END}"
+    filled = re.sub(between, lambda _: _BEGIN + table(settings, merge) + _END, text, flags=re.DOTALL)
+    PAGE.write_text(filled, encoding="utf-8")
+    PICTURE.write_text(picture(settings), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
