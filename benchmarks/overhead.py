@@ -33,6 +33,7 @@ from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.strategies.api import Prompt
 from tests.helpers.sets import make_set
 
@@ -131,7 +132,8 @@ def _bodies(home: Home, sample_set: SampleSet, url: str) -> list[bytes]:
     database = home.root / "bodies.db"
     _run(home, sample_set, database, url, False)
     with open_store(f"sqlite:///{database}") as store, store.reading() as connection:
-        prompts = [row[0] for row in connection.execute(text("SELECT text FROM prompt"))]
+        digests = connection.scalars(text("SELECT digest FROM prompt_fact")).all()
+        prompts = [prompt for _, prompt in prompt_texts(connection, digests)]
     common: dict[str, Any] = {"model": "tiny", "max_tokens": 128, "temperature": 0.0, "stop": ["\n"]}
     return [json.dumps({**common, "prompt": prompt}, ensure_ascii=False).encode() for prompt in prompts]
 

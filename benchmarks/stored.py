@@ -1,18 +1,18 @@
-"""A database of many scores for `benchmarks.million`, filled through the store's own tables."""
+"""A database of many scores for `benchmarks.million`, filled as runs are."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, insert
-
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.run.spec import RunSpec, sampling_key
+from ctxbench.harness.results import Status
+from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import Store
-from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.write import Finished, StoredCompletion, StoredGeneration
 
 PAGE_METRICS = {
     "ctxbench": ("em", "es", "id_em", "id_f1", "id_precision", "id_recall"),
@@ -58,67 +58,52 @@ SHAPES = {
 
 
 def fill(store: Store, shape: DatabaseShape) -> None:
-    """Store the runs of a shape, through the store's own tables."""
+    """Store the runs of a shape, each in one transaction."""
     random.seed(repr(shape))
-    with store._writing() as connection:
-        connection.execute(insert(t.PROMPT), {"digest": "p", "text": "x = "})
-        for of_set in range(shape.sets):
-            digest = f"{of_set:064x}"
-            connection.execute(insert(t.SAMPLE), [_sample(digest, n) for n in range(shape.samples)])
-            for generator in range(shape.generators):
-                for strategy in range(shape.strategies):
-                    _run(connection, shape, digest, (f"set{of_set}", f"model{generator}", strategy))
+    for of_set in range(shape.sets):
+        samples = [_sample(number) for number in range(shape.samples)]
+        for generator in range(shape.generators):
+            for strategy in range(shape.strategies):
+                spec = RunSpec(
+                    samples=f"set{of_set}", samples_digest=f"{of_set:064x}", strategy=f"lc.method{strategy:02}",
+                    strategy_version="1", generator=f"model{generator}", generator_version="1", coder="",
+                    sampling=Sampling(), tokenizer="t", code="0",
+                )  # fmt: skip
+                run = store.add_run(spec, samples)
+                answers = [_answer(spec, sample.id) for sample in samples]
+                finished = [
+                    _finished(shape, strategy, number, sample.id, answers[number].id)
+                    for number, sample in enumerate(samples)
+                ]
+                store.add_all_finished(run, spec.coder, finished, generations=answers)
 
 
-def _sample(digest: str, number: int) -> dict[str, Any]:
+def _sample(number: int) -> Sample:
     repo = f"org/repo{number % REPOSITORIES:02}"
-    kind = ("single-line", "next-line")[number % 2]
-    return {
-        "set_digest": digest, "id": f"{repo}/{number:05}", "benchmark": "ctxbench", "language": "python",
-        "kind": "line", "subkind": kind, "repo": repo, "path": f"src/file{number}.py", "line": number, "col": 4,
-    }  # fmt: skip
-
-
-def _run(connection: Connection, shape: DatabaseShape, digest: str, names: tuple[str, str, int]) -> None:
-    samples, generator, strategy = names
-    spec = RunSpec(
-        samples=samples, samples_digest=digest, strategy=f"lc.method{strategy:02}", strategy_version="1",
-        generator=generator, generator_version="1", coder="", sampling=Sampling(), tokenizer="t", code="0",
+    return Sample(
+        id=f"{repo}/{number:05}", benchmark="ctxbench", language=Language("python"), kind=Kind.LINE,
+        subkind=("single-line", "next-line")[number % 2], repo=repo, path=f"src/file{number}.py",
+        cursor=Cursor(line=number, column=4), prefix="",
     )  # fmt: skip
-    row = {column.name: getattr(spec, column.name) for column in t.RUN.c if hasattr(spec, column.name)}
-    connection.execute(insert(t.RUN), {**row, "sampling": sampling_key(spec.sampling), "sample_limit": None})
-    ids = [_sample(digest, number)["id"] for number in range(shape.samples)]
-    key = {"run_id": spec.id}
-    plan = [{**key, "sample_id": id_, "set_digest": digest, "ordinal": place} for place, id_ in enumerate(ids)]
-    connection.execute(insert(t.PLANNED), plan)
-    result = {
-        **key, "status": "scored", "prompt_digest": "p", "calls": 1, "flags": "[]", "strategy_seconds": 0.1,
-        "generator_seconds": 0.4,
-    }  # fmt: skip
-    connection.execute(
-        insert(t.RESULT), [{**result, "sample_id": id_, "context_tokens": 2000 + n % 97} for n, id_ in enumerate(ids)]
-    )
-    calls = [
-        {**key, "sample_id": id_, "ordinal": 0, "role": "final", "generation_id": f"{spec.id}{id_}"} for id_ in ids
-    ]
-    answer = {
-        "generator": generator, "version": "1", "prompt_digest": "p", "sampling": "{}", "idx": 0, "text": "total = 1",
-        "finish": "stop", "tokens_in": 2000, "tokens_out": 9, "cached": 0, "seconds": 0.4, "price": 0.001,
-    }  # fmt: skip
-    completion = {**key, "idx": 0, "status": "scored", "text": "total = 1", "flags": "[]"}
-    connection.execute(insert(t.GENERATION), [{**answer, "id": call["generation_id"]} for call in calls])
-    connection.execute(insert(t.CALL), calls)
-    completions = [
-        {**completion, "sample_id": call["sample_id"], "generation_id": call["generation_id"]} for call in calls
-    ]
-    connection.execute(insert(t.COMPLETION), completions)
-    scores = [
-        {**key, "profile": profile, "metric": metric, "sample_id": id_, "idx": 0, "value": _value(metric, strategy)}
-        for profile, metrics in shape.metrics.items()
-        for metric in metrics
-        for id_ in sorted(ids)
-    ]
-    connection.execute(insert(t.SCORE), scores)
+
+
+def _answer(spec: RunSpec, sample: str) -> StoredGeneration:
+    return StoredGeneration(
+        id=f"{spec.id}{sample}", generator=spec.generator, version="1", prompt_digest="p", prompt="x = ",
+        sampling="{}", idx=0, text="total = 1", finish="stop", tokens_in=2000, tokens_out=9, seconds=0.4, price=0.001,
+    )  # fmt: skip
+
+
+def _finished(shape: DatabaseShape, strategy: int, number: int, sample: str, answer: str) -> Finished:
+    scores = {
+        (profile, metric): _value(metric, strategy) for profile, metrics in shape.metrics.items() for metric in metrics
+    }
+    completion = StoredCompletion(generation_id=answer, status=Status.SCORED, text="total = 1", flags=(), scores=scores)
+    return Finished(
+        sample_id=sample, status=Status.SCORED, prompt_digest="p", prompt="x = ", context_tokens=2000 + number % 97,
+        flags=(), strategy_seconds=0.1, generator_seconds=0.4, calls=(("final", answer),), blocks=(),
+        completions=(completion,), bits=(),
+    )  # fmt: skip
 
 
 def _value(metric: str, strategy: int) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -44,20 +45,25 @@ class FormatChoice(click.types.StringParamType):
 
     name = "format"
 
-    def __init__(self, files: Literal["samples", "predictions"]) -> None:
-        """Take those of files of samples, or of predictions."""
-        self.files = files
+    def __init__(
+        self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Take those of files of samples, or of predictions; and others by name, with what to say of their fields."""
+        self.files, self._also = files, also
 
     def names(self) -> tuple[str, ...]:
         """Return the names to choose from, sorted."""
         from ctxbench.bench import formats
 
-        return formats.sample_names() if self.files == "samples" else formats.prediction_names()
+        names = formats.sample_names() if self.files == "samples" else formats.prediction_names()
+        return tuple(sorted({*names, *self._also}))
 
     def shape(self, name: str) -> str:
         """Return the fields that a format reads."""
         from ctxbench.bench import formats
 
+        if name in self._also:
+            return self._also[name]
         return (formats.samples(name) if self.files == "samples" else formats.predictions(name)).shape
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from ctxbench.harness.store.runs import Completed
 
 _SHAPES = FormatChoice("predictions")
+_PARQUET = "parquet"
+_EXPORTED = ExportChoice(
+    "predictions",
+    {_PARQUET: "a row a sample and profile: its status, metrics, tokens and seconds, for a notebook (needs pyarrow)"},
+)
 
 
 @click.group()
@@ -134,7 +139,7 @@ def _say(summary: ImportSummary) -> None:
 
 @results.command(cls=WithShapes)
 @click.argument("run")
-@click.option("--format", "shape", type=ExportChoice("predictions"), required=True, help="Shape of the file.")
+@click.option("--format", "shape", type=_EXPORTED, required=True, help="Shape of the file.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write, or the folder.")
 @click.option("--samples", metavar="NAME", help="The run's sample set, where it has another name than then.")
 @click.option(
@@ -153,7 +158,8 @@ def export(
     """Write the stored RUN (its id, its beginning or its name) for other tools.
 
     `every-eval-ever`, `huggingface`, `inspect` and `trec` hold all of a run: prompts, answers, scores, means.
-    `ctxbench` is a line a completion, with labels and verdicts; the others are what the benchmarks' own scorers read.
+    `ctxbench` is a line a completion, with labels and verdicts; `parquet` the scores, missing samples included; the
+    others are what the benchmarks' own scorers read.
     """
     from ctxbench.bench import formats
     from ctxbench.bench.errors import InputFault
@@ -163,6 +169,11 @@ def export(
     from ctxbench.harness.store.runs import completed
     from ctxbench.harness.store.store import open_current
 
+    if shape == _PARQUET:
+        if repeat > 1 or samples is not None or partial:
+            raise click.UsageError("--format parquet takes no --repeat, --samples or --partial: it has every sample")
+        _write_scores(run, out, db or home.database)
+        return
     if repeat > 1 and (shape in RUN_FORMATS or not formats.predictions(shape).repeats):
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
         raise click.UsageError(f"--repeat is for --format {' or '.join(repeated)}")
@@ -185,6 +196,24 @@ def export(
     click.echo(f"{out}: {len(stored.texts)} samples, {sum(map(len, stored.texts.values()))} completions")
     if stored.missing:
         click.echo(f"{lacking}: {', '.join(stored.missing)}", err=True)
+
+
+def _write_scores(run_id: str, out: Path, url: str) -> None:
+    """Write a run's samples with their scores under every profile."""
+    from ctxbench.harness import frames
+    from ctxbench.harness.store.runs import RunFilter, find_run, profiles_of, run_tables
+    from ctxbench.harness.store.store import open_current
+
+    with open_current(url) as store:
+        run = find_run(store, run_id).id
+        tables = [
+            table
+            for profile in profiles_of(store, run)
+            for table in run_tables(store, profile=profile, selection=RunFilter(id=run), hidden=True)
+        ]
+    frame = frames.of_runs(tables)
+    frame.write_parquet(out)
+    click.echo(f"{out}: {frame.height} rows")
 
 
 def _export_run(

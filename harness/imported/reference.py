@@ -39,7 +39,7 @@ from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.runs import CONTEXT
-from ctxbench.harness.store.samples import asked_scores, stored_scores
+from ctxbench.harness.store.samples import measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import add_scores
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_SCORE, PASS, PROFILE
@@ -390,13 +390,16 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
     pass_query = select(s.sample_id, s.value).where(s.run_id == id_, s.profile == PROFILE, s.metric == PASS)
     with store.reading() as connection:
         run = connection.execute(select(t.RUN).where(t.RUN.c.id == id_)).one()
+        planned = next(planned_samples(connection, [(id_, run.samples_digest)]))
         results = {row.sample_id: row for row in connection.execute(result_query)}
         for call in connection.execute(call_query):
             calls[call.sample_id].append((call.role, call.tokens_in, call.tokens_out))
         scores = {
             profile: {
                 metric: [of_sample.get(sample) for sample in samples]
-                for metric, of_sample in stored_scores(connection, asked_scores([profile]), id_).items()
+                for metric, of_sample in stored_scores(
+                    connection, measures(connection, [profile]), id_, planned
+                ).items()
             }
             for profile in (CONTEXT, *profiles)
         }

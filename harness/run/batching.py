@@ -29,7 +29,8 @@ from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.run.inflight import InFlight, Outcome, Slot
 from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.claims import Claims, Unshared
-from ctxbench.harness.store.write import StoredGeneration, clean
+from ctxbench.harness.store.loading import clean
+from ctxbench.harness.store.write import StoredGeneration
 
 _CLOSE_SECONDS = 10.0
 

@@ -31,9 +31,10 @@ from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.claims import Claims, Unshared
+from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
-from ctxbench.harness.store.write import StoredVerdict, clean
+from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")

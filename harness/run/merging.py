@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,23 +30,15 @@ from ctxbench.harness.run.judging import sample_digest
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
+from ctxbench.harness.store.loading import clean, parts
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
+from ctxbench.harness.store.prompts import add_prompts
 from ctxbench.harness.store.runs import stored_runs
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import (
-    Finished,
-    append,
-    append_finished,
-    append_new,
-    clean,
-    finished_rows,
-    generation_row,
-    parts,
-    prompt_rows,
-    verdict_row,
-)
+from ctxbench.harness.store.write import Finished, append, number_or_null
 
 _NEAR = 1e-9
 """Two machines may compute a cost in bits that differs so much, relatively: their libraries add in other orders."""
@@ -115,7 +108,7 @@ class Merger:
                 raise InputFault(what, where=where, cure="fetch the repository again where the shard is made")
         self._check_shared(shard, where)
         if shard.spec is None:
-            self._store.settle(functools.partial(_append_shared, shard))
+            self._store.settle(functools.partial(_append_shared, shard), together=True)
             return Merged(run=None, new=self._link(sample_set, shard), again=0, faults=0)
         return self._merge_run(shard, shard.spec, sample_set, days, where)
 
@@ -128,12 +121,13 @@ class Merger:
         self._store.add_run(spec, list(planned.values()), days)
 
         def added(connection: Connection) -> int:
-            _append_shared(shard, connection)
+            append_verdicts(connection, shard.verdicts)
             if shard.attempt is not None:
                 _append_attempt(connection, spec.id, shard.attempt)
-            return append_finished(connection, spec.id, spec.coder, new)
+            return append_finished(connection, spec.id, spec.coder, new, shard.generations)
 
-        count = self._store.settle(added)
+        # Whether an attempt is there is found out by looking, so that nobody may be appending the same one.
+        count = self._store.settle(added, together=shard.attempt is None)
         self._link_known(spec.id, shard)
         if shard.attempt is not None:
             add_remarks(self._store, spec.id, shard.attempt.remarks)
@@ -191,7 +185,7 @@ class Merger:
     def _new(self, run: str, finished: Sequence[Finished], where: str) -> list[Finished]:
         """Return the samples without a result; refuse a result that differs from a stored one."""
         present = self._store.finished(run, [sample.sample_id for sample in finished])
-        again = {sample.sample_id: _facts(run, sample) for sample in finished if sample.sample_id in present}
+        again = {sample.sample_id: _facts(sample) for sample in finished if sample.sample_id in present}
         if again:
             for sample_id, (facts, scores) in _stored_facts(self._store, run, again).items():
                 stored = facts, {key: scores[key] for key in scores.keys() & again[sample_id][1].keys()}
@@ -260,10 +254,9 @@ def _check_whole(shard: Shard, spec: RunSpec, planned: Mapping[str, Sample], sto
 
 def _append_shared(shard: Shard, connection: Connection) -> None:
     """Append the answers and verdicts of a shard that are not there yet."""
+    append_verdicts(connection, shard.verdicts)
     prompts = {answer.prompt_digest: answer.prompt for answer in shard.generations}
-    append_new(connection, t.PROMPT, "digest", prompt_rows(prompts))
-    append_new(connection, t.GENERATION, "id", {answer.id: generation_row(answer) for answer in shard.generations})
-    append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in shard.verdicts})
+    append_generations(connection, shard.generations, add_prompts(connection, prompts))
 
 
 def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
@@ -289,34 +282,46 @@ _Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
 """Facts of a sample by name, and (index, profile, metric) -> score."""
 
 
-def _facts(run: str, sample: Finished) -> _Facts:
+def _facts(sample: Finished) -> _Facts:
     """Return what a repetition of a sample must give again."""
-    rows = finished_rows(run, sample)
-    facts = {name: rows[t.RESULT][0][name] for name in _SAMPLE_FACTS}
-    for row in rows[t.COMPLETION]:
-        facts[f"completion {row['idx']}"] = row["text"]
-    return facts, {(row["idx"], row["profile"], row["metric"]): row["value"] for row in rows[t.SCORE]}
+    values = (
+        str(sample.status),
+        sample.prompt_digest,
+        sample.context_tokens,
+        len(sample.calls),
+        json.dumps(sample.flags),
+    )
+    facts: dict[str, Any] = dict(zip(_SAMPLE_FACTS, values, strict=True))
+    scores: dict[tuple[int, str, str], Any] = {}
+    for idx, completion in enumerate(sample.completions):
+        facts[f"completion {idx}"] = clean(completion.text)
+        scores |= {(idx, *kind): number_or_null(value) for kind, value in completion.scores.items()}
+    return facts, scores
 
 
 def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _Facts]:
     """Return the same of stored samples; scores whose verdict may have changed since are left out."""
-    r, c, s = t.RESULT.c, t.COMPLETION.c, t.SCORE.c
+    r, c, s, m = t.RESULT.c, t.COMPLETION.c, t.SCORE_FACT.c, t.MEASURE.c
     stored: dict[str, _Facts] = {}
     with store.reading() as connection:
         for part in parts(sorted(samples)):
             columns = [r[name] for name in _SAMPLE_FACTS]
-            query = select(r.sample_id, *columns).where(r.run_id == run, r.sample_id.in_(part))
-            for sample_id, *values in connection.execute(query):
+            query = select(r.key, r.sample_id, *columns).where(r.run_id == run, r.sample_id.in_(part))
+            names: dict[int, str] = {}
+            for key, sample_id, *values in connection.execute(query):
+                names[key] = sample_id
                 stored[sample_id] = dict(zip(_SAMPLE_FACTS, values, strict=True)), {}
-            texts = select(c.sample_id, c.idx, c.text).where(c.run_id == run, c.sample_id.in_(part))
+            texts = select(c.sample_id, c.idx, c.text).where(c.key.in_(list(names)))
             for sample_id, idx, text in connection.execute(texts):
                 stored[sample_id][0][f"completion {idx}"] = text
-            scores = select(s.sample_id, s.idx, s.profile, s.metric, s.value).where(
-                s.run_id == run, s.sample_id.in_(part)
+            scores = (
+                select(s.key, s.idx, m.profile, m.metric, s.value)
+                .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
+                .where(s.run == t.run_number(run), s.measure.in_(select(m.number)), s.key.in_(list(names)))
             )
-            for sample_id, idx, *kind, value in connection.execute(scores):
+            for key, idx, *kind, value in connection.execute(scores):
                 if tuple(kind) != (PROFILE, PASS):
-                    stored[sample_id][1][idx, kind[0], kind[1]] = value
+                    stored[names[key]][1][idx, kind[0], kind[1]] = value
     return stored
 
 

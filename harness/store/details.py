@@ -12,15 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import CTE, Connection, Select, func, select
+from sqlalchemy import Connection, Select, exists, select
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.samples import Facts, status_of
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_VERDICT, PASS, PROFILE, history
+from ctxbench.harness.store.verdicts import COUNTING_FACT, PASS, PROFILE, history
 from ctxbench.harness.store.write import read_flags
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 
@@ -31,18 +32,19 @@ def detail(store: Store, run: str, sample: str) -> Detail:
     Raises:
         UnknownName: if the run has no such sample.
     """
-    p, s, r, n = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c, t.RUN.c
+    p, s, r, n = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c, t.RUN.c
     joined = (
-        t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
-        .join(t.RUN, p.run_id == n.id)
-        .outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
-        .outerjoin(t.PROMPT, r.prompt_digest == t.PROMPT.c.digest)
-        .outerjoin(t.IMPORTED, p.run_id == t.IMPORTED.c.run_id)
+        t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
+        .join(t.RUN, p.run == n.number)
+        .outerjoin(t.RESULT_FACT, p.key == r.key)
+        .outerjoin(t.PROMPT, r.prompt == t.PROMPT.c.number)
+        .outerjoin(t.IMPORTED, n.id == t.IMPORTED.c.run_id)
     )
+    result = (r.status, r.flags, r.context_tokens, r.strategy_seconds, r.generator_seconds)
     query = (
-        select(t.SAMPLE, t.RESULT, n.n, n.coder, t.PROMPT.c.text.label("prompt"), t.IMPORTED.c.format)
+        select(t.SAMPLE, *result, n.n, n.coder, t.PROMPT.c.digest, t.IMPORTED.c.format)
         .select_from(joined)
-        .where(p.run_id == run, p.sample_id == sample)
+        .where(p.key == t.key_of(run, sample))
     )
     with store.reading() as connection:
         row = connection.execute(query).mappings().first()
@@ -62,7 +64,8 @@ def detail(store: Store, run: str, sample: str) -> Detail:
             faults=_faults(connection, run, sample) if status is Status.INFRA_FAILED else (),
             imported=row["format"] is not None,
             flags=read_flags(row["flags"]),
-            **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds", "prompt")},
+            **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds")},
+            prompt=prompt_text(connection, row["digest"]) if row["digest"] is not None else None,
             pieces=_pieces(connection, run, sample, row["coder"]),
             calls=_calls(connection, run, sample),
             completions=completions,
@@ -71,45 +74,32 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
     """Return the texts of a completion; None if there is no such one."""
-    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, COUNTING_VERDICT.c, t.VERDICT.c
+    c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
     joined = (
-        t.COMPLETION.join(t.GENERATION, c.generation_id == g.id)
-        .outerjoin(COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
+        .outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
     with store.reading() as connection:
-        row = connection.execute(query.where(c.run_id == run, c.sample_id == sample, c.idx == idx)).first()
+        row = connection.execute(query.where(c.key == t.key_of(run, sample), c.idx == idx)).first()
     return None if row is None else CompletionTexts(text=row.text, raw=row.raw, output=row.output or "")
 
 
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
     """Return the texts of a model call; None if there is no such one."""
-    c, g, q = t.CALL.c, t.GENERATION.c, t.PROMPT.c
-    joined = t.CALL.join(t.GENERATION, c.generation_id == g.id).join(t.PROMPT, g.prompt_digest == q.digest)
-    query = select(q.text.label("prompt"), g.text.label("answer")).select_from(joined)
+    c, g, q = t.CALL_FACT.c, t.GENERATION_FACT.c, t.PROMPT.c
+    joined = t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number).join(t.PROMPT, g.prompt == q.number)
+    query = select(q.digest, g.text).select_from(joined)
     with store.reading() as connection:
-        row = connection.execute(query.where(c.run_id == run, c.sample_id == sample, c.ordinal == ordinal)).first()
-    return None if row is None else CallTexts(prompt=row.prompt, answer=row.answer)
+        row = connection.execute(query.where(c.key == t.key_of(run, sample), c.ordinal == ordinal)).first()
+        return None if row is None else CallTexts(prompt=prompt_text(connection, row.digest) or "", answer=row.text)
 
 
-def kinds_of(run: str) -> CTE:
-    """Return the (profile, metric) of a run's scores, found by skipping along the key: not by reading the scores."""
-    s = t.SCORE.c
-    of_run = s.run_id == run
-    first = select(func.min(s.profile).label("profile")).where(of_run).cte("profiles", recursive=True)
-    after = select(func.min(s.profile)).where(of_run, s.profile > first.c.profile).correlate(first).scalar_subquery()
-    profiles = first.union_all(select(after).where(first.c.profile.is_not(None)))
-    of_profile = (of_run, s.profile == profiles.c.profile)
-    lowest = select(func.min(s.metric)).where(*of_profile).correlate(profiles).scalar_subquery()
-    start = (
-        select(profiles.c.profile, lowest.label("metric"))
-        .where(profiles.c.profile.is_not(None))
-        .cte("kinds", recursive=True)
-    )
-    higher = (of_run, s.profile == start.c.profile, s.metric > start.c.metric)
-    following = select(func.min(s.metric)).where(*higher).correlate(start).scalar_subquery()
-    return start.union_all(select(start.c.profile, following).where(start.c.metric.is_not(None)))
+def kinds_of(run: str) -> Select[Any]:
+    """Return the question for the (profile, metric) of a run's scores: a look at each measure, not at the scores."""
+    s, m = t.SCORE_FACT.c, t.MEASURE.c
+    return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
 
 
 def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, marked: bool) -> Status:
@@ -135,13 +125,14 @@ def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
 
 
 def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[StoredPiece, ...]:
-    b, g = t.BLOCK.c, t.BLOCK_GAIN.c
-    priced = select(g.ordinal, g.coder, g.gain).where(g.run_id == run, g.sample_id == sample)
+    b, g = t.BLOCK_FACT.c, t.GAIN_FACT.c
+    key = t.key_of(run, sample)
+    priced = select(g.ordinal, g.coder, g.gain).where(g.key == key)
     gains: dict[str, dict[int, float]] = defaultdict(dict)
     for ordinal, by, gain in connection.execute(priced):
         gains[by][ordinal] = gain
     gains_by_ordinal = gains.get(coder) or (gains[max(gains)] if gains else {})
-    query = select(t.BLOCK).where(b.run_id == run, b.sample_id == sample).order_by(b.ordinal)
+    query = select(t.BLOCK_FACT).where(b.key == key).order_by(b.ordinal)
     return tuple(
         StoredPiece(
             **{name: row[name] for name in ("kind", "score", "tokens", "state", "reason")},
@@ -155,27 +146,27 @@ def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[
 
 
 def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, ...]:
-    c, g = t.CALL.c, t.GENERATION.c
+    c, g = t.CALL_FACT.c, t.GENERATION_FACT.c
     query: Select[Any] = (
         select(c.ordinal, c.role, g.tokens_in, g.tokens_out, g.cached, g.price, g.seconds, g.finish)
-        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
-        .where(c.run_id == run, c.sample_id == sample)
+        .select_from(t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number))
+        .where(c.key == t.key_of(run, sample))
         .order_by(c.ordinal)
     )
     return tuple(StoredCall(**row) for row in connection.execute(query).mappings())
 
 
 def _completions(connection: Connection, run: str, sample: str) -> tuple[CompletionFacts, ...]:
-    c, j, v = t.COMPLETION.c, COUNTING_VERDICT.c, t.VERDICT.c
-    joined = t.COMPLETION.outerjoin(
-        COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
-    ).outerjoin(t.VERDICT, j.verdict_key == v.key)
+    c, j, v = t.COMPLETION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
+    joined = t.COMPLETION_FACT.outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
+        t.VERDICT, j.verdict_key == v.key
+    )
     judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox, v.earlier)
     reached = v.flags.label("reached")
     query = (
         select(c.idx, c.status, c.flags, reached, *judged)
         .select_from(joined)
-        .where(c.run_id == run, c.sample_id == sample)
+        .where(c.key == t.key_of(run, sample))
         .order_by(c.idx)
     )
     scores = _scores(connection, run, sample)
@@ -200,9 +191,9 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
 
 def _verdicts_in_order(connection: Connection, run: str, sample: str) -> dict[int, tuple[str, ...]]:
     """Return index -> the verdicts on a completion, in the order in which they were given."""
-    j, v = t.JUDGED.c, t.VERDICT.c
-    first = select(j.idx, v.key, v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
-    rows_ = connection.execute(first.where(j.run_id == run, j.sample_id == sample)).all()
+    j, v = t.JUDGED_FACT.c, t.VERDICT.c
+    first = select(j.idx, v.key, v.verdict).select_from(t.JUDGED_FACT.join(t.VERDICT, j.verdict_key == v.key))
+    rows_ = connection.execute(first.where(j.key == t.key_of(run, sample))).all()
     later = history(connection, (row.key for row in rows_))
     return {row.idx: (row.verdict, *(verdict.verdict for verdict in later.get(row.key, ()))) for row in rows_}
 
@@ -214,12 +205,12 @@ def _counting(scores: Kinds, verdict: str | None) -> Kinds:
 
 
 def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
-    s, kinds = t.SCORE.c, kinds_of(run)
-    joined = kinds.join(t.SCORE, (s.profile == kinds.c.profile) & (s.metric == kinds.c.metric))
+    s, m = t.SCORE_FACT.c, t.MEASURE.c
     query = (
-        select(s.idx, s.profile, s.metric, s.value)
-        .select_from(joined)
-        .where(s.run_id == run, s.sample_id == sample)
+        select(s.idx, m.profile, m.metric, s.value)
+        .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
+        # Each measure is looked up, so that no other sample's scores are read.
+        .where(s.run == t.run_number(run), s.measure.in_(select(m.number)), s.key == t.key_of(run, sample))
         .order_by(s.idx)
     )
     scores_by_index: dict[int, dict[tuple[str, str], float | None]] = defaultdict(dict)

@@ -1,6 +1,7 @@
 """Engines and connections, with the settings that each kind of database needs; its errors as one-line faults.
 
-One writer at a time, and readers that see one state and keep no writer waiting, on SQLite and on PostgreSQL.
+One writer at a time on SQLite; on PostgreSQL those that append finished samples write at once. Readers see one state
+and keep no writer waiting.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _CONNECT_S = 20
 _LOCK = int.from_bytes(b"ctxbench")
 """Key of the advisory lock that PostgreSQL's writers hold; one database, one lock."""
 _READS = "ctxbench_reads"
+_WITH_OTHERS = "ctxbench_with_others"
 
 
 def make_engine(url: URL, *, create: bool) -> Engine:
@@ -128,6 +130,11 @@ def for_reading(connection: Connection) -> Connection:
     return connection.execution_options(**options)
 
 
+def with_others(connection: Connection) -> Connection:
+    """Return the connection, told that it appends what others may be appending at once."""
+    return connection.execution_options(**{_WITH_OTHERS: True})
+
+
 def for_locks(connection: Connection) -> Connection:
     """Return the connection, told that it holds locks of its session and is in no transaction."""
     return connection.execution_options(**{_READS: True, "isolation_level": "AUTOCOMMIT"})
@@ -170,6 +177,14 @@ def use_wal(engine: Engine) -> None:
                 raw.execute("PRAGMA journal_mode=WAL")
 
 
+def compact(engine: Engine) -> None:
+    """Give back the room of what was dropped from a SQLite file, unless the disk lacks room for a copy meanwhile."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection, contextlib.suppress(sqlite3.OperationalError):
+            raw: Any = connection.connection.dbapi_connection
+            raw.execute("VACUUM")
+
+
 def _begin(connection: Connection) -> None:
     """Take the write lock at the start, so that what was looked up before a write is still true at the write."""
     reads = connection.get_execution_options().get(_READS, False)
@@ -185,10 +200,15 @@ def _only_read(connection: Connection) -> None:
 
 
 def _lock(connection: Connection) -> None:
-    """Do as `_begin` does: without it two writers could stop each other with the same new prompts."""
-    if not connection.get_execution_options().get(_READS, False):
+    """Do as `_begin` does: without it two writers could stop each other with the same new rows.
+
+    Those that write with others share the lock among them.
+    """
+    options = connection.get_execution_options()
+    if not options.get(_READS, False):
+        shared = "_shared" if options.get(_WITH_OTHERS, False) else ""
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_BUSY_MS}")
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock{shared}({_LOCK})")
 
 
 class Unwritable(InputFault):

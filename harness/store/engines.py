@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.harness.results import ENGINE_COSTS
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.write import parts
+from ctxbench.harness.store.loading import parts
 
 EngineCosts = Mapping[str, Mapping[str, float]]
 """Name of `ENGINE_COSTS` -> sample -> its cost at all engines together."""

@@ -14,8 +14,8 @@ from enum import StrEnum
 from sqlalchemy import Connection, delete, func, insert, select, text
 
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.write import clean
 
 _HIDDEN = "hidden"
 
@@ -93,6 +93,8 @@ def delete_run(store: Store, run: str) -> int:
 
     def remove(connection: Connection) -> int:
         attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)
+        number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
+        keys = select(t.PLANNED_FACT.c.key).where(t.PLANNED_FACT.c.run == number)
         count = 0
         # Children stand behind their parents.
         for table in reversed(t.METADATA.sorted_tables):
@@ -100,6 +102,10 @@ def delete_run(store: Store, run: str) -> int:
                 rows = table.c.run_id == run
             elif "attempt_id" in table.c:
                 rows = table.c.attempt_id.in_(attempts)
+            elif "run" in table.c:
+                rows = table.c.run == number
+            elif "key" in table.c and table.name.endswith("_fact"):
+                rows = table.c.key.in_(keys)
             elif table is t.RUN:
                 rows = table.c.id == run
             else:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlalchemy import Connection, case, exists, func, insert, select
 
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_VERDICT
-from ctxbench.harness.store.write import Imported, Mark, Row, clean, read_flags
+from ctxbench.harness.store.write import Imported, Mark, Row, read_flags
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
@@ -125,7 +126,7 @@ def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[
         return
     j, c, r = t.JUDGED.c, COUNTING_VERDICT.c, t.REJUDGED.c
     first, now = t.VERDICT.alias("first"), t.VERDICT.alias("now")
-    same = (j.run_id == c.run_id) & (j.sample_id == c.sample_id) & (j.idx == c.idx)
+    same = (j.key == c.key) & (j.idx == c.idx)
     joined = (
         t.JUDGED.join(COUNTING_VERDICT, same)
         .join(first, j.verdict_key == first.c.key)

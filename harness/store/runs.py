@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, exists, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
@@ -22,10 +21,10 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
 from ctxbench.harness.store.engines import EngineCosts, engine_costs
 from ctxbench.harness.store.labels import hidden_runs, labels
-from ctxbench.harness.store.samples import Planned, Values, asked_scores, planned_samples, stored_scores
+from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_VERDICT
+from ctxbench.harness.store.verdicts import COUNTING_FACT
 from ctxbench.harness.store.work import loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, until_of, versions
 from ctxbench.strategies.registration import is_control
@@ -120,6 +119,15 @@ def find_run(store: Store, run_id: str) -> StoredRun:
         runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
         ids_by_name = {of_run.name: run for run, of_run in labels(connection).items() if of_run.name}
     return StoredRun(**runs_by_id[ids_by_name.get(run_id) or whole_id(run_id, runs_by_id)]._mapping)
+
+
+def profiles_of(store: Store, run: str) -> list[str]:
+    """Return the profiles that a run has scores under, sorted; ``ctxbench`` at least."""
+    s, m = t.SCORE_FACT.c, t.MEASURE.c
+    scored = exists().where(s.run == t.run_number(run), s.measure == m.number)
+    with store.reading() as connection:
+        profiles = set(connection.scalars(select(m.profile).where(scored)))
+    return sorted(profiles - {CONTEXT} | {"ctxbench"})
 
 
 def whole_id(run_id: str, ids: Collection[str]) -> str:
@@ -246,14 +254,14 @@ def _run_columns(
     loads, engines = loads_of(connection, ids), engine_costs(connection, ids)
     marks = notes.marked(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
-    score_query = functools.cache(asked_scores)
+    metrics = measures(connection, (profile, CONTEXT))
     for run, plan in zip(run_rows, plans, strict=True):
         verdicts = counts.get(run.id, {})
-        among = None if plan.only(language) else (run.samples_digest, str(language))
-        values: Mapping[str, Values] = stored_scores(connection, score_query((profile, CONTEXT), among), run.id)
+        values: Mapping[str, Values] = stored_scores(connection, metrics, run.id, plan, language)
         run_remarks = remarks[run.id]
         if left_out(run_remarks):
-            own = values if profile == DEFAULT else stored_scores(connection, score_query((DEFAULT,), among), run.id)
+            scores = measures(connection, (DEFAULT,))
+            own = values if profile == DEFAULT else stored_scores(connection, scores, run.id, plan, language)
             scored = own.get(ALWAYS, {}).keys()
             values, run_remarks = without_parts(values, scored, run_remarks, profile=profile)
         values = dict(values)
@@ -437,11 +445,11 @@ def completed(store: Store, run_id: str) -> Completed:
         UnknownName: if there is no such run.
     """
     run = find_run(store, run_id)
-    p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, COUNTING_VERDICT.c, t.VERDICT.c
-    planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
+    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
+    planned = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
     judged = (
-        t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id))
-        .outerjoin(COUNTING_VERDICT, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        planned.join(t.COMPLETION_FACT, c.key == p.key)
+        .outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     texts: dict[str, list[Text]] = {}
@@ -452,9 +460,10 @@ def completed(store: Store, run_id: str) -> Completed:
                 f"the run {run.id} is a reference result, which has scores and no texts",
                 cure="run its strategy yourself, then take that run",
             )
-        kinds = select(p.sample_id, s.kind).select_from(planned).where(p.run_id == run.id).order_by(p.ordinal)
+        kinds = select(s.id, s.kind).select_from(planned).where(p.run == t.run_number(run.id)).order_by(p.ordinal)
         ordered: dict[str, str] = dict(connection.execute(kinds).all())
-        query = select(c.sample_id, c.text, v.verdict, v.reason, v.flags).select_from(judged).where(c.run_id == run.id)
+        query = select(s.id, c.text, v.verdict, v.reason, v.flags).select_from(judged)
+        query = query.where(p.run == t.run_number(run.id))
         for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
             texts.setdefault(sample, []).append(
                 Text(text=text, verdict=verdict, reason=reason or "", flags=read_flags(flags))

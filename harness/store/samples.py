@@ -5,6 +5,7 @@ Read a run at a time and as columns: an object a row would take longer than the 
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections import defaultdict
@@ -26,7 +27,9 @@ Values: TypeAlias = Mapping[str, float | None]
 """Sample -> value."""
 _STATUSES = {str(status): status for status in Status}
 _NUMBERS: dict[str, ColumnElement[Any]] = {
-    column.name: column for column in t.RESULT.c if isinstance(column.type, Integer | Float)
+    column.name: column
+    for column in t.RESULT_FACT.c
+    if isinstance(column.type, Integer | Float) and column.name not in ("key", "prompt")
 }
 """The columns of a result that hold numbers; each that is no field of `RunTable` is one of its costs."""
 
@@ -54,6 +57,8 @@ class Planned:
     """The planned samples of one run, in order; columns of equal length."""
 
     id: tuple[str, ...]
+    key: tuple[int, ...]
+    """By which the narrow tables know a sample of this run."""
     facts: tuple[Facts, ...]
     stored: tuple[str | None, ...]
     """The status of the result; None where there is none."""
@@ -93,7 +98,14 @@ class Planned:
 
         facts = part(self.facts)
         numbers = {name: part(column) for name, column in self.numbers.items()}
-        return Planned(id=part(self.id), facts=facts, stored=part(self.stored), numbers=numbers, kinds=_distinct(facts))
+        return Planned(
+            id=part(self.id),
+            key=part(self.key),
+            facts=facts,
+            stored=part(self.stored),
+            numbers=numbers,
+            kinds=_distinct(facts),
+        )
 
     @property
     def seconds(self) -> tuple[float | None, ...]:
@@ -105,26 +117,28 @@ class Planned:
 def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[Planned]:
     """Yield the planned samples of each run, given as (id, digest of its set)."""
     facts = {digest: _facts(connection, digest) for digest in dict.fromkeys(digest for _, digest in runs)}
-    p, r = t.PLANNED.c, t.RESULT.c
-    joined = t.PLANNED.outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
+    p, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
+    joined = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number).outerjoin(t.RESULT_FACT, p.key == r.key)
     query = (
-        select(p.sample_id, r.status, *(column.label(name) for name, column in _NUMBERS.items()))
+        select(s.id, p.key, r.status, *(column.label(name) for name, column in _NUMBERS.items()))
         .select_from(joined)
-        .where(p.run_id == bindparam("run"))
+        .where(p.run == t.run_number(bindparam("run")))
         .order_by(p.ordinal)
     )
     # Most runs of a set have the same samples: one tuple of names serves them all.
     shared: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], tuple[Facts, ...], tuple[Facts, ...]]] = {}
     for run, digest in runs:
         rows = fetched(connection, query, run=run)
-        ids, stored, *columns = [tuple(map(operator.itemgetter(place), rows)) for place in range(2 + len(_NUMBERS))]
+        ids, keys, stored, *columns = [
+            tuple(map(operator.itemgetter(place), rows)) for place in range(3 + len(_NUMBERS))
+        ]
         if (digest, ids) not in shared:
             of_set = facts[digest]
             of_ids = tuple([of_set[id_] for id_ in ids])
             shared[digest, ids] = ids, of_ids, _distinct(of_ids)
         ids, of_ids, kinds = shared[digest, ids]
         numbers = dict(zip(_NUMBERS, columns, strict=True))
-        yield Planned(id=ids, facts=of_ids, stored=stored, numbers=numbers, kinds=kinds)
+        yield Planned(id=ids, key=keys, facts=of_ids, stored=stored, numbers=numbers, kinds=kinds)
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
@@ -148,55 +162,77 @@ def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
     return {id_: distinct.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 
 
-def asked_scores(profiles: Collection[str], among: tuple[str, str] | None = None) -> Select[Any]:
-    """Return the question for the scores of a run, to be asked of any number of runs.
+def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str]:
+    """Return number -> metric of the metrics of some profiles, pass@k left out, in the order of profile and metric."""
+    m = t.MEASURE.c
+    query = select(m.profile, m.metric, m.number).where(m.profile.in_(sorted(profiles)), m.metric != PASS)
+    # Sorted here: a server's ORDER BY follows its locale.
+    return {number: metric for _, metric, number in sorted(map(tuple, connection.execute(query)))}
+
+
+def stored_scores(
+    connection: Connection, metrics: Mapping[int, str], run: str, planned: Planned, language: str | None = None
+) -> dict[str, Values]:
+    """Return metric -> sample -> mean over its completions.
 
     Args:
-        profiles: whose metrics.
-        among: digest of the runs' set, and the language of the samples that are wanted; None for all of them.
+        connection: to the database.
+        metrics: as of `measures`.
+        run: its id.
+        planned: its samples.
+        language: of the samples whose scores are wanted; None for all of them.
     """
-    s, m = t.SCORE.c, t.SAMPLE.c
-    query = (
-        select(s.profile, s.metric, s.sample_id, s.value)
-        .where(s.run_id == bindparam("run"), s.profile.in_(sorted(profiles)), s.metric != PASS)
-        .order_by(s.profile, s.metric)
-    )
-    if among is None:
-        return query
-    return query.where(s.sample_id.in_(select(m.id).where(m.set_digest == among[0], m.language == among[1])))
-
-
-def stored_scores(connection: Connection, query: Select[Any], run: str) -> dict[str, Values]:
-    """Return metric -> sample -> mean over its completions, of one run; `asked` is that of `asked_scores`."""
-    rows = fetched(connection, query, run=run)
+    ids = dict(zip(planned.key, planned.id, strict=True))
+    numbers = {"run": run, "measures": list(metrics)}
+    if planned.only(language):
+        rows = fetched(connection, _asked_scores(among=False), **numbers)
+    else:
+        rows = fetched(connection, _asked_scores(among=True), **numbers, language=language)
+    stretches = {rows[start][0]: rows[start:end] for start, end in _stretches(rows)}
     columns: dict[str, Values] = {}
-    for start, end in _stretches(rows):
-        stretch = rows[start:end]
-        column = {sample: value for _, _, sample, value in stretch}
-        # With several completions a sample has several rows.
-        columns[rows[start][1]] = column if len(column) == len(stretch) else _means(stretch)
+    for number, metric in metrics.items():
+        if stretch := stretches.get(number):
+            column = {ids[key]: value for _, key, value in stretch}
+            # With several completions a sample has several rows.
+            columns[metric] = column if len(column) == len(stretch) else _means(stretch, ids)
     return columns
 
 
-def _means(rows: Sequence[tuple[Any, ...]]) -> Values:
+@functools.cache
+def _asked_scores(*, among: bool) -> Select[Any]:
+    """Return the question for the scores of a run, to be asked of any number of runs; `among` for one language."""
+    s, p, m = t.SCORE_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c
+    of_run = t.run_number(bindparam("run"))
+    query = (
+        select(s.measure, s.key, s.value)
+        .where(s.run == of_run, s.measure.in_(bindparam("measures", expanding=True)))
+        .order_by(s.measure)
+    )
+    if not among:
+        return query
+    spoken = select(p.key).select_from(t.PLANNED_FACT.join(t.SAMPLE, p.sample == m.number))
+    return query.where(s.key.in_(spoken.where(p.run == of_run, m.language == bindparam("language"))))
+
+
+def _means(rows: Sequence[tuple[Any, ...]], ids: Mapping[int, str]) -> Values:
     """Take the mean of each sample here: databases, and versions of one, add in ways that differ in the last digits."""
     values: dict[str, list[float]] = defaultdict(list)
-    for *_, sample, value in rows:
-        values[sample] += [] if value is None else [value]
+    for _, key, value in rows:
+        values[ids[key]] += [] if value is None else [value]
     return {sample: math.fsum(some) / len(some) if some else None for sample, some in values.items()}
 
 
 def _stretches(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, int]]:
-    """Yield where each metric of each profile begins and ends, looking at few of the rows, which are sorted."""
+    """Yield where each measure begins and ends, looking at few of the rows, which are sorted."""
     start = 0
     while start < len(rows):
-        key = rows[start][:2]
+        measure = rows[start][0]
         low, step = start, 1
-        # Beyond `low` the key still holds; double the step until it does not, then halve it.
-        while low + step < len(rows) and rows[low + step][:2] == key:
+        # Beyond `low` the measure still holds; double the step until it does not, then halve it.
+        while low + step < len(rows) and rows[low + step][0] == measure:
             low, step = low + step, step * 2
         while step:
-            if low + step < len(rows) and rows[low + step][:2] == key:
+            if low + step < len(rows) and rows[low + step][0] == measure:
                 low += step
             step //= 2
         yield start, low + 1

@@ -5,6 +5,7 @@
     run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
     attempt 1─* construction                         (seconds a repository and stage)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
+    pack 1─* prompt                                  (prompts that were stored together, compressed)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
@@ -19,40 +20,42 @@
 A planned sample without a result row is missing. A result row is written in one transaction with
 everything below it, and its key makes a second one impossible.
 
-An older database is brought up to this version's schema through Alembic (`upgrade`); never down.
+What there are millions of is kept in narrow tables, `…_fact`, which name nothing but by number: a run, a sample, a pair
+of both (`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views
+show them with their names: `score_fact` as `score`. They are written as facts and read as views, or as facts where
+there are many to read; rows of one sample of one run are joined by their `key`.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Boolean,
     Column,
-    Connection,
     Float,
     ForeignKey,
+    Index,
     Integer,
+    LargeBinary,
     MetaData,
+    ScalarSelect,
+    SmallInteger,
     String,
     Table,
     Text,
+    UniqueConstraint,
     false,
-    inspect,
-    text,
+    select,
 )
-from sqlalchemy.schema import ForeignKeyConstraint
+from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
-from ctxbench.bench.errors import InputFault
-
-if TYPE_CHECKING:
-    from alembic.config import Config
-
-HEAD = "0014"
+HEAD = "0016"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
+"""The tables."""
+VIEWS = MetaData()
+"""What shows facts with their names."""
 _KEY = String(64)
 
 
@@ -60,8 +63,34 @@ def _texts(*names: str) -> list[Column[str]]:
     return [Column(name, Text, nullable=False) for name in names]
 
 
-def _sample_key(parent: str) -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(["run_id", "sample_id"], [f"{parent}.run_id", f"{parent}.sample_id"])
+def _key(parent: str) -> Column[int]:
+    return Column("key", ForeignKey(f"{parent}.key"), primary_key=True, autoincrement=False)
+
+
+def _number(name: str) -> Column[int]:
+    """A part of a key; SQLite would take a key of its own to be a number that it may give."""
+    return Column(name, SmallInteger, primary_key=True, autoincrement=False)
+
+
+def _fact(name: str, *items: SchemaItem) -> Table:
+    """A narrow table, whose rows SQLite keeps in the order of their key."""
+    return Table(f"{name}_fact", METADATA, *items, sqlite_with_rowid=False)
+
+
+def _view(name: str, *columns: Column[object]) -> Table:
+    """What shows facts of a sample of a run."""
+    return Table(
+        name, VIEWS, Column("key", Integer), Column("run_id", String(16)), Column("sample_id", String(500)), *columns
+    )
+
+
+def run_number(run: str | BindParameter[str]) -> ScalarSelect[int]:
+    """Return the number of the run with an id, as part of a question."""
+    return select(RUN.c.number).where(RUN.c.id == run).scalar_subquery()
+
+
+def _copies(table: Table, *names: str) -> list[Column[object]]:
+    return [Column(name, table.c[name].type) for name in names]
 
 
 RUN = Table(
@@ -84,6 +113,8 @@ RUN = Table(
     Column("summariser", Text, nullable=False, server_default=""),
     Column("summariser_version", Text, nullable=False, server_default=""),
     Column("summarises_tests", Boolean, nullable=False, server_default=false()),
+    Column("number", Integer),
+    Index("run_number_key", "number", unique=True),
 )
 SAMPLE = Table(
     "sample",
@@ -93,6 +124,10 @@ SAMPLE = Table(
     *_texts("benchmark", "language", "kind", "subkind", "repo", "path"),
     Column("line", Integer, nullable=False),
     Column("col", Integer, nullable=False),
+    Column("number", Integer),
+    Index("sample_number_key", "number", unique=True),
+    # A sample is looked up by its name where the set is not known.
+    Index("sample_by_id", "id"),
 )
 DATED = Table(
     "dated",
@@ -122,24 +157,46 @@ CUTOFF = Table(
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("day", String(10), nullable=False),
 )
-PLANNED = Table(
-    "planned",
+PLANNED_FACT = Table(
+    "planned_fact",
     METADATA,
-    Column("run_id", ForeignKey("run.id"), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("set_digest", _KEY, nullable=False),
+    Column("key", Integer, primary_key=True, autoincrement=False),
+    Column("run", ForeignKey("run.number"), nullable=False),
+    Column("sample", ForeignKey("sample.number"), nullable=False),
     Column("ordinal", Integer, nullable=False),
-    ForeignKeyConstraint(["set_digest", "sample_id"], ["sample.set_digest", "sample.id"]),
+    UniqueConstraint("run", "sample"),
 )
-PROMPT = Table("prompt", METADATA, Column("digest", _KEY, primary_key=True), Column("text", Text, nullable=False))
-GENERATION = Table(
-    "generation",
+PACK = Table(
+    "pack",
     METADATA,
-    Column("id", _KEY, primary_key=True),
-    Column("generator", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("prompt_digest", ForeignKey("prompt.digest"), nullable=False),
-    Column("sampling", Text, nullable=False),
+    Column("number", Integer, primary_key=True),
+    # A frame of Zstandard: prompts in UTF-8, one behind the other.
+    Column("data", LargeBinary, nullable=False),
+)
+PROMPT = Table(
+    "prompt_fact",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("digest", _KEY, nullable=False, unique=True),
+    Column("pack", ForeignKey("pack.number"), nullable=False),
+    # Bytes of the pack.
+    Column("start", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+)
+SOURCE = Table(
+    "source",
+    METADATA,
+    # Two writers may number the same one at once; it has two numbers then.
+    Column("number", Integer, primary_key=True),
+    *_texts("generator", "version", "sampling"),
+)
+GENERATION_FACT = Table(
+    "generation_fact",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("id", _KEY, nullable=False, unique=True),
+    Column("source", ForeignKey("source.number"), nullable=False),
+    Column("prompt", ForeignKey("prompt_fact.number"), nullable=False),
     Column("idx", Integer, nullable=False),
     Column("text", Text, nullable=False),
     Column("finish", Text, nullable=False),
@@ -151,44 +208,56 @@ GENERATION = Table(
     # US dollars, as of when it was asked; null where nobody knows.
     Column("price", Float),
 )
-BITS = Table(
-    "bits",
+GENERATION = Table(
+    "generation",
+    VIEWS,
+    Column("number", Integer),
+    *(Column(name, Text) for name in ("id", "generator", "version", "prompt_digest", "sampling")),
+    *_copies(GENERATION_FACT, "idx", "text", "finish", "tokens_in", "tokens_out", "seconds", "cached", "price"),
+)
+CODER = Table(
+    "coder",
     METADATA,
-    Column("coder", String(500), primary_key=True),
-    Column("language", String(32), primary_key=True),
-    Column("prompt_digest", ForeignKey("prompt.digest"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("coder", String(500), nullable=False),
+    Column("language", String(32), nullable=False),
+    UniqueConstraint("coder", "language"),
+)
+BITS_FACT = _fact(
+    "bits",
+    Column("prompt", ForeignKey("prompt_fact.number"), primary_key=True, autoincrement=False),
+    Column("coder", ForeignKey("coder.number"), primary_key=True, autoincrement=False),
     Column("target_digest", _KEY, primary_key=True),
     Column("bits", Float, nullable=False),
 )
-RESULT = Table(
-    "result",
+BITS = Table(
+    "bits",
+    VIEWS,
+    *(Column(name, Text) for name in ("coder", "language", "prompt_digest", "target_digest")),
+    Column("bits", Float),
+)
+RESULT_FACT = Table(
+    "result_fact",
     METADATA,
-    Column("run_id", String(16), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
+    _key("planned_fact"),
+    Column("prompt", ForeignKey("prompt_fact.number"), nullable=False),
     Column("status", Text, nullable=False),
-    Column("prompt_digest", ForeignKey("prompt.digest"), nullable=False),
     Column("context_tokens", Integer, nullable=False),
     Column("calls", Integer, nullable=False),
     Column("flags", Text, nullable=False),
     Column("strategy_seconds", Float, nullable=False),
     Column("generator_seconds", Float, nullable=False),
-    _sample_key("planned"),
 )
-CALL = Table(
+CALL_FACT = _fact(
     "call",
-    METADATA,
-    Column("run_id", String(16), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("ordinal", Integer, primary_key=True),
+    _key("result_fact"),
+    _number("ordinal"),
     Column("role", Text, nullable=False),
-    Column("generation_id", ForeignKey("generation.id"), nullable=False),
-    _sample_key("result"),
+    Column("generation", ForeignKey("generation_fact.number"), nullable=False),
 )
-ENGINE_USE = Table(
+ENGINE_FACT = _fact(
     "engine_use",
-    METADATA,
-    Column("run_id", String(16), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
+    _key("result_fact"),
     Column("engine", String(500), primary_key=True),
     *_texts("version", "mode"),
     Column("index_seconds", Float, nullable=False),
@@ -197,14 +266,11 @@ ENGINE_USE = Table(
     Column("places", Integer, nullable=False),
     Column("cut", Integer, nullable=False),
     Column("index_bytes", BigInteger, nullable=False),
-    _sample_key("result"),
 )
-BLOCK = Table(
+BLOCK_FACT = _fact(
     "block",
-    METADATA,
-    Column("run_id", String(16), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("ordinal", Integer, primary_key=True),
+    _key("result_fact"),
+    _number("ordinal"),
     Column("kind", Text, nullable=False),
     Column("places", Text, nullable=False),
     Column("score", Float),
@@ -213,44 +279,64 @@ BLOCK = Table(
     Column("reason", Text, nullable=False),
     Column("char_start", Integer),
     Column("char_end", Integer),
-    _sample_key("result"),
 )
-BLOCK_GAIN = Table(
+GAIN_FACT = _fact(
     "block_gain",
-    METADATA,
-    Column("run_id", String(16), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("ordinal", Integer, primary_key=True),
+    Column("key", Integer, primary_key=True, autoincrement=False),
+    _number("ordinal"),
     # What priced it: another version of it may be asked again.
     Column("coder", String(500), primary_key=True),
     Column("gain", Float, nullable=False),
-    ForeignKeyConstraint(["run_id", "sample_id", "ordinal"], ["block.run_id", "block.sample_id", "block.ordinal"]),
+    ForeignKeyConstraint(["key", "ordinal"], ["block_fact.key", "block_fact.ordinal"]),
 )
-COMPLETION = Table(
+COMPLETION_FACT = _fact(
     "completion",
-    METADATA,
-    Column("run_id", String(16), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("idx", Integer, primary_key=True),
-    Column("generation_id", ForeignKey("generation.id"), nullable=False),
+    _key("result_fact"),
+    _number("idx"),
+    Column("generation", ForeignKey("generation_fact.number"), nullable=False),
     Column("status", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("flags", Text, nullable=False),
-    _sample_key("result"),
 )
-SCORE = Table(
-    "score",
+MEASURE = Table(
+    "measure",
     METADATA,
-    # Profile and metric stand before the sample, so that a leaderboard reads one stretch of the table.
-    Column("run_id", String(16), primary_key=True),
-    Column("profile", String(64), primary_key=True),
-    Column("metric", String(64), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("idx", Integer, primary_key=True),
-    Column("value", Float),
-    _sample_key("result"),
-    sqlite_with_rowid=False,
+    Column("number", Integer, primary_key=True),
+    Column("profile", String(64), nullable=False),
+    Column("metric", String(64), nullable=False),
+    UniqueConstraint("profile", "metric"),
 )
+SCORE_FACT = _fact(
+    "score",
+    # The measure stands before the sample, so that a leaderboard reads one stretch of the table. No foreign keys: a
+    # server would look up three rows for each of the many scores, which are only ever written below their result.
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    _number("measure"),
+    Column("key", Integer, primary_key=True, autoincrement=False),
+    _number("idx"),
+    Column("value", Float),
+)
+PLANNED = _view("planned", Column("set_digest", _KEY), Column("ordinal", Integer))
+RESULT = _view(
+    "result",
+    Column("prompt_digest", _KEY),
+    *_copies(RESULT_FACT, "status", "context_tokens", "calls", "flags", "strategy_seconds", "generator_seconds"),
+)
+CALL = _view("call", Column("generation_id", _KEY), *_copies(CALL_FACT, "ordinal", "role"))
+BLOCK = _view(
+    "block",
+    *_copies(BLOCK_FACT, "ordinal", "kind", "places", "score", "tokens", "state", "reason", "char_start", "char_end"),
+)
+ENGINE_USE = _view(
+    "engine_use",
+    *_copies(ENGINE_FACT, "engine", "version", "mode", "index_seconds", "query_seconds", "calls", "places", "cut"),
+    Column("index_bytes", BigInteger),
+)
+BLOCK_GAIN = _view("block_gain", *_copies(GAIN_FACT, "ordinal", "coder", "gain"))
+COMPLETION = _view(
+    "completion", Column("generation_id", _KEY), *_copies(COMPLETION_FACT, "idx", "status", "text", "flags")
+)
+SCORE = _view("score", *_copies(MEASURE, "profile", "metric"), *_copies(SCORE_FACT, "idx", "value"))
 VERDICT = Table(
     "verdict",
     METADATA,
@@ -267,17 +353,14 @@ VERDICT = Table(
     # What its tests said before, where they were run once more at once; else empty.
     Column("earlier", Text, nullable=False, server_default=""),
 )
-JUDGED = Table(
+JUDGED_FACT = _fact(
     "judged",
-    METADATA,
-    Column("run_id", String(16), primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("idx", Integer, primary_key=True),
+    Column("key", Integer, primary_key=True, autoincrement=False),
+    _number("idx"),
     Column("verdict_key", ForeignKey("verdict.key"), nullable=False),
-    ForeignKeyConstraint(
-        ["run_id", "sample_id", "idx"], ["completion.run_id", "completion.sample_id", "completion.idx"]
-    ),
+    ForeignKeyConstraint(["key", "idx"], ["completion_fact.key", "completion_fact.idx"]),
 )
+JUDGED = _view("judged", Column("idx", Integer), Column("verdict_key", _KEY))
 REJUDGED = Table(
     "rejudged",
     METADATA,
@@ -327,12 +410,13 @@ CONSTRUCTION = Table(
     Column("stage", Text, nullable=False),
     Column("seconds", Float, nullable=False),
 )
-SUMMARISED = Table(
-    "summarised",
+SUMMARISED_FACT = Table(
+    "summarised_fact",
     METADATA,
-    Column("run_id", ForeignKey("run.id"), primary_key=True),
-    Column("generation_id", ForeignKey("generation.id"), primary_key=True),
+    Column("run", ForeignKey("run.number"), primary_key=True, autoincrement=False),
+    Column("generation", ForeignKey("generation_fact.number"), primary_key=True, autoincrement=False),
 )
+SUMMARISED = Table("summarised", VIEWS, Column("run_id", String(16)), Column("generation_id", _KEY))
 IMPORTED = Table(
     "imported",
     METADATA,
@@ -370,75 +454,8 @@ LABELLED = Table(
 )
 
 
-def revision_of(connection: Connection) -> str | None:
-    """Return the last migration that a database had; None if it had none."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return version
-
-
-def upgrade(connection: Connection, *, where: str, to: str = "head") -> None:
-    """Run the migrations that are missing, in the connection's transaction.
-
-    Args:
-        connection: a connection in a transaction that holds the write lock.
-        where: the database, for messages.
-        to: the revision to stop at; for tests.
-
-    Raises:
-        InputFault: if a newer version made the database, or it is another program's.
-    """
-    current = revision_of(connection)
-    if current == HEAD:
-        return
-    from alembic import command  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
-
-    config = migrations(connection)
-    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in revisions:
-        raise InputFault(
-            f"was made by a newer ctxbench (schema {current}; this one knows up to {HEAD})",
-            where=where,
-            cure="upgrade ctxbench, or choose another database with --db",
-        )
-    if current is None:
-        _check_blank(connection, where)
-    command.upgrade(config, to)
-
-
-def migrations(connection: Connection) -> Config:
-    """Return what Alembic runs the migrations with."""
-    from alembic.config import Config  # noqa: PLC0415 - slow to import, and seldom needed: most databases are up to date
-
-    config = Config()
-    # configparser reads % in a value.
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _check_blank(connection: Connection, where: str) -> None:
-    """Refuse a database that our tables cannot be made in."""
-    tables = set(inspect(connection).get_table_names())
-    if connection.dialect.name == "sqlite":
-        if tables:
-            raise InputFault(
-                "is a database of another program", where=where, cure="choose another file with --db sqlite:///FILE"
-            )
-        return
-    if clashing := sorted(tables & set(METADATA.tables)):
-        raise InputFault(
-            f"is a database of another program, which has a table {clashing[0]!r} too",
-            where=where,
-            cure="choose another database with --db",
-        )
-    if connection.dialect.name == "postgresql":
-        encoding = connection.scalar(text("SHOW server_encoding"))
-        if encoding != "UTF8":
-            raise InputFault(
-                f"its encoding is {encoding}, which cannot hold every text",
-                where=where,
-                cure="make another with `createdb --encoding=UTF8 --template=template0 NAME`",
-            )
+def key_of(run: str, sample: str) -> ScalarSelect[int]:
+    """Return the key of a sample of a run, as part of a question: found without a look at the run's other samples."""
+    f, s = PLANNED_FACT.c, SAMPLE.c
+    of_name = f.sample.in_(select(s.number).where(s.id == sample))
+    return select(f.key).where(f.run == run_number(run), of_name).scalar_subquery()

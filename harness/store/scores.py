@@ -15,16 +15,19 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from ctxbench.harness.metrics.aggregate import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.results import OFFLINE_COSTS
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
+from ctxbench.harness.store.facts import measure_numbers
+from ctxbench.harness.store.loading import load, parts
+from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
-from ctxbench.harness.store.write import append, number_or_null, parts
+from ctxbench.harness.store.write import append, number_or_null
 from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Prompt
 
 KS = (1, 3, 5, 10, 20, 50, 100)
@@ -51,13 +54,13 @@ def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> li
     """Return the completions of a run that lack one of a profile's metrics, in the order of the plan."""
     c, p, s = t.COMPLETION.c, t.PLANNED.c, t.SCORE.c
     scored = (
-        select(s.sample_id, s.idx, func.count().label("metrics"))
+        select(s.key, s.idx, func.count().label("metrics"))
         .where(s.run_id == run, s.profile == profile, s.metric.in_(metrics))
-        .group_by(s.sample_id, s.idx)
+        .group_by(s.key, s.idx)
         .subquery()
     )
-    joined = t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id)).outerjoin(
-        scored, (c.sample_id == scored.c.sample_id) & (c.idx == scored.c.idx)
+    joined = t.COMPLETION.join(t.PLANNED, (c.key == p.key)).outerjoin(
+        scored, (c.key == scored.c.key) & (c.idx == scored.c.idx)
     )
     query = (
         select(c.sample_id, c.idx, c.text)
@@ -80,29 +83,30 @@ def add_scores(
         profile: whose metrics.
         scores: (sample, index of the completion) -> metric -> value in the profile's own scale.
     """
-    s = t.SCORE.c
+    s, p = t.SCORE_FACT.c, t.PLANNED.c
     samples = sorted({sample for sample, _ in scores})
+    metrics = sorted({metric for values in scores.values() for metric in values})
 
     def add(connection: Connection) -> None:
-        stored: set[tuple[str, int, str]] = set()
+        number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
+        measures = measure_numbers(connection, [(profile, metric) for metric in metrics])
+        numbers = {metric: measures[profile, metric] for metric in metrics}
+        keys: dict[str, int] = {}
+        stored: set[tuple[int, int, int]] = set()
         for part in parts(samples):
-            query = select(s.sample_id, s.idx, s.metric)
-            query = query.where(s.run_id == run, s.profile == profile, s.sample_id.in_(part))
-            stored.update(map(tuple, connection.execute(query)))
-        content = [
-            {
-                "run_id": run,
-                "profile": profile,
-                "metric": metric,
-                "sample_id": sample,
-                "idx": idx,
-                "value": number_or_null(value),
-            }
+            keys |= dict(
+                connection.execute(select(p.sample_id, p.key).where(p.run_id == run, p.sample_id.in_(part))).all()
+            )
+            of_part = [keys[sample] for sample in part]
+            query = select(s.measure, s.key, s.idx).where(s.run == number, s.measure.in_(list(numbers.values())))
+            stored.update(map(tuple, connection.execute(query.where(s.key.in_(of_part)))))
+        rows = [
+            (number, numbers[metric], keys[sample], idx, number_or_null(value))
             for (sample, idx), values in scores.items()
             for metric, value in values.items()
-            if (sample, idx, metric) not in stored
+            if (numbers[metric], keys[sample], idx) not in stored
         ]
-        append(connection, t.SCORE, content)
+        load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), sorted(rows, key=itemgetter(1, 2, 3)))
 
     store.settle(add)
 
@@ -135,7 +139,7 @@ def judged_completions(store: Store, run: str) -> Counter[Judged]:
     """Return how many completions of a run with a verdict there are of each kind."""
     passes, exact = COUNTING_SCORE.alias("passes"), t.SCORE.alias("exact")
     p, e = passes.c, exact.c
-    same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.sample_id == e.sample_id) & (p.idx == e.idx)
+    same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.key == e.key) & (p.idx == e.idx)
     query = (
         select(e.value, p.value, func.count())
         .select_from(passes.join(exact, same & (e.metric == _EXACT)))
@@ -260,7 +264,7 @@ def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
 
 def _sums() -> tuple[Any, ...]:
     """Return what is added up of answers; the last but one counts those without a price."""
-    g = t.GENERATION.c
+    g = t.GENERATION_FACT.c
     lacking = func.count() - func.count(g.price)
     return *map(func.sum, (g.tokens_in, g.tokens_out, g.cached, g.seconds, g.price)), lacking, func.count()
 
@@ -272,12 +276,14 @@ def _asked_calls(summaries: bool | None) -> Select[Any]:
     Args:
         summaries: whether to ask for those that a summariser answered, or for the others; None for all.
     """
-    c, g = t.CALL.c, t.GENERATION.c
+    p, c, g, s = t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c, t.SAMPLE.c
+    joined = (
+        t.PLANNED_FACT.join(t.CALL_FACT, c.key == p.key)
+        .join(t.GENERATION_FACT, c.generation == g.number)
+        .join(t.SAMPLE, p.sample == s.number)
+    )
     query = (
-        select(c.sample_id, *_sums())
-        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
-        .where(c.run_id == bindparam("run"))
-        .group_by(c.sample_id)
+        select(s.id, *_sums()).select_from(joined).where(p.run == t.run_number(bindparam("run"))).group_by(p.key, s.id)
     )
     if summaries is None:
         return query
@@ -286,12 +292,14 @@ def _asked_calls(summaries: bool | None) -> Select[Any]:
 
 def _offline(connection: Connection, runs: Iterable[str], prices: Prices | None) -> dict[str, dict[str, float | None]]:
     """Return run -> the costs of its summaries of APIs, for the runs that used any."""
-    s, g = t.SUMMARISED.c, t.GENERATION.c
+    f, g, o, r = t.SUMMARISED_FACT.c, t.GENERATION_FACT.c, t.SOURCE.c, t.RUN.c
+    joined = (
+        t.SUMMARISED_FACT.join(t.RUN, f.run == r.number)
+        .join(t.GENERATION_FACT, f.generation == g.number)
+        .join(t.SOURCE, g.source == o.number)
+    )
     query = (
-        select(s.run_id, g.generator, *_sums())
-        .select_from(t.SUMMARISED.join(t.GENERATION, s.generation_id == g.id))
-        .where(s.run_id.in_(list(runs)))
-        .group_by(s.run_id, g.generator)
+        select(r.id, o.generator, *_sums()).select_from(joined).where(r.id.in_(list(runs))).group_by(r.id, o.generator)
     )
     costs: dict[str, dict[str, float | None]] = {}
     for run, generator, *sums in connection.execute(query):
@@ -332,10 +340,8 @@ class Gain:
 def prompts_with_blocks(store: Store, run: str) -> list[tuple[str, Prompt]]:
     """Return the samples of a run that have blocks to leave out, with their prompts, in the plan's order."""
     r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
-    joined = t.RESULT.join(t.PLANNED, (r.run_id == p.run_id) & (r.sample_id == p.sample_id)).join(
-        t.PROMPT, r.prompt_digest == t.PROMPT.c.digest
-    )
-    texts = select(r.sample_id, t.PROMPT.c.text).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
+    joined = t.RESULT.join(t.PLANNED, r.key == p.key)
+    digests = select(r.sample_id, r.prompt_digest).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
     spans = (
         select(b.sample_id, b.kind, b.char_start, b.char_end)
         .where(b.run_id == run, b.char_start.is_not(None))
@@ -345,7 +351,9 @@ def prompts_with_blocks(store: Store, run: str) -> list[tuple[str, Prompt]]:
         blocks: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
         for sample, kind, start, end in connection.execute(spans):
             blocks[sample].append((kind, start, end))
-        sample_prompts = [(sample, _prompt(text, blocks[sample])) for sample, text in connection.execute(texts)]
+        results = connection.execute(digests).all()
+        texts = dict(prompt_texts(connection, (digest for _, digest in results)))
+    sample_prompts = [(sample, _prompt(texts[digest], blocks[sample])) for sample, digest in results]
     return [
         (sample, prompt) for sample, prompt in sample_prompts if any(block.kind in RETRIEVED for block in prompt.blocks)
     ]
@@ -365,15 +373,15 @@ def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
 
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
     """Append the gains of one sample's blocks, by ordinal; return False if they were there already."""
-    key = {"run_id": run, "sample_id": sample, "coder": coder}
-    content = [{**key, "ordinal": ordinal, "gain": gain} for ordinal, gain in sorted(gains.items())]
 
     def append(connection: Connection) -> bool:
-        g = t.BLOCK_GAIN.c
-        query = select(g.ordinal).where(g.run_id == run, g.sample_id == sample, g.coder == coder)
-        if not content or connection.execute(query).first() is not None:
+        g = t.GAIN_FACT.c
+        key = connection.scalar(select(t.key_of(run, sample)))
+        query = select(g.ordinal).where(g.key == key, g.coder == coder)
+        if not gains or connection.execute(query).first() is not None:
             return False
-        connection.execute(insert(t.BLOCK_GAIN), content)
+        rows = [(key, ordinal, coder, gain) for ordinal, gain in sorted(gains.items())]
+        load(connection, t.GAIN_FACT, t.GAIN_FACT.c.keys(), rows)
         return True
 
     return store.settle(append)
@@ -382,9 +390,7 @@ def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[in
 def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
     """Return sample -> its priced blocks, in the order of the prompt."""
     g, b = t.BLOCK_GAIN.c, t.BLOCK.c
-    joined = t.BLOCK_GAIN.join(
-        t.BLOCK, (g.run_id == b.run_id) & (g.sample_id == b.sample_id) & (g.ordinal == b.ordinal)
-    )
+    joined = t.BLOCK_GAIN.join(t.BLOCK, (g.key == b.key) & (g.ordinal == b.ordinal))
     query = (
         select(g.sample_id, b.kind, g.gain)
         .select_from(joined)

@@ -19,7 +19,7 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.notes import judged_again
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
+from ctxbench.harness.store.verdicts import COUNTING_FACT, COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
 from ctxbench.harness.store.write import shown_samples
 
 Order = Literal["plan", "lowest", "highest"]
@@ -112,9 +112,9 @@ def neighbours(store: Store, sample_filter: SampleFilter, ordinal: int) -> tuple
 
 def place_in_plan(store: Store, run: str, sample: str) -> int | None:
     """Return where a sample stands in a run's plan; None if it is not in it."""
-    p = t.PLANNED.c
+    p = t.PLANNED_FACT.c
     with store.reading() as connection:
-        return connection.scalar(select(p.ordinal).where(p.run_id == run, p.sample_id == sample))
+        return connection.scalar(select(p.ordinal).where(p.key == t.key_of(run, sample)))
 
 
 def _fitting(sample_filter: SampleFilter) -> Select[Any]:
@@ -140,16 +140,16 @@ def _fitting(sample_filter: SampleFilter) -> Select[Any]:
 
 def _counted(run: str, measure: Measure) -> Select[Any]:
     """Return the samples of a run with status and value, as the leaderboard counts them."""
-    p, m, r, n = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c, t.RUN.c
+    p, m, r, n = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c, t.RUN.c
     values, passes = _means(run, measure.profile, measure.metric), _means(run, PROFILE, PASS)
     joined = (
-        t.PLANNED.join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
-        .join(t.RUN, p.run_id == n.id)
-        .outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
-        .outerjoin(values, p.sample_id == values.c.sample_id)
-        .outerjoin(passes, p.sample_id == passes.c.sample_id)
+        t.PLANNED_FACT.join(t.SAMPLE, p.sample == m.number)
+        .join(t.RUN, p.run == n.number)
+        .outerjoin(t.RESULT_FACT, p.key == r.key)
+        .outerjoin(values, p.key == values.c.key)
+        .outerjoin(passes, p.key == passes.c.key)
     )
-    marked = exists().where(t.MARK.c.set_digest == p.set_digest, t.MARK.c.sample_id == p.sample_id)
+    marked = exists().where(t.MARK.c.set_digest == m.set_digest, t.MARK.c.sample_id == m.id)
     statuses = status_cases(
         excluded=marked,
         missing=r.status.is_(None),
@@ -168,8 +168,9 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
     )
     return (
         select(
+            p.key,
             p.ordinal,
-            p.sample_id.label("id"),
+            m.id,
             m.language,
             m.repo,
             m.path,
@@ -179,7 +180,7 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
             value.label("value"),
         )
         .select_from(joined)
-        .where(p.run_id == run)
+        .where(n.id == run)
     )
 
 
@@ -187,9 +188,9 @@ def _means(run: str, profile: str, metric: str) -> Subquery:
     """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
     s = COUNTING_SCORE.c
     return (
-        select(s.sample_id, func.avg(s.value).label("value"), func.count().label("made"))
+        select(s.key, func.avg(s.value).label("value"), func.count().label("made"))
         .where(s.run_id == run, s.profile == profile, s.metric == metric)
-        .group_by(s.sample_id)
+        .group_by(s.key)
         .subquery()
     )
 
@@ -213,26 +214,24 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
     if sample_filter.high is not None:
         conditions.append(f.value <= sample_filter.high)
     if sample_filter.verdict:
-        j, v = COUNTING_VERDICT.c, t.VERDICT.c
+        j, v = COUNTING_FACT.c, t.VERDICT.c
         verdict_matches = (
-            j.run_id == sample_filter.run,
-            j.sample_id == f.id,
+            j.key == f.key,
             j.verdict_key == v.key,
             v.verdict == sample_filter.verdict,
         )
         conditions.append(exists().where(*verdict_matches))
     if sample_filter.flag:
-        j, v, flag = COUNTING_VERDICT.c, t.VERDICT.c, json.dumps(sample_filter.flag)
-        of_verdict = (j.run_id == sample_filter.run, j.sample_id == f.id, j.verdict_key == v.key)
+        j, v, flag = COUNTING_FACT.c, t.VERDICT.c, json.dumps(sample_filter.flag)
+        of_verdict = (j.key == f.key, j.verdict_key == v.key)
         conditions.append(
             or_(
                 *(
                     exists().where(
-                        columns.run_id == sample_filter.run,
-                        columns.sample_id == f.id,
+                        columns.key == f.key,
                         columns.flags.contains(flag, autoescape=True),
                     )
-                    for columns in (t.COMPLETION.c, t.RESULT.c)
+                    for columns in (t.COMPLETION_FACT.c, t.RESULT_FACT.c)
                 ),
                 exists().where(*of_verdict, v.flags.contains(flag, autoescape=True)),
             )
@@ -296,8 +295,7 @@ def facets(store: Store, run: str) -> Facets:
     judged = (
         select(v.verdict).select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
     )
-    scored = kinds_of(run)
-    measures = select(scored.c.profile, scored.c.metric).where(scored.c.metric.is_not(None))
+    measures = kinds_of(run)
     with store.reading() as connection:
         rows = connection.execute(places.distinct()).all()
         return Facets(

@@ -27,9 +27,11 @@ from ctxbench.harness.run.units import Share, WorkUnit, repository_of, units
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import Claims
+from ctxbench.harness.store.loading import parts
+from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, encode, manifest_of, write
 from ctxbench.harness.store.store import Store, open_store
-from ctxbench.harness.store.write import Finished, StoredConstruction, StoredFault, StoredGeneration, parts
+from ctxbench.harness.store.write import Finished, StoredConstruction, StoredFault, StoredGeneration, StoredVerdict
 
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
 """Run, its samples -> the units that are done here."""
@@ -90,9 +92,18 @@ class ShardStore(Store):
         ids = self._done.get(run, set())
         return frozenset(ids if among is None else ids.intersection(among))
 
-    def add_all_finished(self, run: str, coder: str, finished: Sequence[Finished]) -> int:
+    def add_all_finished(
+        self,
+        run: str,
+        coder: str,
+        finished: Iterable[Finished],
+        *,
+        generations: Iterable[StoredGeneration] = (),
+        verdicts: Iterable[StoredVerdict] = (),
+    ) -> int:
         """Take finished samples, and deliver the units that are whole; return how many were taken."""
-        super().add_all_finished(run, coder, finished)
+        finished = list(finished)
+        super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
         self._done[run].update(sample.sample_id for sample in finished)
         for open_unit in self._open_units[run]:
             new = {sample.sample_id: sample for sample in finished if sample.sample_id in open_unit.left}
@@ -185,14 +196,16 @@ class ShardStore(Store):
 
 def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
     """Return stored answers with their prompts, by their ids, in no order."""
-    g, p = t.GENERATION.c, t.PROMPT.c
-    query = select(*g, p.text.label("prompt")).select_from(t.GENERATION.join(t.PROMPT, g.prompt_digest == p.digest))
+    g = t.GENERATION.c
+    query = select(*(column for column in g if column.name != "number"))
     with store.reading() as connection:
-        return [
-            StoredGeneration(**row)
+        rows = [
+            row
             for part in parts(sorted(set(ids)))
             for row in connection.execute(query.where(g.id.in_(part))).mappings()
         ]
+        texts = dict(prompt_texts(connection, (row["prompt_digest"] for row in rows)))
+    return [StoredGeneration(**row, prompt=texts[row["prompt_digest"]]) for row in rows]
 
 
 def open_share(

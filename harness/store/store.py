@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, func, insert, select, text
+from sqlalchemy import Column, Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from ctxbench.bench.errors import InputFault
@@ -39,26 +39,31 @@ from ctxbench.harness.store.engine import (
     read_url,
     reading_engine,
     use_wal,
+    with_others,
 )
-from ctxbench.harness.store.schema import HEAD, revision_of, upgrade
+from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
+from ctxbench.harness.store.loading import clean, load, parts
+from ctxbench.harness.store.prompts import add_prompts
+from ctxbench.harness.store.schema import HEAD
+from ctxbench.harness.store.upgrading import move_rows, must_move, revision_of, upgrade
 from ctxbench.harness.store.write import (
     Finished,
     StoredConstruction,
     StoredFault,
     StoredGeneration,
+    StoredVerdict,
     append,
     append_days,
-    append_finished,
-    append_new,
-    clean,
-    generation_row,
-    parts,
-    prompt_rows,
     sample_row,
 )
 
 T = TypeVar("T")
 _TRIES = 3
+
+
+def _last(connection: Connection, column: Column[int]) -> int:
+    """Return the last number that a column gave."""
+    return connection.scalar(select(func.max(column))) or 0
 
 
 class Store:
@@ -92,10 +97,14 @@ class Store:
                 yield connection
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _writing(self, *, together: bool = False) -> Iterator[Connection]:
+        """Give a connection for a transaction that writes alone, or together with others where the database can."""
         # A lock of our own is handed on at once; SQLite's is asked for again and again, with pauses that grow.
-        with self._turn, explained(self.where), self._engine.begin() as connection:
-            yield connection
+        turn = contextlib.nullcontext() if together and self._engine.dialect.name == "postgresql" else self._turn
+        with turn, explained(self.where), self._engine.connect() as plain:
+            connection = with_others(plain) if together else plain
+            with connection.begin():
+                yield connection
 
     def claims(self) -> AbstractContextManager[Claims]:
         """Open the claims by which processes share the work on this database; they end with the block."""
@@ -115,26 +124,33 @@ class Store:
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
         run["samples_after"] = None if (day := run.pop("after")) is None else day.isoformat()
         run["until_decided"] = json.dumps(until) if (until := run.pop("until")) else None
-        content = [sample_row(spec.samples_digest, sample) for sample in planned]
-        plan = [
-            {"run_id": id_, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
-            for ordinal, sample in enumerate(planned)
-        ]
         with self._writing() as connection:
             append_days(connection, spec.samples_digest, {sample.id: days.get(sample.id) for sample in planned})
-            if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == id_)).first() is None:
-                connection.execute(insert(t.RUN), run)
-            elif spec.until:
-                planned_ids = set(connection.scalars(select(t.PLANNED.c.sample_id).where(t.PLANNED.c.run_id == id_)))
-                plan = [row for row in plan if row["sample_id"] not in planned_ids]
-            else:
+            number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == id_))
+            if number is None:
+                number = _last(connection, t.RUN.c.number) + 1
+                connection.execute(insert(t.RUN), {**run, "number": number})
+            elif not spec.until:
                 return id_
-            stored_ids = set(
-                connection.scalars(select(t.SAMPLE.c.id).where(t.SAMPLE.c.set_digest == spec.samples_digest))
-            )
-            append(connection, t.SAMPLE, [row for row in content if row["id"] not in stored_ids])
-            append(connection, t.PLANNED, plan)
+            self._plan(connection, number, spec.samples_digest, planned)
         return id_
+
+    def _plan(self, connection: Connection, run: int, set_digest: str, planned: Sequence[Sample]) -> None:
+        """Plan samples of a run, by its number, that are not planned yet; their keys follow each other."""
+        s, p = t.SAMPLE.c, t.PLANNED_FACT.c
+        query = select(s.id, s.number).where(s.set_digest == set_digest)
+        stored: dict[str, int] = dict(connection.execute(query).all())
+        new = [sample for sample in planned if sample.id not in stored]
+        stored |= {sample.id: at for at, sample in enumerate(new, _last(connection, s.number) + 1)}
+        append(connection, t.SAMPLE, [sample_row(set_digest, sample) | {"number": stored[sample.id]} for sample in new])
+        planned_numbers = set(connection.scalars(select(p.sample).where(p.run == run)))
+        added = [
+            (run, stored[sample.id], ordinal)
+            for ordinal, sample in enumerate(planned)
+            if stored[sample.id] not in planned_numbers
+        ]
+        rows = [(key, *row) for key, row in enumerate(added, _last(connection, p.key) + 1)]
+        load(connection, t.PLANNED_FACT, ("key", "run", "sample", "ordinal"), rows)
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
         """Return the ids of the samples that a run has results for; of these, if they are given."""
@@ -195,12 +211,14 @@ class Store:
 
     def add_summaries(self, run: str, answers: Iterable[str]) -> None:
         """Note which stored answers summarised APIs for a run; those that are noted already stay."""
-        s = t.SUMMARISED.c
 
         def added(connection: Connection) -> None:
-            noted = set(connection.scalars(select(s.generation_id).where(s.run_id == run)))
-            new = [{"run_id": run, "generation_id": id_} for id_ in answers if id_ not in noted]
-            append(connection, t.SUMMARISED, new)
+            f, g, r = t.SUMMARISED_FACT.c, t.GENERATION_FACT.c, t.RUN.c
+            number = connection.scalar(select(r.number).where(r.id == run))
+            noted = set(connection.scalars(select(f.generation).where(f.run == number)))
+            for part in parts(sorted(set(answers))):
+                new = set(connection.scalars(select(g.number).where(g.id.in_(part)))) - noted
+                load(connection, t.SUMMARISED_FACT, ("run", "generation"), [(number, answer) for answer in sorted(new)])
 
         self.settle(added)
 
@@ -226,13 +244,10 @@ class Store:
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Append answers; those that are there already stay as they are."""
         prompts = {generation.prompt_digest: generation.prompt for generation in generations}
-        content = {generation.id: generation_row(generation) for generation in generations}
-
-        def added(connection: Connection) -> None:
-            append_new(connection, t.PROMPT, "digest", prompt_rows(prompts))
-            append_new(connection, t.GENERATION, "id", content)
-
-        self.settle(added)
+        self.settle(
+            lambda connection: append_generations(connection, generations, add_prompts(connection, prompts)),
+            together=True,
+        )
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
         """Return the stored costs among (language, prompt digest, target digest)."""
@@ -250,16 +265,46 @@ class Store:
         """Append one finished sample; return False if it was there already."""
         return self.add_all_finished(run, coder, [finished]) == 1
 
-    def add_all_finished(self, run: str, coder: str, finished: Sequence[Finished]) -> int:
-        """Append finished samples of one run in one transaction; return how many were not there already."""
-        return self.settle(lambda connection: append_finished(connection, run, coder, finished))
+    def add_all_finished(
+        self,
+        run: str,
+        coder: str,
+        finished: Iterable[Finished],
+        *,
+        generations: Iterable[StoredGeneration] = (),
+        verdicts: Iterable[StoredVerdict] = (),
+    ) -> int:
+        """Append finished samples of one run in one transaction: a batch, or all of a shard.
 
-    def settle(self, append: Callable[[Connection], T]) -> T:
-        """Run an appending function in a transaction, again if another process was faster with the same row."""
+        Args:
+            run: its id.
+            coder: what priced their contexts.
+            finished: the samples.
+            generations: answers that they name and that may not be stored yet.
+            verdicts: likewise.
+
+        Returns:
+            How many samples were not there already; those that were stay as they are.
+        """
+        samples, answers, judgements = list(finished), list(generations), list(verdicts)
+
+        def added(connection: Connection) -> int:
+            append_verdicts(connection, judgements)
+            return append_finished(connection, run, coder, samples, answers)
+
+        return self.settle(added, together=True)
+
+    def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
+        """Run an appending function in a transaction, again if another process was faster with the same row.
+
+        Args:
+            append: what to run.
+            together: whether it may append while others do, because it passes over what they append meanwhile.
+        """
         for _ in range(_TRIES - 1):
-            with contextlib.suppress(IntegrityError), self._writing() as connection:
+            with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
                 return append(connection)
-        with self._writing() as connection:
+        with self._writing(together=together) as connection:
             return append(connection)
 
 
@@ -282,7 +327,11 @@ def open_store(url: str, *, create: bool = True) -> Store:
         engine = make_engine(parsed, create=create)
         try:
             with engine.begin() as connection:
-                upgrade(connection, where=where)
+                moves = must_move(connection)
+                if not moves:
+                    upgrade(connection, where=where)
+            if moves:
+                move_rows(engine, where=where)
             use_wal(engine)
         except BaseException:
             engine.dispose()

@@ -20,8 +20,10 @@ from ctxbench.bench.types import is_tested
 from ctxbench.harness.metrics import profile
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.facts import append_verdicts, measure_numbers
+from ctxbench.harness.store.loading import load, parts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.write import StoredVerdict, append_new, parts, read_flags, verdict_row
+from ctxbench.harness.store.write import StoredVerdict, read_flags, verdict_row
 
 PROFILE, PASS = "ctxbench", profile.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
@@ -34,14 +36,19 @@ def _newest(key: ColumnElement[str]) -> ColumnElement[str]:
     return newest.scalar_subquery()
 
 
+_f = t.JUDGED_FACT.c
+COUNTING_FACT = select(
+    _f.key, _f.idx, func.coalesce(_newest(_f.verdict_key), _f.verdict_key).label("verdict_key")
+).subquery("counted_fact")
+"""What counts, by key: to be joined to the narrow tables, also where there may be no verdict."""
 COUNTING_VERDICT = select(
-    _j.run_id, _j.sample_id, _j.idx, func.coalesce(_newest(_j.verdict_key), _j.verdict_key).label("verdict_key")
+    _j.key, _j.run_id, _j.sample_id, _j.idx, func.coalesce(_newest(_j.verdict_key), _j.verdict_key).label("verdict_key")
 ).subquery("counted")
 
 _changed = (
     select(case((_v.verdict == "PASSED", 1.0), else_=0.0))
-    .select_from(t.JUDGED.join(t.REJUDGED, _r.key == _j.verdict_key).join(t.VERDICT, _v.key == _r.verdict_key))
-    .where(_j.run_id == _s.run_id, _j.sample_id == _s.sample_id, _j.idx == _s.idx, _r.counts)
+    .select_from(t.JUDGED_FACT.join(t.REJUDGED, _r.key == _f.verdict_key).join(t.VERDICT, _v.key == _r.verdict_key))
+    .where(_f.key == _s.key, _f.idx == _s.idx, _r.counts)
     .order_by(_r.ordinal.desc())
     .limit(1)
     .scalar_subquery()
@@ -49,6 +56,7 @@ _changed = (
 # Asked once a query and not once a row, since nearly no database has one.
 _any = exists(select(_r.key).where(_r.counts).correlate(None))
 COUNTING_SCORE = select(
+    _s.key,
     _s.run_id,
     _s.profile,
     _s.metric,
@@ -164,28 +172,29 @@ def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
     """Append a verdict; return the stored one, which is another if somebody was faster."""
-    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict)}))
+    add_all(store, [verdict])
     return find(store, [verdict.key])[verdict.key]
 
 
 def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
     """Append many verdicts at once; those that are there already stay as they are."""
-    content = {verdict.key: verdict_row(verdict) for verdict in verdicts}
-    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", content))
+    content = list(verdicts)
+    store.settle(lambda connection: append_verdicts(connection, content))
 
 
 def link(store: Store, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
     """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
 
     def append(connection: Connection) -> int:
-        s = t.SCORE.c
-        key = {"run_id": run, "profile": PROFILE, "metric": PASS, "sample_id": sample}
-        scored = set(connection.scalars(select(s.idx).where(*(s[name] == value for name, value in key.items()))))
-        new = {idx: verdict for idx, verdict in verdicts.items() if idx not in scored}
-        for idx, verdict in sorted(new.items()):
-            linked = {"run_id": run, "sample_id": sample, "idx": idx, "verdict_key": verdict.key}
-            connection.execute(insert(t.JUDGED), linked)
-            connection.execute(insert(t.SCORE), {**key, "idx": idx, "value": passed(verdict)})
+        s = t.SCORE_FACT.c
+        key = connection.scalar(select(t.key_of(run, sample)))
+        number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
+        measure = measure_numbers(connection, [(PROFILE, PASS)])[PROFILE, PASS]
+        scored = set(connection.scalars(select(s.idx).where(s.run == number, s.measure == measure, s.key == key)))
+        new = {idx: verdict for idx, verdict in sorted(verdicts.items()) if idx not in scored}
+        load(connection, t.JUDGED_FACT, ("key", "idx", "verdict_key"), [(key, idx, new[idx].key) for idx in new])
+        rows = [(number, measure, key, idx, passed(verdict)) for idx, verdict in new.items()]
+        load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
         return len(new)
 
     return store.settle(append)
@@ -198,23 +207,19 @@ def passed(verdict: StoredVerdict) -> float:
 
 def unjudged(store: Store, run: str) -> list[UnjudgedCompletion]:
     """Return the completions of a run's functions that have no score yet, in the order of the plan."""
-    c, p, m, s = t.COMPLETION.c, t.PLANNED.c, t.SAMPLE.c, t.SCORE.c
+    c, p, m, s, n = t.COMPLETION_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c, t.SCORE_FACT.c, t.MEASURE.c
+    number = t.run_number(run)
+    measure = select(n.number).where(n.profile == PROFILE, n.metric == PASS).scalar_subquery()
+    scored = (s.run == number) & (s.measure == measure) & (s.key == c.key) & (s.idx == c.idx)
     joined = (
-        t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id))
-        .join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
-        .outerjoin(
-            t.SCORE,
-            (c.run_id == s.run_id)
-            & (c.sample_id == s.sample_id)
-            & (c.idx == s.idx)
-            & (s.profile == PROFILE)
-            & (s.metric == PASS),
-        )
+        t.PLANNED_FACT.join(t.SAMPLE, p.sample == m.number)
+        .join(t.COMPLETION_FACT, c.key == p.key)
+        .outerjoin(t.SCORE_FACT, scored)
     )
     query = (
-        select(c.sample_id, c.idx, c.text)
+        select(m.id, c.idx, c.text)
         .select_from(joined)
-        .where(c.run_id == run, is_tested(m.kind, m.subkind), s.value.is_(None))
+        .where(p.run == number, is_tested(m.kind, m.subkind), s.value.is_(None))
         .order_by(p.ordinal, c.idx)
     )
     with store.reading() as connection:
@@ -224,9 +229,7 @@ def unjudged(store: Store, run: str) -> list[UnjudgedCompletion]:
 def judged(store: Store, run: str) -> list[JudgedCompletion]:
     """Return the completions of a run that tests judged, in the order of the plan."""
     c, p, j = t.COMPLETION.c, t.PLANNED.c, t.JUDGED.c
-    joined = t.JUDGED.join(t.COMPLETION, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)).join(
-        t.PLANNED, (p.run_id == j.run_id) & (p.sample_id == j.sample_id)
-    )
+    joined = t.JUDGED.join(t.COMPLETION, (c.key == j.key) & (c.idx == j.idx)).join(t.PLANNED, (p.key == j.key))
     query = select(c.sample_id, c.idx, c.text, j.verdict_key.label("key")).select_from(joined).where(j.run_id == run)
     with store.reading() as connection:
         return [JudgedCompletion(**row) for row in connection.execute(query.order_by(p.ordinal, c.idx)).mappings()]
@@ -238,7 +241,7 @@ def passes(store: Store, run: str, n: int) -> list[int]:
     query = (
         select(func.count(), func.sum(s.value))
         .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)
-        .group_by(s.sample_id)
+        .group_by(s.key, s.sample_id)
         .order_by(s.sample_id)
     )
     with store.reading() as connection:
@@ -251,7 +254,7 @@ def all_equal(store: Store, run: str) -> bool:
     per_sample = (
         select(func.count().label("made"), func.count(c.text.distinct()).label("texts"))
         .where(c.run_id == run, c.status == Status.SCORED)
-        .group_by(c.sample_id)
+        .group_by(c.key)
         .subquery()
     )
     with store.reading() as connection:

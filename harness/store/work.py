@@ -183,7 +183,7 @@ def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, list[st
 def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
     """Count the completions that tests are to judge, less those that have a verdict."""
     c, p, m, s = t.COMPLETION.c, t.PLANNED.c, t.SAMPLE.c, t.SCORE.c
-    joined = t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id)).join(
+    joined = t.COMPLETION.join(t.PLANNED, (c.key == p.key)).join(
         t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id)
     )
     query = (

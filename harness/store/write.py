@@ -8,11 +8,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, Table, insert, select
 
@@ -21,11 +20,9 @@ from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Origin, Status, generator_label, samples_label
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.loading import clean, parts
 
 Row = dict[str, Any]
-V = TypeVar("V")
-_MANY = 500
-"""Keys looked up at once; databases bound the number of parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,14 +181,6 @@ class Imported:
         return Origin.REFERENCE if self.format == Origin.REFERENCE else Origin.IMPORTED
 
 
-def clean(value: V) -> V:
-    """Replace what no database takes: lone surrogates and NUL; other values pass."""
-    if isinstance(value, str):
-        # "replace" writes a question mark for each lone surrogate.
-        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")  # type: ignore[return-value]
-    return value
-
-
 def sample_row(set_digest: str, record: Sample) -> Row:
     """Return the row of a sample's public facts; its answer is not stored."""
     return {
@@ -208,30 +197,6 @@ def sample_row(set_digest: str, record: Sample) -> Row:
     }
 
 
-def prompt_rows(texts: Mapping[str, str]) -> dict[str, Row]:
-    """Return digest -> row."""
-    return {digest: {"digest": digest, "text": clean(text)} for digest, text in texts.items()}
-
-
-def generation_row(record: StoredGeneration) -> Row:
-    """Return the row of an answer; its prompt has a row of its own."""
-    return {
-        "id": record.id,
-        "generator": record.generator,
-        "version": record.version,
-        "prompt_digest": record.prompt_digest,
-        "sampling": record.sampling,
-        "idx": record.idx,
-        "text": clean(record.text),
-        "finish": clean(record.finish),
-        "tokens_in": record.tokens_in,
-        "tokens_out": record.tokens_out,
-        "seconds": record.seconds,
-        "cached": record.cached,
-        "price": record.price,
-    }
-
-
 def verdict_row(record: StoredVerdict) -> Row:
     """Return the row of a verdict."""
     row = {key: clean(value) for key, value in dataclasses.asdict(record).items()}
@@ -241,76 +206,6 @@ def verdict_row(record: StoredVerdict) -> Row:
 def read_flags(stored: str | None) -> tuple[str, ...]:
     """Return flags as they were before they were stored; none where there is no row."""
     return tuple(json.loads(stored)) if stored else ()
-
-
-def finished_rows(run: str, record: Finished) -> dict[Table, list[Row]]:
-    """Return the rows of a finished sample, parents first."""
-    key = {"run_id": run, "sample_id": record.sample_id}
-    result = {
-        **key,
-        "status": str(record.status),
-        "prompt_digest": record.prompt_digest,
-        "context_tokens": record.context_tokens,
-        "calls": len(record.calls),
-        "flags": json.dumps(record.flags),
-        "strategy_seconds": record.strategy_seconds,
-        "generator_seconds": record.generator_seconds,
-    }
-    calls = [
-        {**key, "ordinal": ordinal, "role": clean(role), "generation_id": id_}
-        for ordinal, (role, id_) in enumerate(record.calls)
-    ]
-    engines = [
-        {**key, **{name: clean(value) for name, value in dataclasses.asdict(use).items()}, "mode": str(use.mode)}
-        for use in record.engines
-    ]
-    return {
-        t.RESULT: [result],
-        t.CALL: calls,
-        t.BLOCK: _blocks(key, record),
-        t.ENGINE_USE: engines,
-        **_completions(key, record),
-    }
-
-
-def _blocks(key: Row, record: Finished) -> list[Row]:
-    return [
-        {
-            **key,
-            "ordinal": ordinal,
-            "kind": block.kind,
-            "places": clean(block.places),
-            "score": block.score,
-            "tokens": block.tokens,
-            "state": block.state,
-            "reason": clean(block.reason),
-            "char_start": block.char_start,
-            "char_end": block.char_end,
-        }
-        for ordinal, block in enumerate(record.blocks)
-    ]
-
-
-def _completions(key: Row, record: Finished) -> dict[Table, list[Row]]:
-    completions, scores, judged = [], [], []
-    for idx, completion in enumerate(record.completions):
-        completions.append(
-            {
-                **key,
-                "idx": idx,
-                "generation_id": completion.generation_id,
-                "status": str(completion.status),
-                "text": clean(completion.text),
-                "flags": json.dumps(completion.flags),
-            }
-        )
-        scores += [
-            {**key, "idx": idx, "profile": profile, "metric": metric, "value": number_or_null(value)}
-            for (profile, metric), value in sorted(completion.scores.items())
-        ]
-        if completion.verdict is not None:
-            judged.append({**key, "idx": idx, "verdict_key": completion.verdict})
-    return {t.COMPLETION: completions, t.SCORE: scores, t.JUDGED: judged}
 
 
 def number_or_null(value: float | None) -> float | None:
@@ -369,7 +264,8 @@ def append_new(connection: Connection, table: Table, key: str, content: Mapping[
     stored_keys: set[str] = set()
     for part in parts(sorted(content)):
         stored_keys.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
-    append(connection, table, [row for row_key, row in content.items() if row_key not in stored_keys])
+    # Sorted, so that writers at once meet the same rows in one order.
+    append(connection, table, [content[row_key] for row_key in sorted(content.keys() - stored_keys)])
 
 
 def append_days(connection: Connection, set_digest: str, days: Mapping[str, date | None]) -> None:
@@ -385,52 +281,3 @@ def append_days(connection: Connection, set_digest: str, days: Mapping[str, date
             if day is not None and sample not in stored_ids
         ],
     )
-
-
-def append_finished(connection: Connection, run: str, coder: str, finished: Sequence[Finished]) -> int:
-    """Append samples of one run with everything below them; return how many were not there yet.
-
-    Many are appended with as many statements as one.
-    """
-    r = t.RESULT.c
-    stored_ids: set[str] = set()
-    for part in parts([sample.sample_id for sample in finished]):
-        stored_ids.update(connection.scalars(select(r.sample_id).where(r.run_id == run, r.sample_id.in_(part))))
-    new = [sample for sample in finished if sample.sample_id not in stored_ids]
-    prompts = {sample.prompt_digest: sample.prompt for sample in new}
-    prompts |= {bits.prompt_digest: bits.prompt for sample in new for bits in sample.bits}
-    append_new(connection, t.PROMPT, "digest", prompt_rows(prompts))
-    content: dict[Table, list[Row]] = defaultdict(list)
-    for sample in new:
-        for table, table_rows in finished_rows(run, sample).items():
-            content[table] += table_rows
-    for table, together in content.items():
-        append(connection, table, together)
-    _append_bits(connection, coder, new)
-    return len(new)
-
-
-def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished]) -> None:
-    b = t.BITS.c
-    costs = {
-        (cost.language, cost.prompt_digest, cost.target_digest): cost.bits
-        for sample in finished
-        for cost in sample.bits
-    }
-    stored_keys: set[tuple[str, str, str]] = set()
-    for part in parts(sorted({prompt for _, prompt, _ in costs})):
-        query = select(b.language, b.prompt_digest, b.target_digest).where(b.coder == coder, b.prompt_digest.in_(part))
-        stored_keys.update(map(tuple, connection.execute(query)))
-    names = ("language", "prompt_digest", "target_digest")
-    new = [
-        {"coder": coder, **dict(zip(names, key, strict=True)), "bits": bits}
-        for key, bits in costs.items()
-        if key not in stored_keys
-    ]
-    append(connection, t.BITS, new)
-
-
-def parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split keys into as many as one statement may look up."""
-    for start in range(0, len(keys), _MANY):
-        yield keys[start : start + _MANY]

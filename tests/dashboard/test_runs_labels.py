@@ -78,7 +78,7 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(home: 
                 assert rows.fetchone() == (0,), table.name
         assert connection.execute("SELECT count(*) FROM result WHERE run_id = ?", (other,)).fetchone() != (0,)
         with pytest.raises(sqlite3.IntegrityError, match="rows are appended"):
-            connection.execute("DELETE FROM result")
+            connection.execute("DELETE FROM result_fact")
     connection.close()
     assert_fault(command(home, "runs", "delete", run, "--yes"), "no stored run", "ctxbench runs")
 

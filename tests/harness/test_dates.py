@@ -21,9 +21,9 @@ from ctxbench.harness.leaderboard.scales import after
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import upgrade
 from ctxbench.harness.store.search import runs_over
 from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.work import works
 from tests.harness.store.making import make_samples, make_spec
 from tests.helpers.cli import run_cli

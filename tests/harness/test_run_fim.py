@@ -17,6 +17,7 @@ from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import RunOptions
+from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
 from tests.harness.test_runner import Bench
@@ -81,9 +82,9 @@ def test_what_was_asked_is_kept_block_by_block(bench: Bench) -> None:
     bench.run(Middle(), choices=FIM)
     [run] = {run for (run,) in bench.rows("SELECT id FROM run")}
     kinds = bench.rows("SELECT kind, char_start, char_end FROM block WHERE sample_id LIKE 'shop0%L4' ORDER BY ordinal")
-    [(prompt,)] = bench.rows(
-        "SELECT text FROM prompt JOIN result ON prompt_digest = digest WHERE sample_id LIKE 'shop0%L4'"
-    )
+    [(digest,)] = bench.rows("SELECT prompt_digest FROM result WHERE sample_id LIKE 'shop0%L4'")
+    with bench.store.reading() as connection:
+        prompt = prompt_text(connection, digest) or ""
     assert [kind for kind, *_ in kinds] == ["mark", "infile", "mark", "after", "mark"] and run
     assert [prompt[start:end] for kind, start, end in kinds if kind != "infile"] == [
         "<|fim_prefix|>",

@@ -31,6 +31,7 @@ from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
 from ctxbench.harness.run.inflight import GIVE_UP
 from ctxbench.harness.run.runner import RunOptions, fault_of, kept_from_strategies, run
 from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.prompts import prompt_text, prompt_texts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from ctxbench.strategies.api import Execute, Generate, Prompt
@@ -247,10 +248,9 @@ def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
         f"SELECT role, text FROM call JOIN generation g ON g.id = generation_id WHERE sample_id='{sample}'"
     )
     assert len(calls) == 2 and calls[-1] == ("final", "apply_tax(cart_0, rate)")
-    [(prompt, tokens)] = bench.rows(
-        "SELECT p.text, context_tokens FROM result JOIN prompt p ON p.digest = prompt_digest "
-        f"WHERE sample_id='{sample}'"
-    )
+    [(digest, tokens)] = bench.rows(f"SELECT prompt_digest, context_tokens FROM result WHERE sample_id='{sample}'")
+    with bench.store.reading() as connection:
+        prompt = prompt_text(connection, digest) or ""
     blocks = bench.rows(
         f"SELECT char_start, char_end, kind, tokens FROM block WHERE sample_id='{sample}' AND state<>'dropped'"
     )
@@ -295,10 +295,10 @@ def test_prompts_are_cut_to_the_models_window_and_stored_as_cut(bench: Bench) ->
     assert max(len(prompt.text.split()) for prompt in narrow.prompts) <= 12
     cut = [prompt for prompt in narrow.prompts if "overflow_trimmed" in prompt.flags]
     assert cut and set(bench.table().status) == {Status.SCORED}
-    kept = bench.rows(
-        "SELECT text FROM prompt p JOIN result r ON r.prompt_digest = p.digest WHERE r.flags LIKE '%trimmed%'"
-    )
-    assert kept and {text for (text,) in kept} <= {prompt.text for prompt in cut}
+    kept = [digest for (digest,) in bench.rows("SELECT prompt_digest FROM result WHERE flags LIKE '%trimmed%'")]
+    with bench.store.reading() as connection:
+        texts = {text for _, text in prompt_texts(connection, kept)}
+    assert texts and texts <= {prompt.text for prompt in cut}
     assert bench.rows("SELECT * FROM block WHERE state = 'dropped' AND reason = 'window'")
 
 

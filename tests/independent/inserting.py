@@ -62,6 +62,12 @@ class Rows:
         self._db = sqlite3.connect(path)
         self._db.execute("PRAGMA foreign_keys=OFF")
         self._made = 0
+        for table, row in (
+            ("pack", "(1, '')"),
+            ("prompt_fact", "(1, 'p', 1, 0, 0)"),
+            ("source", "(1, 'scripted', '', '{}')"),
+        ):
+            self._db.execute(f"INSERT INTO {table} VALUES {row} ON CONFLICT DO NOTHING")
 
     def keep(self) -> None:
         """Commit what was inserted."""
@@ -80,7 +86,16 @@ class Rows:
     def samples(self, planned: Iterable[Planned], digest: str = DIGEST) -> None:
         """Insert the samples of a set."""
         for line, one in enumerate(planned):
-            self.add("sample", set_digest=digest, line=line, col=0, path="a.py", **vars(one))
+            number = self._next("sample", "number")
+            self.add("sample", set_digest=digest, line=line, col=0, path="a.py", number=number, **vars(one))
+
+    def _next(self, table: str, column: str) -> int:
+        return int(self._db.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchone()[0])
+
+    def _number(self, table: str, column: str = "number", **names: Any) -> int:
+        """Return the number of a row that has these values."""
+        same = " AND ".join(f"{name} = ?" for name in names)
+        return int(self._db.execute(f"SELECT {column} FROM {table} WHERE {same}", tuple(names.values())).fetchone()[0])
 
     def run(
         self, id_: str, planned: Iterable[str], done: Mapping[str, Done], *, begun: Sequence[float] = (1.0,), **run: Any
@@ -100,39 +115,47 @@ class Rows:
             "sampling": json.dumps(GREEDY), "n": 1, "seed": 0, "tokenizer": "ctxcode-1", "code": "0.1.0",
         }  # fmt: skip
         row = {"id": id_, **usual, **run}
-        self.add("run", **row)
+        number = self._next("run", "number")
+        self.add("run", number=number, **row)
         for ordinal, sample in enumerate(planned):
-            digest = row["samples_digest"]
-            self.add("planned", run_id=id_, sample_id=sample, set_digest=digest, ordinal=ordinal)
+            place = self._number("sample", set_digest=row["samples_digest"], id=sample)
+            key = self._next("planned_fact", "key")
+            self.add("planned_fact", key=key, run=number, sample=place, ordinal=ordinal)
         for sample, one in done.items():
             self._result(id_, sample, one)
         for started in begun:
             self.add("attempt", run_id=id_, started=started, isolation="process")
 
     def _result(self, run: str, sample: str, one: Done) -> None:
-        key = {"run_id": run, "sample_id": sample}
+        number = self._number("run", id=run)
+        key = {"key": self._number("planned", "key", run_id=run, sample_id=sample)}
         self.add(
-            "result", **key, status=one.status, prompt_digest="p", context_tokens=one.context_tokens,
+            "result_fact", **key, status=one.status, prompt=1, context_tokens=one.context_tokens,
             calls=len(one.calls), flags="[]", strategy_seconds=one.strategy_seconds,
             generator_seconds=sum(asked.seconds for asked in one.calls),
         )  # fmt: skip
         for ordinal, asked in enumerate(one.calls):
             self._made += 1
             self.add(
-                "generation", id=f"g{self._made}", generator="scripted", version="", prompt_digest="p", sampling="{}",
-                idx=0, text="x", finish="stop", **vars(asked),
+                "generation_fact", number=self._made, id=f"g{self._made}", source=1, prompt=1, idx=0, text="x",
+                finish="stop", **vars(asked),
             )  # fmt: skip
-            self.add("call", **key, ordinal=ordinal, role="final", generation_id=f"g{self._made}")
+            self.add("call_fact", **key, ordinal=ordinal, role="final", generation=self._made)
         for idx in range(one.completions):
-            made = {"generation_id": f"g{self._made}", "status": one.status, "text": "x", "flags": "[]"}
-            self.add("completion", **key, idx=idx, **made)
+            made = {"generation": self._made, "status": one.status, "text": "x", "flags": "[]"}
+            self.add("completion_fact", **key, idx=idx, **made)
         for (profile, metric), values in one.scores.items():
+            names = {"profile": profile, "metric": metric}
+            self._db.execute(
+                "INSERT INTO measure (profile, metric) VALUES (?, ?) ON CONFLICT DO NOTHING", [profile, metric]
+            )
+            measure = self._number("measure", **names)
             for idx, value in enumerate(values):
-                self.add("score", **key, profile=profile, metric=metric, idx=idx, value=value)
+                self.add("score_fact", **key, run=number, measure=measure, idx=idx, value=value)
         for idx, seconds in one.tested.items():
             verdict = f"{run}/{sample}/{idx}"
             self.add(
                 "verdict", key=verdict, sample_digest="s", text_digest="t", image="i", sandbox="docker",
                 verdict="FAILED", reason="", tests_run=1, output="", seconds=seconds, peak_bytes=1,
             )  # fmt: skip
-            self.add("judged", **key, idx=idx, verdict_key=verdict)
+            self.add("judged_fact", **key, idx=idx, verdict_key=verdict)

@@ -15,7 +15,8 @@ from tests.independent.inserting import Done, Planned, Rows
 from tests.independent.test_recomputed import Record, board
 
 SEEDS = (3, 5, 9)
-TABLES = ("run", "sample", "result", "call", "generation", "completion", "verdict", "planned")
+FACTS = ("result_fact", "call_fact", "generation_fact", "completion_fact", "score_fact", "planned_fact")
+TABLES = ("run", "sample", "verdict", *FACTS)
 DRAWN = 20
 """More repositories than the exact test takes: there flips are drawn, from a seed that must not know names."""
 Change = Callable[[sqlite3.Connection], object]
@@ -77,14 +78,12 @@ def test_the_order_of_stored_rows(before: Path, after: After) -> None:
 
 
 def test_the_order_in_which_samples_were_planned(before: Path, after: After) -> None:
-    assert after(lambda db: db.execute("UPDATE planned SET ordinal = 100000 - ordinal")) == board(before)
+    assert after(lambda db: db.execute("UPDATE planned_fact SET ordinal = 100000 - ordinal")) == board(before)
 
 
 def test_names_of_runs(before: Path, after: After) -> None:
-    tables = ("planned", "result", "call", "completion", "score", "judged", "attempt")
-
     def rename(db: sqlite3.Connection) -> None:
-        for table, column in (("run", "id"), *((table, "run_id") for table in tables)):
+        for table, column in (("run", "id"), ("attempt", "run_id")):
             # The last becomes the first.
             db.execute(f"UPDATE {table} SET {column} = 'x' || (9 - substr({column}, 4))")
 
@@ -112,13 +111,18 @@ def test_runs_over_other_sets_by_other_models_or_with_the_rest_of_the_file(befor
             ("other2", "sampling", '{"fim": true, "temperature": 0.0}'),
             ("other3", "sample_limit", 7),
         ):
+            [(run, other)] = db.execute("SELECT number, (SELECT max(number) + 1 FROM run) FROM run WHERE id = 'run0'")
             names = [row[1] for row in db.execute("PRAGMA table_info(run)")]
-            kept = ", ".join({"id": f"'{id_}'", column: "?"}.get(name, name) for name in names)
+            kept = ", ".join({"id": f"'{id_}'", "number": str(other), column: "?"}.get(name, name) for name in names)
             db.execute(f"INSERT INTO run SELECT {kept} FROM run WHERE id = 'run0'", [value])
-            for table in ("planned", "result", "completion", "score"):
-                rest = [row[1] for row in db.execute(f"PRAGMA table_info({table})")][1:]
-                cells = ", ".join(rest)
-                db.execute(f"INSERT INTO {table} SELECT '{id_}', {cells} FROM {table} WHERE run_id = 'run0'")
+            keys = [key for (key,) in db.execute("SELECT key FROM planned_fact WHERE run = ?", [run])]
+            shift = db.execute("SELECT max(key) FROM planned_fact").fetchone()[0]
+            for table in ("planned_fact", "result_fact", "completion_fact", "score_fact"):
+                columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+                moved = {"key": f"key + {shift}", "run": str(other)}
+                cells = ", ".join(moved.get(name, name) for name in columns)
+                among = ", ".join(map(str, keys))
+                db.execute(f"INSERT INTO {table} SELECT {cells} FROM {table} WHERE key IN ({among})")
 
     found = after(add)
     assert [one for one in found if not one["run"].startswith("other")] == board(before)

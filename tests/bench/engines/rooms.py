@@ -20,6 +20,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.runner import RunOptions, run
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.sandbox.types import Sandbox
 from ctxbench.strategies.api import Prompt
 from tests.helpers.samples import make_sample
@@ -103,5 +104,6 @@ def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
 
 def prompts(folder: Path) -> dict[str, str]:
     """Return sample -> the prompt that was stored."""
-    query = "SELECT sample_id, text FROM result JOIN prompt ON prompt_digest = digest"
-    return {str(sample): str(text) for sample, text in rows(folder, query)}
+    digests = rows(folder, "SELECT sample_id, prompt_digest FROM result")
+    with open_store(Home(folder / "home").database) as store, store.reading() as connection:
+        return {str(sample): prompt_text(connection, digest) or "" for sample, digest in digests}

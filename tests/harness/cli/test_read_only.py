@@ -183,7 +183,7 @@ def written(database: Path, run: str) -> Iterator[None]:
         for trigger in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {trigger[0]}")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("DELETE FROM result WHERE rowid = (SELECT max(rowid) FROM result WHERE run_id = ?)", (run,))
+        connection.execute("DELETE FROM result_fact WHERE key = (SELECT max(key) FROM result WHERE run_id = ?)", (run,))
         yield
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text as sql
 
@@ -21,6 +23,7 @@ from ctxbench.harness.store.runs import completed, run_tables
 from ctxbench.sandbox import registry
 from tests.harness.cli.test_exec import Fake
 from tests.harness.imported.records import java_task, python_task, write
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
@@ -413,3 +416,26 @@ def test_a_damaged_archive_and_a_missing_file(home: Home) -> None:
     assert_fault(
         results(home, "import", "--format", "codereval", home.root / "none.jsonl"), "none.jsonl", "no such file"
     )
+
+
+def test_the_scores_of_a_run_go_into_a_notebook(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store(home.database) as store:
+        store.add_generations([make_generation()])
+        for strategy in ("lc.infile", "other"):
+            run = store.add_run(make_spec(strategy=strategy), make_samples(2))
+            store.add_finished(run, "c", make_finished("demo/1"))
+    out = home.root / "scores.parquet"
+    export = ("export", run, "--format", "parquet", "--out", out)
+    assert "4 rows" in results(home, *export).out
+    rows = pq.read_table(out).to_pylist()
+    shown = [(row["run"], row["profile"], row["sample"], row["status"], row["em"], row["bits"]) for row in rows]
+    assert shown == [
+        (run, "crosscodeeval", "demo/0", "infra-failed", None, None),
+        (run, "crosscodeeval", "demo/1", "scored", 0.0, 3.0),
+        (run, "ctxbench", "demo/0", "infra-failed", None, None),
+        (run, "ctxbench", "demo/1", "scored", 1.0, 3.0),
+    ]
+    assert "takes no --repeat" in results(home, *export, "--repeat", "2").err
+    assert_fault(results(home, "export", "unheard", "--format", "parquet", "--out", out), "unheard", "ctxbench runs")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert_fault(results(home, *export), "pyarrow", "pip install 'ctxbench[datasets]'")

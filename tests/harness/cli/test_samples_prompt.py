@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.prompts import prompt_texts
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import serving
 from tests.helpers.sets import make_set
@@ -22,9 +23,10 @@ def home(tmp_path: Path, inline_cells: None) -> Home:
 
 
 def stored_prompts(home: Home) -> dict[str, str]:
-    query = "SELECT r.sample_id, p.text FROM result r JOIN prompt p ON p.digest = r.prompt_digest"
     with open_store(home.database) as store, store.reading() as connection:
-        return dict(connection.execute(text(query)).all())
+        rows = connection.execute(text("SELECT sample_id, prompt_digest FROM result")).all()
+        texts = dict(prompt_texts(connection, [digest for _, digest in rows]))
+    return {sample: texts[digest] for sample, digest in rows}
 
 
 @pytest.mark.parametrize("strategy", ["lc.infile", "lc.repocoder", "lc.infercom(encoder=bm25)"])

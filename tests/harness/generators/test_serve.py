@@ -22,6 +22,7 @@ from ctxbench.bench.types import Cursor, Kind, Reference
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import needed
@@ -115,13 +116,12 @@ def test_as_many_in_flight_as_are_wanted(server: TransformersServer) -> None:
     assert sum(one.seconds for one in served) > AT_ONCE / 8 * wall
 
 
-_KEPT = "SELECT p.text, g.text, g.finish FROM generation g JOIN prompt p ON p.digest = g.prompt_digest"
-
-
 def kept(home: Home) -> list[tuple[Any, ...]]:
     """Return prompt, answer and finish of every answer that is stored."""
     with open_store(home.database) as store, store.reading() as connection:
-        return [tuple(row) for row in connection.execute(text(_KEPT))]
+        rows = connection.execute(text("SELECT prompt_digest, text, finish FROM generation")).all()
+        texts = dict(prompt_texts(connection, [digest for digest, *_ in rows]))
+        return [(texts[digest], *answer) for digest, *answer in rows]
 
 
 class Killer:

@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import upgrade
 from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples, prompts_with_blocks
+from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.write import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
@@ -67,7 +68,7 @@ def test_the_mean_gain_is_a_column_of_the_run(store: Store) -> None:
     assert run_tables(store)[0].metrics["block_gain"] == (None, 1.0), "those of the run's own coder"
 
 
-@pytest.mark.parametrize("change", ["UPDATE block_gain SET gain = 0", "DELETE FROM block_gain"])
+@pytest.mark.parametrize("change", ["UPDATE block_gain_fact SET gain = 0", "DELETE FROM block_gain_fact"])
 def test_gains_are_never_changed(store: Store, change: str) -> None:
     run = add_run(store)
     add_gains(store, run, "demo/1", "c 1", {0: 3.0})
@@ -84,7 +85,7 @@ def migrated_from_second(url: str) -> None:
     engine.dispose()
     with open_store(url) as store:
         with store.reading() as connection:
-            assert connection.scalar(text("SELECT text FROM prompt")) == "kept"
+            assert prompt_text(connection, "old") == "kept"
         run = add_run(store)
         assert add_gains(store, run, "demo/1", "c 1", {0: 3.0})
 

@@ -10,8 +10,9 @@ from sqlalchemy import create_engine, text
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.store import Store, notes, open_store
+from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.write import Imported, Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.samples import make_sample
@@ -111,7 +112,7 @@ def migrated_from_third(url: str) -> None:
     engine.dispose()
     with open_store(url) as store:
         with store.reading() as connection:
-            assert connection.scalar(text("SELECT text FROM prompt")) == "kept"
+            assert prompt_text(connection, "old") == "kept"
         run = add_run(store)
         assert notes.add_imported(store, run, FILE) and notes.add_remarks(store, run, ["one"]) == 1
 

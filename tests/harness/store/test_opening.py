@@ -16,7 +16,8 @@ from sqlalchemy import create_engine, inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.schema import HEAD, METADATA, migrations, revision_of, upgrade
+from ctxbench.harness.store.schema import HEAD, METADATA
+from ctxbench.harness.store.upgrading import migrations, revision_of, upgrade
 
 
 def test_migrations_from_blank_give_the_tables(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ctxbench.bench.formats.rows import open_tables
 from ctxbench.harness.imported.importing import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store.facts import append_finished
 from ctxbench.harness.store.labels import LabelKind, add_label, delete_run, labels
 from ctxbench.harness.store.runs import completed, run_tables, stored_runs
 from ctxbench.harness.store.schema import METADATA
@@ -28,6 +29,7 @@ from tests.harness.store import (
     postgres_server,
     test_costs,
     test_gains,
+    test_moved,
     test_notes,
     test_store,
     test_verdicts,
@@ -108,6 +110,14 @@ def test_migrations_from_blank_and_again(url: URL) -> None:
 
 def test_an_old_database_is_brought_up_to_date(url: URL) -> None:
     test_verdicts.migrated_from_first(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+
+def test_it_moves_whenever_it_is_killed_and_loses_nothing(
+    url: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'source.db'}") as source:
+        test_moved.everything(source)
+        test_moved.moved_whenever_killed(source, shown(url), monkeypatch)
 
 
 def test_a_database_without_gains_is_brought_up_to_date(url: URL) -> None:
@@ -221,6 +231,18 @@ def test_two_writers_at_once_with_the_same_new_rows(url: URL) -> None:
     assert counts == {"run": 1, "planned": 20, "result": 20, "generation": 200, "call": 20, "fault": 80}
     for store in stores:
         store.close()
+
+
+def test_writers_of_finished_samples_do_not_take_turns(store: Store, url: URL) -> None:
+    """One has not ended its transaction, and another one ends its own."""
+    run = add_run(store)
+    with open_store(shown(url)) as other, store._writing(together=True) as connection:
+        append_finished(connection, run, "c", [make_finished("demo/0")], [make_generation()])
+        answer = make_generation(id="h", prompt_digest="q")
+        changes = {"prompt_digest": "q", "calls": (("final", "h"),), "completions": (), "bits": ()}
+        assert other.add_all_finished(run, "c", [make_finished("demo/1", **changes)], generations=[answer]) == 1
+        assert other.finished(run) == {"demo/1"}
+    assert store.finished(run) == {"demo/0", "demo/1"}
 
 
 def test_a_reader_sees_one_state_and_waits_for_no_writer(store: Store) -> None:

@@ -14,9 +14,11 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
+from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import HEAD, upgrade
+from ctxbench.harness.store.schema import HEAD
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
+from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
@@ -133,7 +135,7 @@ def test_equal_completions_are_seen(store: Store) -> None:
     assert not verdicts.all_equal(store, run)
 
 
-@pytest.mark.parametrize("change", ["UPDATE verdict SET verdict = 'PASSED'", "DELETE FROM judged"])
+@pytest.mark.parametrize("change", ["UPDATE verdict SET verdict = 'PASSED'", "DELETE FROM judged_fact"])
 def test_verdicts_are_never_changed(store: Store, change: str) -> None:
     run = add_run(store)
     one = verdicts.add(store, make_verdict(verdict="FAILED"))
@@ -195,7 +197,7 @@ def migrated_from_first(url: str) -> None:
     engine.dispose()
     with open_store(url) as store:
         with store.reading() as connection:
-            assert connection.scalar(text("SELECT text FROM prompt")) == "old"
+            assert prompt_text(connection, "p") == "old"
             costs = connection.execute(text("SELECT tokens_in, cached, price FROM generation")).one()
             assert tuple(costs) == (20, 0, None)
         run = add_run(store)
@@ -208,3 +210,24 @@ def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a.db") as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
     connection.close()
+
+
+def test_a_shard_comes_in_with_its_answers_and_verdicts_at_once(store: Store) -> None:
+    run = store.add_run(make_spec(seed=2), tuple(make_sample(id=f"demo/{number}") for number in range(3)))
+    judgement, answers = make_verdict(key="s" * 64), [make_generation(id=f"shard{number}") for number in range(3)]
+    samples = [
+        make_finished(f"demo/{number}", calls=(("final", answer.id),), completions=(completion(verdict=judgement.key),))
+        for number, answer in enumerate(answers)
+    ]
+    for new in (3, 0):
+        assert (
+            store.add_all_finished(
+                run, "c", iter(samples), generations=[make_generation(), *answers], verdicts=[judgement]
+            )
+            == new
+        )
+    assert set(store.generations(["shard0", "shard1", "shard2"])) == {"shard0", "shard1", "shard2"}
+    with pytest.raises(Exception, match="(?i)foreign key"):
+        broken = make_finished("demo/1", completions=(completion(verdict="unknown"),))
+        store.add_all_finished(add_run(store), "c", [broken], generations=[make_generation(id="alone")])
+    assert store.generations(["alone"]) == {}, "all of it or nothing"

@@ -12,7 +12,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import upgrade
+from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.work import faults_of, watched, works
 from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec

@@ -1,0 +1,241 @@
+"""Finished samples as rows of the narrow tables: appended in bulk, a batch or a shard at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, Table, select
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.loading import clean, load, merge, name_numbers, numbers, parts
+from ctxbench.harness.store.prompts import add_prompts
+from ctxbench.harness.store.write import (
+    Finished,
+    StoredGeneration,
+    StoredVerdict,
+    append_new,
+    number_or_null,
+    verdict_row,
+)
+
+_GENERATION = (
+    *("id", "source", "prompt", "idx", "text", "finish"),
+    *("tokens_in", "tokens_out", "seconds", "cached", "price"),
+)
+
+
+def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -> None:
+    """Append verdicts; those that are there already stay as they are."""
+    append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in verdicts})
+
+
+def append_generations(
+    connection: Connection, generations: Iterable[StoredGeneration], prompts: Mapping[str, int]
+) -> None:
+    """Append answers; those that are there already stay as they are.
+
+    Args:
+        connection: in a transaction.
+        generations: the answers.
+        prompts: digest -> number of the prompts.
+    """
+    by_id = {generation.id: generation for generation in generations}
+    stored_ids = numbers(connection, t.GENERATION_FACT, "id", list(by_id))
+    new = [generation for id_, generation in by_id.items() if id_ not in stored_ids]
+    if not new:
+        return
+    keys = {(record.generator, record.version, record.sampling) for record in new}
+    sources = name_numbers(connection, t.SOURCE, ("generator", "version", "sampling"), keys)
+    rows = [
+        (
+            record.id,
+            sources[record.generator, record.version, record.sampling],
+            prompts[record.prompt_digest],
+            record.idx,
+            clean(record.text),
+            clean(record.finish),
+            record.tokens_in,
+            record.tokens_out,
+            record.seconds,
+            record.cached,
+            record.price,
+        )
+        for record in new
+    ]
+    merge(connection, t.GENERATION_FACT, _GENERATION, rows)
+
+
+def append_finished(
+    connection: Connection,
+    run: str,
+    coder: str,
+    finished: Iterable[Finished],
+    generations: Iterable[StoredGeneration] = (),
+) -> int:
+    """Append samples of one run with everything below them; return how many were not there yet.
+
+    Many are appended with as many statements as one.
+
+    Args:
+        connection: in a transaction.
+        run: its id.
+        coder: what priced their contexts.
+        finished: the samples.
+        generations: answers that may not be stored yet.
+
+    Raises:
+        InputFault: if a sample is not planned, or an answer that it names is not stored.
+    """
+    samples, answers = {sample.sample_id: sample for sample in finished}, list(generations)
+    number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
+    keys, stored_ids = _keys(connection, number, list(samples))
+    new = sorted(
+        ((keys[id_], sample) for id_, sample in samples.items() if id_ in keys and id_ not in stored_ids),
+        key=itemgetter(0),
+    )
+    # Prompts first and all at once: writers that meet the same ones wait for each other in one order.
+    texts = {sample.prompt_digest: sample.prompt for _, sample in new}
+    texts |= {cost.prompt_digest: cost.prompt for _, sample in new for cost in sample.bits}
+    texts |= {answer.prompt_digest: answer.prompt for answer in answers}
+    prompts = add_prompts(connection, texts)
+    append_generations(connection, answers, prompts)
+    named = {id_ for _, sample in new for _, id_ in sample.calls}
+    named |= {completion.generation_id for _, sample in new for completion in sample.completions}
+    answer_numbers = numbers(connection, t.GENERATION_FACT, "id", sorted(named))
+    if lacking := sorted({*samples} - keys.keys()) or sorted(named - answer_numbers.keys()):
+        raise InputFault(
+            f"{lacking[0]!r} is to be stored below the run {run} and is neither planned nor an answer that is there",
+            cure="store the run and its answers first",
+        )
+    _append_results(connection, new, prompts, answer_numbers)
+    _append_scores(connection, number, new)
+    _append_bits(connection, coder, [sample for _, sample in new], prompts)
+    return len(new)
+
+
+def _keys(connection: Connection, run: int | None, ids: Sequence[str]) -> tuple[dict[str, int], set[str]]:
+    """Return the keys of planned samples of a run, and the samples that have a result."""
+    f, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
+    joined = t.SAMPLE.join(t.PLANNED_FACT, f.sample == s.number).outerjoin(t.RESULT_FACT, r.key == f.key)
+    query = select(s.id, f.key, r.key.label("result")).select_from(joined).where(f.run == run)
+    keys: dict[str, int] = {}
+    stored_ids: set[str] = set()
+    for part in parts(ids):
+        for id_, key, result in connection.execute(query.where(s.id.in_(part))):
+            keys[id_] = key
+            if result is not None:
+                stored_ids.add(id_)
+    return keys, stored_ids
+
+
+def _append_results(
+    connection: Connection,
+    finished: Sequence[tuple[int, Finished]],
+    prompts: Mapping[str, int],
+    answers: Mapping[str, int],
+) -> None:
+    """Append samples, by key, with all but their scores; the mappings give the numbers of prompts and of answers."""
+    rows: dict[Table, list[tuple[Any, ...]]] = {
+        table: []
+        for table in (t.RESULT_FACT, t.CALL_FACT, t.ENGINE_FACT, t.BLOCK_FACT, t.COMPLETION_FACT, t.JUDGED_FACT)
+    }
+    for key, sample in finished:
+        rows[t.RESULT_FACT].append(
+            (
+                key,
+                prompts[sample.prompt_digest],
+                str(sample.status),
+                sample.context_tokens,
+                len(sample.calls),
+                json.dumps(sample.flags),
+                sample.strategy_seconds,
+                sample.generator_seconds,
+            )
+        )
+        rows[t.CALL_FACT] += [
+            (key, ordinal, clean(role), answers[id_]) for ordinal, (role, id_) in enumerate(sample.calls)
+        ]
+        rows[t.ENGINE_FACT] += [
+            (
+                key,
+                clean(use.engine),
+                clean(use.version),
+                str(use.mode),
+                use.index_seconds,
+                use.query_seconds,
+                use.calls,
+                use.places,
+                use.cut,
+                use.index_bytes,
+            )
+            for use in sample.engines
+        ]
+        rows[t.BLOCK_FACT] += [
+            (
+                key,
+                ordinal,
+                block.kind,
+                clean(block.places),
+                block.score,
+                block.tokens,
+                block.state,
+                clean(block.reason),
+                block.char_start,
+                block.char_end,
+            )
+            for ordinal, block in enumerate(sample.blocks)
+        ]
+        rows[t.COMPLETION_FACT] += [
+            (
+                key,
+                idx,
+                answers[completion.generation_id],
+                str(completion.status),
+                clean(completion.text),
+                json.dumps(completion.flags),
+            )
+            for idx, completion in enumerate(sample.completions)
+        ]
+        rows[t.JUDGED_FACT] += [
+            (key, idx, completion.verdict)
+            for idx, completion in enumerate(sample.completions)
+            if completion.verdict is not None
+        ]
+    for table, table_rows in rows.items():
+        load(connection, table, table.c.keys(), table_rows)
+
+
+def _append_scores(connection: Connection, run: int | None, finished: Sequence[tuple[int, Finished]]) -> None:
+    kinds = {kind for _, sample in finished for completion in sample.completions for kind in completion.scores}
+    measures = measure_numbers(connection, kinds)
+    rows = [
+        (run, measures[kind], key, idx, number_or_null(value))
+        for key, sample in finished
+        for idx, completion in enumerate(sample.completions)
+        for kind, value in completion.scores.items()
+    ]
+    # In the order of the table: neighbours are written together.
+    rows.sort(key=itemgetter(1, 2, 3))
+    load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
+
+
+def measure_numbers(connection: Connection, kinds: Collection[tuple[str, str]]) -> Mapping[tuple[str, ...], int]:
+    """Return (profile, metric) -> number; those without one are given one."""
+    return name_numbers(connection, t.MEASURE, ("profile", "metric"), set(kinds))
+
+
+def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished], prompts: Mapping[str, int]) -> None:
+    costs = {
+        (prompts[cost.prompt_digest], cost.language, cost.target_digest): cost.bits
+        for sample in finished
+        for cost in sample.bits
+    }
+    coders = name_numbers(connection, t.CODER, ("coder", "language"), {(coder, language) for _, language, _ in costs})
+    rows = [
+        (prompt, coders[coder, language], target, bits) for (prompt, language, target), bits in sorted(costs.items())
+    ]
+    merge(connection, t.BITS_FACT, t.BITS_FACT.c.keys(), rows)
