@@ -18,7 +18,7 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.prompts import prompt_text
+from ctxbench.harness.store.prompts import prompt_text, prompt_texts
 from ctxbench.harness.store.samples import Facts, status_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_FACT, PASS, PROFILE, history
@@ -340,14 +340,15 @@ class CallTexts:
 def prompts_of(store: Store, run: str) -> dict[str, Prompt]:
     """Return the prompts of a run as its strategy made them, with what was left out of them: sample -> prompt."""
     r, b = t.RESULT.c, t.BLOCK.c
-    joined = t.RESULT.join(t.PROMPT, r.prompt_digest == t.PROMPT.c.digest)
-    texts = select(r.sample_id, t.PROMPT.c.text).select_from(joined).where(r.run_id == run)
+    digests = select(r.sample_id, r.prompt_digest).where(r.run_id == run)
     query = select(t.BLOCK).where(b.run_id == run).order_by(b.sample_id, b.ordinal)
     with store.reading() as connection:
         blocks: dict[str, list[Any]] = defaultdict(list)
         for row in connection.execute(query):
             blocks[row.sample_id].append(row)
-        return {sample: _whole_prompt(text, blocks[sample]) for sample, text in connection.execute(texts)}
+        digest_by_sample = dict(map(tuple, connection.execute(digests)))
+        texts = dict(prompt_texts(connection, digest_by_sample.values()))
+    return {sample: _whole_prompt(texts[digest], blocks[sample]) for sample, digest in digest_by_sample.items()}
 
 
 def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:

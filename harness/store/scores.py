@@ -216,8 +216,9 @@ class RunCosts:
 
 def costs_of_run(connection: Connection, run: str) -> RunCosts:
     """Return what a run cost so far, as if it had been asked for alone."""
-    c, g, r = t.CALL.c, t.GENERATION.c, t.RESULT.c
-    calls = select(*_sums()).select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id)).where(c.run_id == run)
+    p, c, g, r = t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c, t.RESULT.c
+    joined = t.PLANNED_FACT.join(t.CALL_FACT, c.key == p.key).join(t.GENERATION_FACT, c.generation == g.number)
+    calls = select(*_sums()).select_from(joined).where(p.run == t.run_number(run))
     results = select(func.count(), func.sum(r.generator_seconds), func.sum(r.strategy_seconds)).where(r.run_id == run)
     tokens_in, tokens_out, _, _, price, unknown, count = connection.execute(calls).one()
     samples, generator_seconds, strategy_seconds = connection.execute(results).one()
