@@ -50,7 +50,7 @@ def test_core_holds_nothing_heavy() -> None:
 
 
 def test_every_direct_dependency_is_pinned_to_what_was_tested() -> None:
-    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints" / "cpu.txt").read_text(), re.M))
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints" / "cpu.txt").read_text(), re.M))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     for text in [*project["dependencies"], *extras["dev"]]:

@@ -75,11 +75,13 @@ def test_a_mean_over_a_part_is_never_shown(home: Home) -> None:
     finished = rows(home, "SELECT sample_id FROM result")
     assert len(finished) == SAMPLES
     with sqlite3.connect(home.root / "ctxbench.db") as connection:
-        [(sample, value)] = connection.execute("SELECT sample_id, 1.0 FROM result ORDER BY 1 LIMIT 1")
         for metric in GAINS:
+            connection.execute("INSERT OR IGNORE INTO measure (profile, metric) VALUES ('context', ?)", (metric,))
             connection.execute(
-                "INSERT INTO score (run_id, sample_id, idx, profile, metric, value) VALUES (?, ?, 0, 'context', ?, ?)",
-                (whole, sample, metric, value),
+                "INSERT INTO score_fact (run, measure, key, idx, value)"
+                " SELECT run.number, measure.number, result.key, 0, 1 FROM run, measure, result WHERE run.id = ? AND profile = 'context' AND metric = ?"
+                " AND result.run_id = run.id ORDER BY result.key LIMIT 1",
+                (whole, metric),
             )
     shown, notes = board(home)
     assert "context_gain" not in shown and "measure gain" in notes and "context_waste" in shown
