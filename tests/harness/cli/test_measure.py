@@ -80,7 +80,8 @@ def test_a_mean_over_a_part_is_never_shown(home: Home) -> None:
             connection.execute(
                 "INSERT INTO score_fact (run, measure, key, idx, value)"
                 " SELECT run.number, measure.number, result.key, 0, 1 FROM run, measure, result"
-                " WHERE run.id = ? AND profile = 'context' AND metric = ? AND result.run_id = run.id ORDER BY result.key LIMIT 1",
+                " WHERE run.id = ? AND profile = 'context' AND metric = ?"
+                " AND result.run_id = run.id ORDER BY result.key LIMIT 1",
                 (whole, metric),
             )
     shown, notes = board(home)
