@@ -23,7 +23,8 @@ import ctxbench
 from ctxbench.bench import samples
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import Cells, InlineCells
-from ctxbench.harness.run.runner import RunOptions, run
+from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
 
 T = TypeVar("T")

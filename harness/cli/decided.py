@@ -22,7 +22,7 @@ from ctxbench.harness.leaderboard.sequential import Ending, Look, look, looks, r
 from ctxbench.harness.leaderboard.stats import Array
 from ctxbench.harness.results import PRICE, RunTable
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.runner import NO_SANDBOX, RunOptions
+from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.registration import is_control

@@ -129,7 +129,8 @@ def measure_leak(
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
-    from ctxbench.harness.run.runner import RunOptions, fault_of, run
+    from ctxbench.harness.run.choices import RunOptions
+    from ctxbench.harness.run.runner import fault_of, run
     from ctxbench.harness.store import open_store
 
     engine_spec = parse(recipe.read(spec).spec)

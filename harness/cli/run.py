@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.generators.base import Sampling
     from ctxbench.harness.run.attempt import RunSummary
+    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.cluster import Cluster
-    from ctxbench.harness.run.runner import RunOptions
     from ctxbench.harness.run.units import Share
     from ctxbench.harness.store.scores import RunCosts
 
@@ -165,8 +165,9 @@ def run(
     from ctxbench.harness.cli.decided import UntilDecided, check_pair
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.runner import RunOptions, decoding, whole
+    from ctxbench.harness.run.choices import RunOptions, decoding
     from ctxbench.harness.run.runner import run as run_strategies
+    from ctxbench.harness.run.runner import whole
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.shard_store import open_share
 

@@ -2,7 +2,9 @@
 
 The files, in the order in which a sample passes them:
 
-* `runner`: `run`, its `RunOptions`, and the fault of a run that is not whole;
+* `runner`: `run`, what it says of costs beforehand, and the fault of a run that is not whole;
+* `choices`: `RunOptions`, the samples that they leave, and how completions are decoded;
+* `runs`: what the runs of one call share, opened and closed together;
 * `spec`: the choices that decide a run's numbers, the samples that it plans, the command that repeats it;
 * `units`: the samples cut into work that any process can do, and a share of them;
 * `machinery`: the parts that run beside each other, opened and closed together;
@@ -18,7 +20,7 @@ The files, in the order in which a sample passes them:
 * `merging`: shards that other processes made, brought into the store;
 * `cluster`, `node`: units on the nodes of a Ray cluster, and what does them there.
 
-From outside: `run`, `RunOptions` and `fault_of` of `runner`; `Progress`, `RunSummary` and `silent` of `attempt`;
-`open_executor` of `judging`; `spec` and `stored`. What imports or prices results takes single parts: completions of
-`sample`, the scorer of `scoring`. The dashboard takes `spec` alone.
+From outside: `run` and `fault_of` of `runner`; `RunOptions` of `choices`; `Progress`, `RunSummary` and `silent` of
+`attempt`; `open_executor` of `judging`; `spec` and `stored`. What imports or prices results takes single parts:
+completions of `sample`, the scorer of `scoring`. The dashboard takes `spec` alone.
 """

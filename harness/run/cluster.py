@@ -23,8 +23,8 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.attempt import UnitOutcome
+from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
-from ctxbench.harness.run.runner import RunOptions
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.run.units import WorkUnit, most_of, units
 

@@ -16,9 +16,9 @@ from ctxbench.harness.generators.base import Capabilities
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run import cluster as clusters
 from ctxbench.harness.run import node as nodes
+from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.cluster import TRIES, Cluster, next_unit
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker
-from ctxbench.harness.run.runner import RunOptions
 from ctxbench.harness.run.units import WorkUnit
 from ctxbench.sandbox.errors import SandboxUnavailable
 from tests.helpers.functions import make_function_set

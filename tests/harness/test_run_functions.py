@@ -22,7 +22,8 @@ from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.runner import NO_SANDBOX, SEVERAL, RunOptions, fault_of, run
+from ctxbench.harness.run.choices import NO_SANDBOX, SEVERAL, RunOptions
+from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.errors import SandboxUnavailable
@@ -111,7 +112,7 @@ def test_right_bodies_pass(bench: Bench) -> None:
     assert {text for _, text in bench.judge.asked} == references
     assert {text for (text,) in bench.rows("SELECT text FROM completion")} == references
     assert bench.rows("SELECT isolation FROM attempt") == [("none, tests in docker",)]
-    assert len(bench.rows("SELECT * FROM judged JOIN verdict ON verdict_key = key WHERE verdict = 'PASSED'")) == 6
+    assert len(bench.rows("SELECT * FROM judged JOIN verdict ON verdict_key = verdict.key WHERE verdict = 'PASSED'")) == 6
 
 
 def test_a_finished_run_opens_no_sandbox(bench: Bench) -> None:

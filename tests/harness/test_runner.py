@@ -28,8 +28,10 @@ from ctxbench.harness.generators.base import Capabilities, Generator, Request, R
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
+from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.inflight import GIVE_UP
-from ctxbench.harness.run.runner import RunOptions, fault_of, kept_from_strategies, run
+from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.run.runs import kept_from_strategies
 from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store.prompts import prompt_text, prompt_texts
 from ctxbench.harness.store.runs import run_tables

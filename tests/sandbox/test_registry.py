@@ -82,7 +82,7 @@ def test_a_runtime_of_the_engine_is_used(engine_with: Callable[[list[str]], None
 @pytest.mark.parametrize(
     ("asked", "present", "cure"),
     [
-        ("runsc", ["runc"], "no runtime 'runsc', but runc; install gVisor .* `runsc install`"),
+        ("runsc", ["runc"], "no runtime 'runsc', but runc; install gVisor .* `sudo runsc install"),
         ("kata", ["io.containerd.runc.v2", "runc"], r"no runtime 'kata', .*--sandbox 'docker\(runtime=runc\)'"),
         ("kata", [], "no runtime 'kata', but none"),
     ],
