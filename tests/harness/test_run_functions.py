@@ -112,7 +112,7 @@ def test_right_bodies_pass(bench: Bench) -> None:
     assert {text for _, text in bench.judge.asked} == references
     assert {text for (text,) in bench.rows("SELECT text FROM completion")} == references
     assert bench.rows("SELECT isolation FROM attempt") == [("none, tests in docker",)]
-    assert len(bench.rows("SELECT * FROM judged JOIN verdict ON verdict_key = verdict.key WHERE verdict = 'PASSED'")) == 6
+    assert len(bench.rows("SELECT 1 FROM judged JOIN verdict v ON verdict_key = v.key WHERE v.verdict = 'PASSED'")) == 6
 
 
 def test_a_finished_run_opens_no_sandbox(bench: Bench) -> None:
