@@ -124,11 +124,17 @@ def two(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     home = Home(tmp_path / "home")
     make_set(home, per_repo=SAMPLES // 2)
     nodes = [cluster.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]
-    with serving(answer=lambda prompt, _: f"apply_tax(cart_{len(str(prompt)) % 7}, rate)") as server:
+    with serving(answer=_answer) as server:
         yield TwoNodes(cluster, home, server)
     for node in nodes:
         if node in cluster.list_all_nodes():
             cluster.remove_node(node, allow_graceful=False)
+
+
+def _answer(prompt: Any, _: Any) -> str:
+    """Answer as a model that takes its time, so that a run is not over before it is interrupted."""
+    time.sleep(0.2)
+    return f"apply_tax(cart_{len(str(prompt)) % 7}, rate)"
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:

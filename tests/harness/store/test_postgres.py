@@ -272,7 +272,7 @@ def test_a_run_is_labelled_and_deleted_and_the_rest_refuses_it_again(store: Stor
     assert count(store, "run") == count(store, "planned") == count(store, "labelled") == 0
     add_run(store)
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
-        connection.execute(text("DELETE FROM planned"))
+        connection.execute(text("DELETE FROM planned_fact"))
 
 
 def test_no_table_is_emptied(store: Store) -> None:
