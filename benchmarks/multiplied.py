@@ -194,7 +194,7 @@ def on_postgresql(folder: Path, total: int) -> None:
     binaries = server.binaries()
     if binaries is None:
         raise SystemExit("no PostgreSQL server is installed")
-    samples = min(SET, total)
+    samples = min(SET, max(1, total // WRITERS))
     runs = max(WRITERS, total // samples)
     with server.running(binaries) as port:
         for writers in (1, WRITERS):

@@ -48,6 +48,8 @@ class Server:
         """When it may be asked again, as it said itself; by the monotonic clock."""
         self.lost = ""
         """Why the others get its requests; empty while it answers."""
+        self.differs = False
+        """Whether it came back with another model: then it is not asked, not even where no other answers."""
         self.looks, self.look_at = 0, 0.0
         """How often it was looked after since it was lost, and when it is the next time."""
         self._lock = threading.Lock()

@@ -70,7 +70,7 @@ class Servers:
         """Note that a server has answered a request."""
         with self._changed:
             server.failures = server.looks = 0
-        if server.lost:
+        if server.lost and not server.differs:
             self._back(server)
 
     def moves(self, server: Server, problem: Problem, tried: Collection[Server]) -> bool:
@@ -107,7 +107,8 @@ class Servers:
         """Wait for a server that may be asked. Called with the lock held."""
         while not self._closed.is_set():
             now = time.monotonic()
-            answering = [server for server in self._servers if not server.lost] or self._servers
+            answering = [server for server in self._servers if not server.lost]
+            answering = answering or [server for server in self._servers if not server.differs]
             open_ = [server for server in answering if server.not_before <= now]
             candidates = [server for server in open_ if server not in tried] or open_
             free = [server for server in candidates if server.load < self._settings.concurrency]
@@ -197,6 +198,7 @@ class Servers:
         if isinstance(listing, Problem):
             return server.redacted(listing.fault).what
         what = self._differs(server, listing)
+        server.differs = bool(what)
         if what and what != server.lost:
             self._say(what)
         return what
