@@ -10,7 +10,8 @@ import streamlit as st
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
-from ctxbench.harness.leaderboard import Board, Group
+from ctxbench.harness.leaderboard import Board, Group, grids
+from ctxbench.harness.leaderboard.sections import headline
 
 _LINKS = {
     "compare": st.column_config.LinkColumn(
@@ -20,8 +21,8 @@ _LINKS = {
         "samples", help="What the model saw and wrote in this run.", display_text="open"
     ),
 }
-_ORDERS_NOTHING = ("rank", "tier", *_LINKS, "low", "high", "to low", "to high")
-"""Columns that no order is offered by: ranks and tiers are the usual one, an interval's ends go by its mean."""
+_ORDERS_NOTHING = ("rank", "tier", *_LINKS)
+"""Columns that no order is offered by: ranks and tiers are the usual one."""
 _MARKED = {"exclude": "left out", "include": "counted"}
 
 
@@ -34,19 +35,35 @@ class _Choice:
 
 
 def page() -> None:
-    """Show one group of runs that may be ranked together."""
-    choice = _choose()
+    """Show one group of runs that may be ranked together: answer, picture, table, choices; then more pictures."""
+    top, where = st.container(), show.choices()
+    with where:
+        choice = _choose()
     if choice is None:
-        show.empty(
-            "No run of this sample set, language and generator has scores of this metric profile.",
-            "ctxbench run --help",
-        )
+        with top:
+            show.empty(
+                "No run of this sample set, language and generator has scores of this metric profile.",
+                "ctxbench run --help",
+            )
         return
     group = choice.group
-    st.markdown(f"**{show.plain(view.headline(group))}**")
-    drawn = chart(group)
-    if drawn is not None:
-        show.chart(drawn, key="intervals")
+    with top:
+        show.answer(headline(group), group.samples, group.language, group.generator, group.level)
+        drawn = chart(group)
+        if drawn is not None:
+            show.chart(drawn, key="intervals")
+        _table(choice)
+    show.notes(view.sentences(group))
+    if data.hidden():
+        show.note(
+            f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
+        )
+    _pictures(group)
+    _published(choice)
+
+
+def _table(choice: _Choice) -> None:
+    group = choice.group
     find_column, order_column = st.columns([2, 1])
     find = url.text(
         "Find a strategy",
@@ -62,12 +79,21 @@ def page() -> None:
         show.frame(matching, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
     else:
         show.note("No strategy here has all these words in its name.")
-    show.notes(view.sentences(group))
-    if data.hidden():
-        show.note(
-            f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
-        )
-    _published(choice)
+
+
+def _pictures(group: Group) -> None:
+    show.picture(grids.beats(group))
+    cells = ["gain", "mean"] if group.baseline else ["mean"]
+    of_repositories = url.choose(
+        "By repository",
+        cells,
+        name="cells",
+        label_of={"gain": f"gain over {group.baseline}", "mean": f"mean {group.metric}"}.__getitem__,
+        key_of=str,
+        help="What a cell of the picture below shows.",
+        where=st.columns(3)[0],
+    )
+    show.picture(grids.over_repositories(group, gains=of_repositories == "gain"))
 
 
 def _choose() -> _Choice | None:

@@ -11,7 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ctxbench.harness.leaderboard import choices, numbers
-from ctxbench.harness.leaderboard.columns import BESIDE, COLUMNS, CUTOFF, RANKING, Column, TextTable, metric_column
+from ctxbench.harness.leaderboard.columns import (
+    BESIDE,
+    COLUMNS,
+    CUTOFF,
+    RANKING,
+    Column,
+    TextTable,
+    label,
+    metric_column,
+)
+from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, LEVELLED, Board, Group, Row, groups_by_level
@@ -23,6 +33,8 @@ _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
 _DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
 _MOST_PASSES = 2
+_MOST_ALIKE = 2
+"""Names of rows that the first sentence gives: the table has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +74,29 @@ def title(group: Group) -> str:
     """Return what the rows of a group have in common."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
+
+
+def headline(group: Group) -> str:
+    """Return who leads, and whether the lead is real, in a sentence or two."""
+    ranked = group.ranked
+    if not ranked:
+        return f"No run here has {group.metric}: nothing is ranked."
+    first, value = ranked[0], ranked[0].metrics[group.metric]
+    unit = group.scales[group.metric].unit
+    interval = numbers.interval(value.mean, value.low, value.high)
+    start = f"{first.run.strategy} has the best {group.metric}: {interval} {unit}."
+    if len(ranked) == 1:
+        return f"{start} Nothing else here is ranked: run another strategy to compare with."
+    alike = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
+    if not alike:
+        return f"{start} Its lead over every other is significant at 5%."
+    if not group.family.pairs:
+        return f"{start} No two ranked rows share a completed sample, so that nothing is compared."
+    if not group.family.significant:
+        return f"{start} {group.family.verdict()}"
+    more = len(alike) - _MOST_ALIKE
+    names = [*alike[:_MOST_ALIKE], f"{more} others"] if more > 1 else alike
+    return f"{start} The test does not tell it from {listed(names)}."
 
 
 def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> BoardSection:
@@ -119,12 +154,16 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
     ]
 
 
-def _beside(group: Group) -> list[Column]:
+def beside(group: Group) -> list[str]:
+    """Return the metrics that stand beside the ranking one: for lines em, es, identifier F1 and gain."""
     passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
     own = choices.own_metrics(group.profile, group.scales)
     usual = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
     # A profile with none of the usual metrics shows its own first.
     others = (*([] if set(own) & set(usual) else own), *usual)
-    names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
+    return [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
+
+
+def _beside(group: Group) -> list[Column]:
     costs = [COLUMNS[key] for key in BESIDE if key != PRICE or priced(group)]
-    return [COLUMNS["strategy"], *(metric_column(group, name) for name in names), *costs]
+    return [COLUMNS["strategy"], *(metric_column(group, name) for name in beside(group)), *costs]

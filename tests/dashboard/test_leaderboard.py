@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
+from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled, show
 from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES, shows_amount
@@ -48,19 +50,20 @@ def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     assert [row.run.strategy for row in group.rows] == ["lc.repocoder", "lc.infile", "theirs", "oracle"]
     first, row = lines[0], group.rows[0]
     value = row.metrics["es"]
-    half = numbers.half_width(value.low, value.high)
-    assert first["es %"] == float(numbers.value(value.mean, half)) and first["n"] == 16
-    assert first["low"] == float(numbers.value(value.low, half))
+    assert first["es % [95%]"] == value.mean and first["n"] == 16
+    assert getattr(first["es % [95%]"], "text", "") == numbers.interval(value.mean, value.low, value.high)
     assert [line["rank"] for line in lines][-1] == "-" and lines[-1]["origin"] == "control"
     assert {line["origin"] for line in lines} == {"run", "imported", "control"}
 
 
 def test_figures_keep_their_last_zero_and_p_its_star(group: Group) -> None:
     first = view.lines(group)[0]
-    texts = {name: getattr(first[name], "text", None) for name in ("es %", "low", "to lc.infile", "p")}
+    texts = {name: getattr(first[name], "text", None) for name in ("es % [95%]", "to lc.infile", "p")}
     difference = group.rows[0].difference["es"]
-    assert texts["to lc.infile"] == "50.0" and texts["p"] == f"{numbers.p_value(difference.p_adjusted)}*"
-    assert first["p"] == difference.p_adjusted and len(str(texts["es %"]).partition(".")[2]) == 2
+    assert (
+        str(texts["to lc.infile"]).startswith("+50.0 [") and texts["p"] == f"{numbers.p_value(difference.p_adjusted)}*"
+    )
+    assert first["p"] == difference.p_adjusted and re.match(r"\d+\.\d\d \[", str(texts["es % [95%]"]))
 
 
 def test_columns_that_nobody_fills_are_left_out(group: Group) -> None:
@@ -81,18 +84,18 @@ def test_links_stand_behind_their_rows(group: Group) -> None:
 
 
 def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
-    assert view.headline(group).startswith("lc.repocoder has the best es: 60.75 [")
-    assert "Its lead over every other is significant" in view.headline(group)
+    assert headline(group).startswith("lc.repocoder has the best es: 60.75 [")
+    assert "Its lead over every other is significant" in headline(group)
     same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
-    assert "Nothing is told apart: no difference is significant." in view.headline(same)
+    assert "Nothing is told apart: no difference is significant." in headline(same)
     third = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
-    assert "The test does not tell it from b." in view.headline(third)
+    assert "The test does not tell it from b." in headline(third)
     strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
-    assert "No two ranked rows share a completed sample" in view.headline(strangers)
+    assert "No two ranked rows share a completed sample" in headline(strangers)
     alone = board([table("a", [0.5] * 16)]).groups[0]
-    assert "Nothing else here is ranked" in view.headline(alone)
+    assert "Nothing else here is ranked" in headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]
-    assert "with 2 repositories the smallest possible p is 0.500" in view.headline(board(few).groups[0])
+    assert "with 2 repositories the smallest possible p is 0.500" in headline(board(few).groups[0])
 
 
 def test_what_is_told_apart_from_none_is_grey() -> None:
@@ -117,8 +120,8 @@ def test_what_is_told_apart_from_none_is_grey() -> None:
 def test_nothing_scored_is_said_and_not_drawn() -> None:
     lost = make_table({}, ["r"] * 2, status=[Status.INFRA_FAILED] * 2, functions=True)
     group = board([lost]).groups[0]
-    assert "nothing is ranked" in view.headline(group) and chart(group) is None
-    assert view.lines(group)[0]["pass@1"] is None and view.lines(group)[0]["unscored"] == 2
+    assert "nothing is ranked" in headline(group) and chart(group) is None
+    assert "pass@1" not in view.lines(group)[0] and view.lines(group)[0]["unscored"] == 2
 
 
 def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
