@@ -23,7 +23,6 @@ HELP: Mapping[str, str] = {
     "calls": "Mean calls of the model for a sample.",
     "seconds": "Mean seconds: the method's work and the model's answers; at construction, one repository's.",
     "price (US$)": "Mean US dollars a sample at the prices known when it was asked; empty where a price is not known.",
-    "95% interval": "95% interval of the mean.",
     "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
     "method": "Seconds of the method's own work: finding and arranging the context.",
     "model": "Seconds that the model took to answer.",

@@ -12,13 +12,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from importlib.resources import files
 
 from markupsafe import Markup
 
 from ctxbench.dashboard.pictures import markup
-from ctxbench.harness.leaderboard import grids
+from ctxbench.harness.leaderboard import grids, numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
 from ctxbench.harness.leaderboard.grids import Grid
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row, Standing
@@ -203,11 +202,9 @@ def _place(value: float, least: float, most: float) -> float:
 
 def _ticks(least: float, most: float) -> tuple[Tick, ...]:
     """Return round numbers within the axis: multiples of 1, 2 or 5 times a power of ten."""
-    rough = (most - least) / _TICKS
-    power = float(f"1e{Decimal(rough).adjusted()}")
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
-    numbers = range(math.ceil(least / step), math.floor(most / step) + 1)
-    return tuple(Tick(x=_place(multiple * step, least, most), label=f"{multiple * step:.6g}") for multiple in numbers)
+    step = numbers.round_step((most - least) / _TICKS)
+    multiples = range(math.ceil(least / step), math.floor(most / step) + 1)
+    return tuple(Tick(x=_place(multiple * step, least, most), label=f"{multiple * step:.6g}") for multiple in multiples)
 
 
 def _dated(works: Sequence[RunWork]) -> str:

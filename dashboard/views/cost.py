@@ -13,8 +13,9 @@ import altair as alt
 
 from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.compare import Row, labels
-from ctxbench.dashboard.views.tables import Figure
+from ctxbench.dashboard.views.tables import Figure, estimated
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.rows import Row as BoardRow
 
@@ -122,8 +123,7 @@ def rows(points: Sequence[CostPoint], metric: str, name: str) -> list[Row]:
             "point": numbered.get(point.run),
             "strategy": point.name,
             COSTS[name]: amount(point.cost, name),
-            metric: None if point.mean is None else Figure(numbers.value(point.mean, _half(point))),
-            "95% interval": _interval(point),
+            f"{metric} {INTERVAL}": estimated(point.mean, point.low, point.high),
             "front": "control" if point.control else "on the front" if point.front else "",
         }
         for point in _ordered(points)
@@ -191,15 +191,6 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 def amount(number: float | None, name: str = "") -> Figure | None:
     """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`, or a stage."""
     return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
-
-
-def _half(point: CostPoint) -> float | None:
-    return numbers.half_width(point.low, point.high)
-
-
-def _interval(point: CostPoint) -> str:
-    half = _half(point)
-    return numbers.UNKNOWN if half is None else f"[{numbers.value(point.low, half)}, {numbers.value(point.high, half)}]"
 
 
 def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:

@@ -88,7 +88,7 @@ def at_level(board: Board, level: str) -> Group:
 def columns(group: Group) -> tuple[list[Column], list[Column]]:
     """Return the columns of a group's table before and behind its links.
 
-    First what is measured, the ranking metric and those beside it, and what the test says; then costs and other metrics.
+    First what is measured, the ranking metric and those beside it, and what the test says; then costs and the others.
     """
     first = beside(group)
     others = [name for name in group.scales if name not in (group.metric, MADE_UP, *first)]

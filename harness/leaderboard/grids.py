@@ -85,9 +85,9 @@ def beats(group: Group) -> Grid | Blank:
 
     return Grid(
         title=title,
-        reading=f"{group.metric} ({group.scales[group.metric].unit}) of the row minus that of the column, and p corrected for "
-        f"all {group.family.pairs} pairs. Blue: the row beats the column. Orange: the column beats the row. No shade: the "
-        "test does not tell them apart.",
+        reading=f"{group.metric} ({group.scales[group.metric].unit}) of the row minus that of the column, and p "
+        f"corrected for all {group.family.pairs} pairs. Blue: the row beats the column. Orange: the column beats the "
+        "row. No shade: the test does not tell them apart.",
         corner="strategy",
         rows=tuple(f"{place + 1} {label(ranked[place])}" for place in drawn),
         columns=tuple(str(place + 1) for place in drawn),
@@ -167,8 +167,8 @@ def _over_generators(groups: Sequence[Group]) -> Grid | Blank:
         columns.append([_of_generator(rows.get((name, group.generator)), metric, shade) for name in drawn])
     return Grid(
         title=f"{title}: {first.samples}, {first.language}",
-        reading=f"Mean {metric} ({first.scales[metric].unit}) and its 95% interval. The darker the better, within the column of a "
-        "generator.",
+        reading=f"Mean {metric} ({first.scales[metric].unit}) and its 95% interval. The darker the better, within the "
+        "column of a generator.",
         corner="strategy",
         rows=tuple(drawn),
         columns=tuple(group.generator for group in drawn_groups),
@@ -184,7 +184,7 @@ Shade = Callable[[float], int]
 
 
 def _around_zero(largest: float, group: Group, *, least: int = 0) -> Shade:
-    """Return the shade of a difference, blue where it is for the better: the darkest at the largest, at least `least`."""
+    """Return the shade of a difference, up for the better: the darkest at the largest, of none less than `least`."""
     sign = -1 if group.scales[group.metric].lower_is_better else 1
 
     def shade(value: float) -> int:
@@ -205,8 +205,9 @@ def _reading(group: Group, largest: float | None, ends: tuple[float, float]) -> 
     scale = group.scales[group.metric]
     if largest is not None:
         return (
-            f"{group.metric} ({scale.unit}) minus that of {group.baseline}, mean over the samples of a repository. Blue: better "
-            f"than {group.baseline}. Orange: worse. The darkest stands for {numbers.amount(largest)} {scale.unit}."
+            f"{group.metric} ({scale.unit}) minus that of {group.baseline}, mean over the samples of a repository. "
+            f"Blue: better than {group.baseline}. Orange: worse. "
+            f"The darkest stands for {numbers.amount(largest)} {scale.unit}."
         )
     worst, best = reversed(ends) if scale.lower_is_better else ends
     return (

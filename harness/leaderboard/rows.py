@@ -153,7 +153,7 @@ class Group:
     family: Family
     """What the test says of all pairs of ranked rows."""
     pairs: Mapping[tuple[int, int], Difference]
-    """Places of two ranked rows among `rows` -> the first minus the second, corrected for all pairs; a pair stands once."""
+    """Places of two ranked rows -> the first minus the second, corrected for all pairs; each pair stands once."""
     ages: SampleAges | None = None
     """None if no sample's day is known, or the generator knows nothing but its prompt."""
     superseded: int

@@ -189,7 +189,7 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
     cells: dict[str, Any] = {name: record[name] for name in ("strategy", "tier", "n", "unscored", "origin")}
     ranks = sorted({record["rank_low"], record["rank_high"]})
     cells["rank"] = "-".join(map(str, ranks))
-    cells |= dict(zip((_heading(metric), "low", "high"), _interval(value), strict=True))
+    cells[_heading(metric)] = value["mean"]
     cells["by repo"] = float(
         numbers.value(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
     )
@@ -203,25 +203,18 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
     for name, key in {"calls": "calls", "seconds": "seconds", **costs}.items():
         cells[name] = record[key]
     if other := record["difference"].get(metric):
-        cells |= dict(zip((f"to {record['baseline']}", "to low", "to high"), _interval(other), strict=True))
+        cells[f"to {record['baseline']}"] = other["mean"]
         corrected = other["p"] if other["p_adjusted"] is None else other["p_adjusted"]
         cells["p"] = corrected
     for name, value in record.items():
         if isinstance(value, dict) and "mean" in value and name not in (metric, "made_up_names"):
-            cells[_heading(name)] = _interval(value)[0]
+            cells[_heading(name)] = value["mean"]
     return cells
 
 
 def _heading(metric: str) -> str:
-    return (
-        metric if metric == "bits" else f"{metric} bits" if metric in ("context_gain", "block_gain") else f"{metric} %"
-    )
-
-
-def _interval(value: dict[str, Any]) -> list[float | None]:
-    half = numbers.half_width(value["low"], value["high"])
-    parts = (value["mean"], value["low"], value["high"])
-    return [None if part is None else float(numbers.value(part, half)) for part in parts]
+    unit = "" if metric == "bits" else " bits" if metric in ("context_gain", "block_gain") else " %"
+    return f"{metric}{unit} [95%]"
 
 
 def _width(value: Any) -> float | None:
@@ -233,9 +226,7 @@ def check(lines: list[dict[str, Any]], records: list[dict[str, Any]], metric: st
     assert len(lines) == len(records) > 0
     names = {row["run"]: row["strategy"] for row in records}
     full = [expected(row, metric, names) for row in records]
-    alike = {_heading(name) for row in records for name, value in row.items() if _width(value) == 0}
-    alike |= {"low", "high", "by repo"} if _heading(metric) in alike else set()
-    alike |= {f"to {row['baseline']}" for row in records} | {"to low", "to high"} if alike else set()
+    alike = {"by repo"} if any(_width(row[metric]) == 0 for row in records) else set()
     headings = set(lines[0]) - {"compare", "samples"}
     assert headings <= {name for row in full for name in row}
     for line, row in zip(lines, full, strict=True):
@@ -249,8 +240,9 @@ def check(lines: list[dict[str, Any]], records: list[dict[str, Any]], metric: st
             # Where all repositories agree, an interval of nothing is 0 in the JSON, and its digits a matter of noise.
             same = cell == value or (name in alike and cell == pytest.approx(value, abs=0.051))
             same = same or (name in _AMOUNTS and value is not None and shows_amount(cell, value))
-            # The JSON has six decimals of a p.
-            same = same or (name == "p" and cell == pytest.approx(value, abs=1e-6))
+            # The JSON has six decimals.
+            exact = name == "p" or name.startswith("to ") or name.endswith("[95%]")
+            same = same or (exact and cell == pytest.approx(value, abs=1e-6))
             assert missing if value is None else same, (row["strategy"], name, cell, value)
         assert all(line[name] is None or line[name] != line[name] for name in headings - row.keys())
 
@@ -301,7 +293,11 @@ def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: 
     for line, row in zip(cells(page), records, strict=True):
         for name, text in expected_of_sight(row).items():
             # A number is read aloud as itself; that its text is seen says the next test.
-            alike = line[name] == text if name in ("rank", "tier", "strategy") else float(line[name]) == float(text)
+            alike = (
+                float(line[name]) == pytest.approx(row[name.split()[0]]["mean"], abs=1e-6)
+                if "[" in text
+                else line[name] == text
+            )
             assert alike, (name, line[name], text)
     assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() == 1
     assert "metric=context_gain" in page.url and "baseline=lc.infile" in page.url
@@ -325,17 +321,12 @@ def test_what_is_seen_has_the_digits_of_the_command(database: Home) -> None:
 
 def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:
     """Return the first cells as they are seen: numbers with the digits of the command."""
-    gain = row["context_gain"]
-    half = numbers.half_width(gain["low"], gain["high"])
     ranks = sorted({row["rank_low"], row["rank_high"]})
-    return {
-        "rank": "-".join(map(str, ranks)),
-        "tier": row["tier"],
-        "strategy": row["strategy"],
-        "context_gain bits": numbers.value(gain["mean"], half),
-        "low": numbers.value(gain["low"], half),
-        "high": numbers.value(gain["high"], half),
+    means = {
+        _heading(name): numbers.interval(row[name]["mean"], row[name]["low"], row[name]["high"])
+        for name in ("context_gain", "em", "es", "id_f1")
     }
+    return {"rank": "-".join(map(str, ranks)), "strategy": row["strategy"], **means, "tier": row["tier"]}
 
 
 @pytest.mark.slow
