@@ -19,7 +19,8 @@ from markupsafe import Markup
 from ctxbench.dashboard.pictures import markup
 from ctxbench.harness.leaderboard import grids, numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
-from ctxbench.harness.leaderboard.grids import Grid
+from ctxbench.harness.leaderboard.curves import Curves, curves
+from ctxbench.harness.leaderboard.grids import Blank, Grid
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row, Standing
 from ctxbench.harness.leaderboard.sections import BoardSection, headline, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
@@ -135,7 +136,7 @@ class ReportSection:
     """Who is in front, in a sentence; empty of published rows."""
     tables: tuple[ReportTable, ...]
     notes: tuple[str, ...]
-    pictures: tuple[Grid, ...]
+    pictures: tuple[Grid | Curves, ...]
     origins: tuple[RowOrigin, ...]
 
 
@@ -251,12 +252,16 @@ def _caption(section: BoardSection, group: Group | None, number: int, text_table
     return "Other metrics and costs" if is_costs else f"{group.metric} by level"
 
 
-def _pictures(group: Group) -> tuple[Grid, ...]:
+def _pictures(group: Group) -> tuple[Grid | Curves, ...]:
     """Return what is drawn of a group below its tables; of a level its tables say enough."""
     if group.level != ALL_LEVELS:
         return ()
-    pictures = (grids.beats(group), grids.over_repositories(group, gains=group.baseline is not None))
-    return tuple(picture for picture in pictures if isinstance(picture, Grid))
+    pictures = (
+        grids.beats(group),
+        grids.over_repositories(group, gains=group.baseline is not None),
+        curves(group),
+    )
+    return tuple(picture for picture in pictures if not isinstance(picture, Blank))
 
 
 def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None) -> ReportRow:

@@ -110,6 +110,22 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
     )
 
 
+def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> str:
+    """Return what the best and the cheapest strategy of the front reach, and at what cost."""
+    on_front = sorted((point for point in points if point.front), key=lambda point: point.cost or 0.0)
+    if not on_front:
+        return f"No ranked strategy here has both {metric} and {COSTS[name]}."
+    write = numbers.dollars if name == "price" else numbers.amount
+    cheapest, best = (
+        f"{point.name} reaches {numbers.interval(point.mean, point.low, point.high)} {unit} of {metric} "
+        f"at {write(point.cost)} {COSTS[name]} a sample"
+        for point in (on_front[0], on_front[-1])
+    )
+    if len(on_front) == 1:
+        return f"{best}: none is better, and none is cheaper."
+    return f"{best}; {cheapest}, the cheapest that none beats at its price."
+
+
 def undrawn(points: Sequence[CostPoint]) -> list[str]:
     """Return the strategies that cannot be drawn, because their cost or their value is not known."""
     return [point.name for point in points if point.cost is None or point.mean is None]

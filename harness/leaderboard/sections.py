@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.columns import (
     BESIDE,
@@ -21,6 +22,7 @@ from ctxbench.harness.leaderboard.columns import (
     label,
     metric_column,
 )
+from ctxbench.harness.leaderboard.curves import Curves, curves, parameters
 from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
@@ -43,22 +45,36 @@ class BoardSection:
 
     title: str
     tables: tuple[TextTable, ...]
+    """A line is a row of the group, in its order."""
     notes: tuple[str, ...]
+    over: tuple[TextTable, ...] = ()
+    """Strategies by the values of a parameter, where that is asked for: a line is several rows."""
+
+    @property
+    def all_tables(self) -> tuple[TextTable, ...]:
+        """All that is printed, in order."""
+        return (*self.tables, *self.over)
 
 
-def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> Iterator[BoardSection]:
+def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> Iterator[BoardSection]:
     """Yield the sections of a board, in its order.
 
     Args:
         board: what to show.
         diagnostics: add a table of what each context brought and what was made up.
         full: give the levels of CoderEval groups of their own, each with its ranking.
+        by: add a table of strategies by the values of this parameter, where some differ in it only.
+
+    Raises:
+        UnknownName: if no two strategies of a group differ only in that parameter.
     """
+    if by and not any(isinstance(curves(group, by), Curves) for group in board.groups):
+        raise UnknownName("parameter in which alone strategies of these runs differ", by, parameters(board.groups))
     pending = {(listing.benchmark.lower(), listing.language): listing for listing in board.published}
     for index, group in enumerate(board.groups):
         parts = groups_by_level(board.groups, group) if group.benchmark == LEVELLED else {}
         if full or group.level == ALL_LEVELS or group.benchmark != LEVELLED:
-            yield _group(group, parts if group.level == ALL_LEVELS and not full else {}, diagnostics)
+            yield _group(group, parts if group.level == ALL_LEVELS and not full else {}, diagnostics, by)
         after = board.groups[index + 1 :]
         if not any((later.benchmark, later.language) == (group.benchmark, group.language) for later in after):
             yield from _published(pending.pop((group.benchmark, group.language), None), group)
@@ -99,7 +115,7 @@ def headline(group: Group) -> str:
     return f"{start} The test does not tell it from {listed(names)}."
 
 
-def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> BoardSection:
+def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str) -> BoardSection:
     more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
     columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
     read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
@@ -107,7 +123,10 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> Board
     columns += [[COLUMNS["strategy"], *read_before]] if read_before else []
     columns += [[COLUMNS["strategy"], *(metric_column(group, name) for name in more)]] if more else []
     tables = tuple(TextTable.of(table_columns, group) for table_columns in columns)
-    return BoardSection(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))
+    over = (picture.table(),) if by and isinstance(picture := curves(group, by), Curves) else ()
+    return BoardSection(
+        title=title(group), tables=tables, over=over, notes=(*notes(group), *notes_of_levels(group, parts))
+    )
 
 
 def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSection]:
