@@ -171,7 +171,7 @@ def answer(sentence: str, *of: str) -> None:
     """
     st.markdown(f"**{plain(sentence)}**")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
-    st.caption(f"{about} · [choose another](#{_CHOICES})")
+    st.caption(" · ".join(filter(None, [about, f"[choose another](#{_CHOICES})"])))
 
 
 def choices() -> Any:
