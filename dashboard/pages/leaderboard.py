@@ -11,7 +11,10 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group, grids
+from ctxbench.harness.leaderboard.grids import Blank
+from ctxbench.harness.leaderboard.history import over_versions
 from ctxbench.harness.leaderboard.sections import headline
+from ctxbench.harness.results import RunTable
 
 _LINKS = {
     "compare": st.column_config.LinkColumn(
@@ -32,6 +35,14 @@ class _Choice:
     after: date | None
     board: Board
     group: Group
+    tables: list[RunTable]
+    marked: data.Marked
+
+    def all_generators(self) -> Board:
+        """Return the board of what every generator made of these samples."""
+        return data.board(
+            self.samples, self.group.language, profile=self.group.profile, marked=self.marked, after=self.after
+        )
 
 
 def page() -> None:
@@ -58,7 +69,7 @@ def page() -> None:
         show.note(
             f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
         )
-    _pictures(group)
+    _pictures(choice)
     _published(choice)
 
 
@@ -81,7 +92,8 @@ def _table(choice: _Choice) -> None:
         show.note("No strategy here has all these words in its name.")
 
 
-def _pictures(group: Group) -> None:
+def _pictures(choice: _Choice) -> None:
+    group = choice.group
     show.picture(grids.beats(group))
     cells = ["gain", "mean"] if group.baseline else ["mean"]
     of_repositories = url.choose(
@@ -94,6 +106,12 @@ def _pictures(group: Group) -> None:
         where=st.columns(3)[0],
     )
     show.picture(grids.over_repositories(group, gains=of_repositories == "gain"))
+    for picture in grids.over_generators(choice.all_generators().groups):
+        show.picture(picture)
+    versions = over_versions(choice.tables, group)
+    # Most strategies have no history: that is nothing to say.
+    if not isinstance(versions, Blank):
+        show.picture(versions)
 
 
 def _choose() -> _Choice | None:
@@ -144,7 +162,14 @@ def _choose() -> _Choice | None:
     )
     if baseline != usual:
         board = rank(baseline)
-    return _Choice(samples=samples.samples, after=after, board=board, group=view.at_level(board, level))
+    return _Choice(
+        samples=samples.samples,
+        after=after,
+        board=board,
+        group=view.at_level(board, level),
+        tables=tables,
+        marked=marked,
+    )
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:

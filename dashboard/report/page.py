@@ -147,6 +147,8 @@ class Report:
     title: str
     dated: str
     sections: tuple[ReportSection, ...]
+    pictures: tuple[Grid, ...]
+    """Of several groups."""
     terms: tuple[tuple[str, str], ...]
 
 
@@ -167,6 +169,7 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
         dated=_dated([works[id_] for row in board.rows for id_ in row.run.ids if id_ in works]),
         sections=tuple(sections),
+        pictures=tuple(picture for picture in grids.over_generators(board.groups) if isinstance(picture, Grid)),
         terms=glossary(),
     )
 

@@ -15,12 +15,18 @@ from dataclasses import dataclass
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group, Row
+from ctxbench.harness.leaderboard.scales import Scale
+from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.metrics.profile import BIT_METRICS
 
 SHADES = 4
 """Steps of shade to either side of none."""
 MOST_ROWS, MOST_COLUMNS = 24, 24
 """Strategies, and repositories or generators, that are drawn: more could not be read."""
+
+
+Shade = Callable[[float], int]
+"""Value -> shade of its cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +121,7 @@ def over_repositories(group: Group, *, gains: bool) -> Grid | Blank:
     columns = _columns([numbers_of for _, numbers_of in drawn], repositories)
     every = [numbers_of[repo] for _, numbers_of in drawn for repo in columns if repo in numbers_of]
     high = max(map(abs, every)) if gains else max(every)
-    shade = _around_zero(high, group) if gains else _rising(min(every), high, group)
+    shade = _around_zero(high, group) if gains else rising(min(every), high, group.scales[group.metric])
     return Grid(
         title=title,
         reading=_reading(group, high if gains else None, (min(every), max(every))),
@@ -161,10 +167,10 @@ def _over_generators(groups: Sequence[Group]) -> Grid | Blank:
     drawn, drawn_groups = names[:MOST_ROWS], groups[:MOST_COLUMNS]
     columns = []
     for group in drawn_groups:
-        present = [rows[name, group.generator] for name in drawn if (name, group.generator) in rows]
-        means = [row.metrics[metric].mean or 0.0 for row in present]
-        shade = _rising(min(means, default=0.0), max(means, default=0.0), group, metric)
-        columns.append([_of_generator(rows.get((name, group.generator)), metric, shade) for name in drawn])
+        present = [rows.get((name, group.generator)) for name in drawn]
+        means = [row.metrics[metric].mean or 0.0 for row in present if row]
+        shade = rising(min(means, default=0.0), max(means, default=0.0), group.scales[metric])
+        columns.append([estimated(row.metrics[metric], shade) if row else None for row in present])
     return Grid(
         title=f"{title}: {first.samples}, {first.language}",
         reading=f"Mean {metric} ({first.scales[metric].unit}) and its 95% interval. The darker the better, within the "
@@ -180,9 +186,6 @@ def _over_generators(groups: Sequence[Group]) -> Grid | Blank:
     )
 
 
-Shade = Callable[[float], int]
-
-
 def _around_zero(largest: float, group: Group, *, least: int = 0) -> Shade:
     """Return the shade of a difference, up for the better: the darkest at the largest, of none less than `least`."""
     sign = -1 if group.scales[group.metric].lower_is_better else 1
@@ -194,10 +197,18 @@ def _around_zero(largest: float, group: Group, *, least: int = 0) -> Shade:
     return shade
 
 
-def _rising(low: float, high: float, group: Group, metric: str | None = None) -> Shade:
+def rising(low: float, high: float, scale: Scale) -> Shade:
     """Return the shade of a mean: none at the worst, the darkest at the best."""
-    worst, best = (high, low) if group.scales[metric or group.metric].lower_is_better else (low, high)
+    worst, best = (high, low) if scale.lower_is_better else (low, high)
     return lambda value: 0 if worst == best else round(SHADES * (value - worst) / (best - worst))
+
+
+def estimated(estimate: Estimate, shade: Shade) -> GridCell | None:
+    """Return the cell of a mean above its interval; None without a mean."""
+    if estimate.mean is None:
+        return None
+    mean, _, interval = numbers.interval(estimate.mean, estimate.low, estimate.high).partition(" ")
+    return GridCell(text=mean, detail=interval, shade=shade(estimate.mean))
 
 
 def _reading(group: Group, largest: float | None, ends: tuple[float, float]) -> str:
@@ -223,13 +234,6 @@ def _of_repository(group: Group, row: Row, value: float | None, shade: Shade, *,
     whole = row.difference.get(group.metric) if sign else row.metrics[group.metric]
     half = numbers.half_width(whole.low, whole.high) if whole else None
     return GridCell(text=numbers.value(value, half, sign=sign), shade=shade(value))
-
-
-def _of_generator(row: Row | None, metric: str, shade: Shade) -> GridCell | None:
-    if row is None or (estimate := row.metrics[metric]).mean is None:
-        return None
-    mean, _, interval = numbers.interval(estimate.mean, estimate.low, estimate.high).partition(" ")
-    return GridCell(text=mean, detail=interval, shade=shade(estimate.mean))
 
 
 def _columns(lines: Sequence[Mapping[str, float]], repositories: Collection[str]) -> list[str]:
