@@ -171,7 +171,8 @@ def answer(sentence: str, *of: str) -> None:
     """
     st.markdown(f"**{plain(sentence)}**")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
-    st.caption(" · ".join(filter(None, [about, f"[choose another](#{_CHOICES})"])))
+    # Not a caption: its links are too pale to read.
+    st.markdown(" · ".join(filter(None, [about, f"[choose another](#{_CHOICES})"])))
 
 
 def choices() -> Any:
