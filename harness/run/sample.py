@@ -19,12 +19,13 @@ from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
 from ctxbench.harness.extract import extract
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
-from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt
+from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt, text_block
+from ctxbench.strategies.chat import HEADING, Chat
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""
@@ -67,9 +68,9 @@ class _Model:
 
     instructs: bool
     summarises: bool
-    ask: Callable[[Prompt, str, int], str]
+    ask: Callable[[Prompt | Chat, str, int], str]
 
-    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
         return self.ask(prompt, role, max_tokens)
 
 
@@ -200,13 +201,11 @@ class Asker:
                 self._slots.acquire()
                 since = time.perf_counter()
 
-        def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
+        def generate(prompt: Prompt | Chat, role: str, max_tokens: int) -> str:
             batcher = self._summariser if role == SUMMARY_ROLE else self._batcher
+            sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
             with elsewhere():
-                sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = batcher.ask(
-                    [fitted(batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
-                )
+                [answer] = batcher.ask([_asked(batcher.generator, sample, prompt, sampling_of_call)])
             calls.append((role, answer))
             return answer.response.text
 
@@ -298,6 +297,17 @@ def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool 
         # Strategies read every line of a draft, as the papers' programs do.
         one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
     )
+
+
+def _asked(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
+    """Return what a strategy asks a model on the way: a chat as it is, or as a text where the model takes none."""
+    if not isinstance(prompt, Chat):
+        return fitted(generator, _request(sample, fim.of_strategy(prompt), sampling))
+    request = _request(sample, Prompt(blocks=(text_block(prompt.text),)), sampling)
+    if generator.capabilities.tools:
+        return replace(request, chat=prompt)
+    # A model that goes on after its call would write the result itself.
+    return replace(request, sampling=replace(sampling, stop=(f"\n{HEADING}",)))
 
 
 def completion(sample: Sample, answer: Answer) -> Completion:

@@ -47,6 +47,7 @@ _AGAIN = (408, 409, 424, 425, 429)
 """Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
+_NO_TOOLS = re.compile(r"\btools?\b|tool[_ -](?:choice|call)", re.I)
 _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template|v1/(?:chat/)?completions", re.I)
 
 _RESET, _REMAINING = "ratelimit-reset", "ratelimit-remaining"
@@ -110,6 +111,8 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         return user(f"status {status}, the server points to {to}", "give that address as url=")
     if status < 400:
         return machine(f"status {status} is no answer", AGAIN, again=True)
+    if "tools" in body and _NO_TOOLS.search(message):
+        return user(f"the server takes no tools (status {status})", "leave tools=on out: they are sent as text then")
     if (fault := _unfit(status, text, body, settings)) is not None:
         return fault
     if _OTHER_ENDPOINT.search(message):
