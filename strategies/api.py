@@ -296,8 +296,8 @@ def _check_score(name: str, score: object, expected: str) -> None:
 class Asking:
     """The `Generate` of a model; a text becomes a prompt of one block, and the answer to a chat a message."""
 
-    def __init__(self, model: Model) -> None:
-        """Ask `model`."""
+    def __init__(self, model: Model | Generate) -> None:
+        """Ask `model`; a strategy that wraps another hands on what it asks itself."""
         self._model = model
 
     @property
@@ -335,7 +335,7 @@ class Asking:
         if isinstance(prompt, Chat):
             if wrong := prompt.unanswered:
                 raise TypeError(f"generate: prompt is a Chat in which {wrong}")
-            return Message.read(self._model(prompt, role=role, max_tokens=max_tokens))
+            return Message.read(str(self._model(prompt, role=role, max_tokens=max_tokens)))
         if isinstance(prompt, str):
             prompt = Prompt(blocks=(text_block(prompt),))
         try:

@@ -1,4 +1,4 @@
-"""Chats: messages, tools and calls of tools, and the text by which a model without tool calls reads and writes them. Pure.
+"""Chats: messages, tools and calls of tools, and the text in which a model without tool calls has them. Pure.
 
 A chat as a text is its messages under headings (``### user``), with the tools and the way to call them in the first:
 

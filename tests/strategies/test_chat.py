@@ -63,6 +63,7 @@ class _Echo:
 def test_a_strategy_gets_a_message_for_a_chat_and_hears_of_calls_without_results() -> None:
     generate = Asking(_Echo())
     assert generate(CHAT, role="look", max_tokens=9) == Message(role=Role.ASSISTANT, text="look 9", calls=(READ,))
+    assert Asking(generate)(CHAT, role="look", max_tokens=9) == generate(CHAT, role="look", max_tokens=9)
     with pytest.raises(TypeError, match="lacks 1 results"):
         generate(CHAT.then(Message.read(MARKED)))
     with pytest.raises(TypeError, match="message 2 is of the role tool, where no results"):

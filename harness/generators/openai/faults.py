@@ -111,8 +111,6 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         return user(f"status {status}, the server points to {to}", "give that address as url=")
     if status < 400:
         return machine(f"status {status} is no answer", AGAIN, again=True)
-    if "tools" in body and _NO_TOOLS.search(message):
-        return user(f"the server takes no tools (status {status})", "leave tools=on out: they are sent as text then")
     if (fault := _unfit(status, text, body, settings)) is not None:
         return fault
     if _OTHER_ENDPOINT.search(message):
@@ -134,6 +132,9 @@ def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Prob
         return Problem(fault=fault, instead=None if settings.thinking else _shorter(message, body))
     if _NO_ROOM.search(message) and not settings.thinking:
         return Problem(fault=InputFault(f"the model had no room for its answer: {message}", where=where, cure=ROOM))
+    if "tools" in body and _NO_TOOLS.search(message):
+        cure = "leave tools=on out: they are sent as text then"
+        return Problem(fault=InputFault(f"the server takes no tools: {message}", where=where, cure=cure))
     if field := _refused_field(text, message, body):
         cure = f"""give extra='{{"{field}": null}}': the server then decides"""
         refused_ = InputFault(f"the model takes no {field}: {message}", where=where, cure=cure)
