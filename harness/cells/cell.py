@@ -56,6 +56,10 @@ class RemoteRepository:
         """Return the units most like `text`, best first."""
         return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
+    def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
+        """Return the lines that contain a text."""
+        return wire.load_found(self._question("grep", pattern=pattern, top=top))
+
     def engine(self, name: str) -> RemoteEngine:
         """Return a context engine."""
         return RemoteEngine(self._question, name)

@@ -35,6 +35,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "similar_windows": {"text": str, "top": int, "size": int, "stride": int, "before": int},
     "search": {**_TEXT, "unit": str, "top": int},
     "similarity": {**_TEXT, "candidates": list},
+    "grep": {"pattern": str, "top": int},
     "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }

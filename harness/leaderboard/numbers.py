@@ -53,3 +53,8 @@ def amount(number: float | None) -> str:
     if number is None:
         return UNKNOWN
     return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def percent(number: float | None) -> str:
+    """Write a mean share, 0..1, in percent."""
+    return UNKNOWN if number is None else f"{100 * number:.1f}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from ctxbench.bench.access import Access, AccessLedger, NotedRepository
 from ctxbench.bench.engines.boxes import Engines, EngineSession
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.files import sha256
@@ -17,6 +18,7 @@ from ctxbench.bench.repository import Repository, View, unmasked, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
+from ctxbench.harness.diagnostics.relevance import RelevantFiles
 from ctxbench.harness.extract import extract
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
@@ -60,6 +62,22 @@ class AnsweredSample:
     strategy_seconds: float
     engines: tuple[EngineUse, ...] = ()
     """The work of the context engines that the strategy asked."""
+    access: Access | None = None
+    """What the strategy looked at; None where there was none."""
+    relevant: tuple[str, ...] = ()
+    """The other files that define what the target uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prompted:
+    """What a strategy made of a sample."""
+
+    prompt: Prompt
+    calls: tuple[tuple[str, Answer], ...]
+    """Of the model on the way."""
+    seconds: float
+    """That it worked."""
+    access: Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +137,7 @@ class Asker:
             unmasked: whether strategies are shown the lines that samples mask.
             engines: the context engines that the strategy may ask, each sample in its turn; None if it asks none.
         """
-        self._engines = engines
+        self._engines, self._relevant = engines, RelevantFiles(snapshots)
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
         self._ahead, self._summariser, self._unmasked = ahead, summariser or batcher, unmasked
@@ -154,12 +172,12 @@ class Asker:
         turn: contextlib.ExitStack,
     ) -> AnsweredSample:
         with self._batcher.member(), self._summariser.member():
-            prompt, calls, seconds = self._prompted(strategy, sample, sampling, session)
+            made = self._prompted(strategy, sample, sampling, session)
             turn.close()
             uses = session.uses if session is not None else ()
             try:
-                answered = self._complete(sample, prompt, sampling, n, calls=calls, seconds=seconds)
-                return replace(answered, engines=uses)
+                answered = self._complete(sample, made.prompt, sampling, n, calls=made.calls, seconds=made.seconds)
+                return replace(answered, engines=uses, access=made.access, relevant=self._relevant.files(sample))
             except TooLong as fault:
                 # The model would refuse the same prompt again.
                 raise StrategyFault(
@@ -177,13 +195,11 @@ class Asker:
             InputFault: if the run fills in the middle and the model cannot.
         """
         with contextlib.ExitStack() as turn, self._batcher.member(), self._summariser.member():
-            prompt, _, _ = self._prompted(strategy, sample, sampling, self._turn(turn, sample))
-            return self._final_request(sample, prompt, sampling).prompt
+            made = self._prompted(strategy, sample, sampling, self._turn(turn, sample))
+            return self._final_request(sample, made.prompt, sampling).prompt
 
-    def _prompted(
-        self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None
-    ) -> tuple[Prompt, list[tuple[str, Answer]], float]:
-        """Return a strategy's prompt, its calls of the model on the way, and the seconds that it worked."""
+    def _prompted(self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None) -> _Prompted:
+        """Let a strategy make its prompt in a cell, with what it asks."""
         shown_sample = self._shown(sample)
         query = shown_sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
@@ -210,7 +226,8 @@ class Asker:
             return answer.response.text
 
         execute = None if self._execute is None else _Programs(self._execute, elsewhere)
-        repo = self.view(shown_sample, query, engines)
+        ledger = AccessLedger()
+        repo = NotedRepository(self.view(shown_sample, query, engines), ledger)
         with self._slots:
             since = time.perf_counter()
             instructs, summarises = (
@@ -220,7 +237,7 @@ class Asker:
             worked += time.perf_counter() - since
         if self._unmasked and shown_sample.masked:
             prompt = replace(prompt, flags=(*prompt.flags, STILL_MASKED))
-        return fim.of_strategy(prompt), calls, worked
+        return _Prompted(prompt=fim.of_strategy(prompt), calls=tuple(calls), seconds=worked, access=ledger.access)
 
     def _shown(self, sample: Sample) -> Sample:
         """Return a sample as the strategy gets it."""
