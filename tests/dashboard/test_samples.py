@@ -88,7 +88,8 @@ def fill_harmful(store: Store, digest: str) -> None:
         HARMFUL, places=places, reason=HARMFUL, state="dropped", char_start=None, char_end=None,
     ))  # fmt: skip
     store.add_finished(run, "c", make_finished(
-        HARMFUL, prompt=text, prompt_digest="h", blocks=blocks, bits=(), calls=((HARMFUL, "bad"), ("explore", "bad"), ("final", "bad")),
+        HARMFUL, prompt=text, prompt_digest="h", blocks=blocks, bits=(),
+        calls=((HARMFUL, "bad"), ("explore", "bad"), ("final", "bad")),
         flags=(HARMFUL,), completions=(completion(text, 0.5, "bad", flags=(HARMFUL, HIDING)),),
     ))  # fmt: skip
 
