@@ -294,8 +294,8 @@ def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for step in steps:
         written = (step.tool or NONE, step.arguments, step.text)
-        tool, arguments, said = (text if len(text) <= STEP else f"{text[:STEP]}…" for text in written)
-        rows.append({"step": step.number, "tool": tool, "arguments": arguments, "said": said})
+        tool, arguments, words = (text if len(text) <= STEP else f"{text[:STEP]}…" for text in written)
+        rows.append({"step": step.number, "tool": tool, "arguments": arguments, "said": words})
     return rows
 
 

@@ -172,12 +172,14 @@ class Asker:
         turn: contextlib.ExitStack,
     ) -> AnsweredSample:
         with self._batcher.member(), self._summariser.member():
-            made = self._prompted(strategy, sample, sampling, session)
+            prompted = self._prompted(strategy, sample, sampling, session)
             turn.close()
             uses = session.uses if session is not None else ()
             try:
-                answered = self._complete(sample, made.prompt, sampling, n, calls=made.calls, seconds=made.seconds)
-                return replace(answered, engines=uses, access=made.access, relevant=self._relevant.files(sample))
+                answered = self._complete(
+                    sample, prompted.prompt, sampling, n, calls=prompted.calls, seconds=prompted.seconds
+                )
+                return replace(answered, engines=uses, access=prompted.access, relevant=self._relevant.files(sample))
             except TooLong as fault:
                 # The model would refuse the same prompt again.
                 raise StrategyFault(
@@ -195,8 +197,8 @@ class Asker:
             InputFault: if the run fills in the middle and the model cannot.
         """
         with contextlib.ExitStack() as turn, self._batcher.member(), self._summariser.member():
-            made = self._prompted(strategy, sample, sampling, self._turn(turn, sample))
-            return self._final_request(sample, made.prompt, sampling).prompt
+            prompted = self._prompted(strategy, sample, sampling, self._turn(turn, sample))
+            return self._final_request(sample, prompted.prompt, sampling).prompt
 
     def _prompted(self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None) -> _Prompted:
         """Let a strategy make its prompt in a cell, with what it asks."""
@@ -221,7 +223,7 @@ class Asker:
             batcher = self._summariser if role == SUMMARY_ROLE else self._batcher
             sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
             with elsewhere():
-                [answer] = batcher.ask([_asked(batcher.generator, sample, prompt, sampling_of_call)])
+                [answer] = batcher.ask([_asked_on_the_way(batcher.generator, sample, prompt, sampling_of_call)])
             calls.append((role, answer))
             return answer.response.text
 
@@ -245,7 +247,7 @@ class Asker:
         return unmasked(sample, snapshot) if self._unmasked and snapshot is not None else sample
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
-        """Return the completions of one sample after a prompt that no strategy made.
+        """Return the completions of one sample after a prompt that no strategy prompted.
 
         Raises:
             MachineFault: if the model was lost.
@@ -316,7 +318,7 @@ def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool 
     )
 
 
-def _asked(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
+def _asked_on_the_way(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
     """Return what a strategy asks a model on the way: a chat as it is, or as a text where the model takes none."""
     if not isinstance(prompt, Chat):
         return fitted(generator, _request(sample, fim.of_strategy(prompt), sampling))

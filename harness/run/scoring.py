@@ -215,10 +215,10 @@ def _access(answered: AnsweredSample) -> StoredAccess | None:
     access = answered.access
     if access is None:
         return None
-    shown = [place for block in answered.prompt.blocks for place in block.places]
+    shown_places = [place for block in answered.prompt.blocks for place in block.places]
     explored_recall, explored_precision, shown_recall, shown_precision = (
         share
-        for places in (access.places, shown)
+        for places in (access.places, shown_places)
         for share in recall_precision(places, answered.relevant, answered.sample.path)
     )
     lines: dict[str, list[int]] = {}

@@ -103,7 +103,7 @@ class Exploration:
 
     def __init__(self, query: Query, tools: Tools, generate: Generate, *, steps: int, tokens: int, infile: int) -> None:
         """Begin at the task; the first step is taken by `places`."""
-        self._tools, self._generate, self._steps, self._left = tools, generate, steps, tokens
+        self._tools, self._generate, self._steps, self._room = tools, generate, steps, tokens
         task = _TASK.format(
             language=query.language.label,
             line=query.cursor.line + 1,
@@ -124,13 +124,13 @@ class Exploration:
     def places(self) -> list[Place]:
         """Walk to the end; return the places to show, the most useful first."""
         for step in range(1, self._steps + 1):
-            last = step == self._steps or self._left <= 0
+            last = step == self._steps or self._room <= 0
             places = self._step(last=last)
             if places or last:
                 break
         if not places:
             self._marks[UNFINISHED] = None
-            places = self._seen()
+            places = self._named()
         return places
 
     def _step(self, *, last: bool) -> list[Place]:
@@ -141,7 +141,7 @@ class Exploration:
             latest = replace(latest, text=f"{latest.text}\n\n{_LAST}")
             self._chat = Chat(messages=(*before, latest), tools=(SHOW,))
         message = self._generate(self._chat, role=ROLE, max_tokens=ANSWER)
-        self._left -= count(str(message))
+        self._room -= count(str(message))
         self._chat = self._chat.then(message)
         if not message.calls:
             self._marks[NONSENSE] = None
@@ -149,14 +149,14 @@ class Exploration:
         places: list[Place] = []
         for call in message.calls:
             if call.name == SHOW.name and not places:
-                places, result = self._shown(call)
+                places, result = self._show(call)
             else:
                 result = self._result(call)
-            self._left -= count(result)
+            self._room -= count(result)
             self._chat = self._chat.then(Message(role=Role.TOOL, text=result))
         return places
 
-    def _shown(self, call: ToolCall) -> tuple[list[Place], str]:
+    def _show(self, call: ToolCall) -> tuple[list[Place], str]:
         try:
             return self._tools.places(call), ""
         except Refusal as refusal:
@@ -170,18 +170,18 @@ class Exploration:
         if self._called[key] > 1:
             self._marks[REPEATED] = None
             return "You called this before; its result stands above."
-        if self._left <= 0:
+        if self._room <= 0:
             return "There is no room for more: call show."
         try:
-            return self._tools.answer(call, min(RESULT, self._left))
+            return self._tools.answer(call, min(RESULT, self._room))
         except Refusal as refusal:
             self._marks[NONSENSE] = None
             return str(refusal)
 
-    def _seen(self) -> list[Place]:
+    def _named(self) -> list[Place]:
         """Return the places that answers named, the last first; a single line with those around it."""
         places: list[Place] = []
-        for place in reversed(self._tools.seen):
+        for place in reversed(self._tools.named):
             around = _NEIGHBOURS if place.end - place.start == 1 else 0
             wider = Place(path=place.path, start=max(0, place.start - around), end=place.end + around)
             clipped = self._tools.clipped(wider)

@@ -52,7 +52,7 @@ TOOLS = (
     SHOW,
 )
 _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,8})(?:\s*[-:]\s*(?P<last>\d{1,8}))?")
-_READ, _HITS, _GREPPED, _SHOWN, _WIDTH = 200, 8, 60, 12, 300
+_READ, _HITS, _GREPPED, _EXCERPT, _WIDTH = 200, 8, 60, 12, 300
 """Lines of one `read`; hits of one `search`, and of one `grep`; lines of a hit, and characters of a line."""
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "strings": list}
 
@@ -81,7 +81,7 @@ class Tools:
             "grep": self._grep,
             "search": self._search,
         }
-        self.seen: list[Place] = []
+        self.named: list[Place] = []
         """What answers named, in the order of the calls."""
 
     def answer(self, call: ToolCall, most: int) -> str:
@@ -140,7 +140,7 @@ class Tools:
         end = min(max(last, first) if last else start + _READ, start + _READ, len(lines))
         if start >= end:
             raise Refusal(f"{path} has {len(lines)} lines")
-        self.seen.append(Place(path=path, start=start, end=end))
+        self.named.append(Place(path=path, start=start, end=end))
         for number in range(start, end):
             yield f"{number + 1}: {lines[number]}"
         if end < len(lines):
@@ -158,7 +158,7 @@ class Tools:
     def _grep(self, text: str) -> Iterator[str]:
         hits = self._repo.grep(text, top=_GREPPED)
         for hit in hits:
-            self.seen.append(hit.place)
+            self.named.append(hit.place)
             yield f"{hit.place.path}:{hit.place.start + 1}: {hit.text.strip()[:_WIDTH]}"
         if not hits:
             yield "No line contains it."
@@ -169,9 +169,9 @@ class Tools:
         else:
             hits = self._repo.engine(self._engine).search(text, top=_HITS, before=self._before)
         for hit in hits:
-            self.seen.append(hit.place)
+            self.named.append(hit.place)
             yield f"{hit.place.path}:{hit.place.start + 1}-{hit.place.end}"
-            yield from (f"    {line[:_WIDTH]}" for line in hit.text.split("\n")[:_SHOWN])
+            yield from (f"    {line[:_WIDTH]}" for line in hit.text.split("\n")[:_EXCERPT])
         if not hits:
             yield "Nothing is like it."
 

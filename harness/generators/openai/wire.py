@@ -96,7 +96,7 @@ def sent(request: Request, settings: OpenAISettings) -> str:
     """Return the words that the model must read of a request: of a chat those of its messages."""
     if request.chat is None:
         return message(request, settings)
-    return "\n".join(said.text for said in request.chat.messages)
+    return "\n".join(entry.text for entry in request.chat.messages)
 
 
 def chat_fields(chat: Chat) -> Body:
@@ -104,17 +104,17 @@ def chat_fields(chat: Chat) -> Body:
     messages: list[Body] = []
     numbers = range(0)
     last = 0
-    for said in chat.messages:
-        fields: Body = {"role": str(said.role), "content": said.text}
-        if said.role is Role.TOOL:
+    for entry in chat.messages:
+        fields: Body = {"role": str(entry.role), "content": entry.text}
+        if entry.role is Role.TOOL:
             fields["tool_call_id"] = _call_id(numbers[0])
             numbers = numbers[1:]
-        if said.calls:
-            numbers = range(last, last + len(said.calls))
+        if entry.calls:
+            numbers = range(last, last + len(entry.calls))
             last = numbers.stop
             fields["tool_calls"] = [
                 {"id": _call_id(at), "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
-                for at, call in zip(numbers, said.calls, strict=True)
+                for at, call in zip(numbers, entry.calls, strict=True)
             ]
         messages.append(fields)
     tools = [
