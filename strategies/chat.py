@@ -98,7 +98,7 @@ class ToolCall:
         """Return it in the text protocol."""
         values = self.values
         content = {"name": self.name, "arguments": self.arguments if values is None else values}
-        return f"{_OPEN}{json.dumps(content, ensure_ascii=False)}{_CLOSE}"
+        return f"{_OPEN}{_written(content)}{_CLOSE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,14 +169,25 @@ def _json(text: str) -> Any:
         return None
 
 
+def _written(content: Any) -> str:
+    """Return the JSON text of a value."""
+    return _whole(json.dumps(content, ensure_ascii=False))
+
+
+def _whole(text: str) -> str:
+    """Return a text without half characters, which JSON may hold and nobody can store or send."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _call(text: str) -> ToolCall | None:
     """Return a call from its JSON text; None if it is none."""
     content = _json(text)
     if not isinstance(content, dict) or not isinstance(content.get("name"), str) or not content["name"]:
         return None
     arguments = content.get("arguments", content.get("parameters", {}))
-    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return ToolCall(name=content["name"], arguments=written)
+    return ToolCall(
+        name=_whole(content["name"]), arguments=_whole(arguments) if isinstance(arguments, str) else _written(arguments)
+    )
 
 
 def _bare(answer: str) -> ToolCall | None:

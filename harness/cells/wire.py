@@ -134,7 +134,8 @@ def _load_message(role: object, said: object, calls: object) -> Message:
         role=Role(checked(role, str)),
         text=checked(said, str),
         calls=tuple(
-            ToolCall(name=word(name), arguments=checked(arguments, str))
+            # The model wrote both.
+            ToolCall(name=checked(name, str), arguments=checked(arguments, str))
             for name, arguments in items(calls, contract.FLAGS, "calls of tools")
         ),
     )

@@ -27,7 +27,7 @@ from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
 from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt, text_block
-from ctxbench.strategies.chat import HEADING, Chat
+from ctxbench.strategies.chat import HEADING, Chat, Role
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""
@@ -326,7 +326,7 @@ def _asked_on_the_way(generator: Generator, sample: Sample, prompt: Prompt | Cha
     if generator.capabilities.tools:
         return replace(request, chat=prompt)
     # A model that goes on after its call would write the result itself.
-    return replace(request, sampling=replace(sampling, stop=(f"\n{HEADING}",)))
+    return replace(request, sampling=replace(sampling, stop=(f"\n{HEADING}{Role.TOOL}",)))
 
 
 def completion(sample: Sample, answer: Answer) -> Completion:

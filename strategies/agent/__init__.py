@@ -148,8 +148,9 @@ class Exploration:
             self._chat = self._chat.then(Message(role=Role.USER, text=_NO_CALL))
         places: list[Place] = []
         for call in message.calls:
-            if call.name == SHOW.name and not places:
-                places, result = self._show(call)
+            if call.name == SHOW.name:
+                shown_places, result = self._show(call)
+                places += shown_places
             else:
                 result = self._result(call)
             self._room -= count(result)

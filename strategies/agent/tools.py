@@ -54,6 +54,8 @@ TOOLS = (
 _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,8})(?:\s*[-:]\s*(?P<last>\d{1,8}))?")
 _READ, _HITS, _GREPPED, _EXCERPT, _WIDTH = 200, 8, 60, 12, 300
 """Lines of one `read`; hits of one `search`, and of one `grep`; lines of a hit, and characters of a line."""
+_LONGEST = 500
+"""Characters of a text that is looked for with `grep`."""
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "strings": list}
 
 
@@ -91,10 +93,7 @@ class Tools:
             Refusal: if there is no such tool, or an argument is wrong.
         """
         arguments = arguments_of(call)
-        try:
-            return _within(self._answers[call.name](**arguments), most)
-        except InputFault as fault:
-            raise Refusal(f"{fault.what}; {fault.cure}") from None
+        return _within(self._answers[call.name](**arguments), most)
 
     def places(self, call: ToolCall) -> list[Place]:
         """Return the places that a call of `show` names, as far as they are in the view and the prompt lacks them.
@@ -135,19 +134,19 @@ class Tools:
         yield from sorted({f"{path.partition('/')[0]}/" if "/" in path else path for path in inside})
 
     def _read(self, path: str, first: int = 1, last: int = 0) -> Iterator[str]:
-        lines = split_lines(self._repo.read(path))
+        lines = split_lines(self._text_of(path))
         start = max(0, first - 1)
         end = min(max(last, first) if last else start + _READ, start + _READ, len(lines))
         if start >= end:
             raise Refusal(f"{path} has {len(lines)} lines")
         self.named.append(Place(path=path, start=start, end=end))
         for number in range(start, end):
-            yield f"{number + 1}: {lines[number]}"
+            yield f"{number + 1}: {lines[number][: 10 * _WIDTH]}"
         if end < len(lines):
             yield f"({path} has {len(lines)} lines)"
 
     def _definitions(self, path: str) -> Iterator[str]:
-        outline = self._repo.language.outline(self._repo.read(path))
+        outline = self._repo.language.outline(self._text_of(path))
         heads = [(type_.lines, type_.header) for type_ in outline.types]
         heads += [(f.lines, f.header or f.qualified) for f in outline.functions if not f.inside]
         for (start, end), header in sorted(heads):
@@ -155,8 +154,16 @@ class Tools:
         if not heads:
             yield f"{path} defines no class and no function."
 
+    def _text_of(self, path: str) -> str:
+        if path not in self._repo.files():
+            raise Refusal(f"there is no file {path!r:.100}; call list")
+        return self._repo.read(path)
+
     def _grep(self, text: str) -> Iterator[str]:
-        hits = self._repo.grep(text, top=_GREPPED)
+        try:
+            hits = self._repo.grep(text[:_LONGEST], top=_GREPPED)
+        except InputFault as fault:
+            raise Refusal(f"{fault.what}; {fault.cure}") from None
         for hit in hits:
             self.named.append(hit.place)
             yield f"{hit.place.path}:{hit.place.start + 1}: {hit.text.strip()[:_WIDTH]}"

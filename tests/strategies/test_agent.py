@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.types import Kind, Place
+from ctxbench.harness.cells import wire
 from ctxbench.strategies import resolve
 from ctxbench.strategies.agent import NONSENSE, PLAIN, REPEATED, ROLE, UNFINISHED
 from ctxbench.strategies.api import Prompt
@@ -37,6 +38,8 @@ class Walker:
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
         assert isinstance(prompt, Chat) and role == ROLE and not prompt.unanswered
+        # As a cell sends it, and as it is stored.
+        assert wire.load_asked(json.loads(json.dumps(wire.dump_chat(prompt)))) == prompt and prompt.text.encode()
         self.chats.append(prompt)
         return self._answers[min(len(self.chats), len(self._answers)) - 1]
 
@@ -119,6 +122,10 @@ def test_tokens_of_answers_and_results_are_a_budget_too() -> None:
         call("read", path="../../etc/passwd"),
         call("list", folder="nowhere"),
         call("grep", text=".*"),
+        call("grep", text=f".*|{'x' * 5000}"),
+        call("read", path="\ud800"),
+        call("\ud800\n" * 300),
+        str(ToolCall(name="read", arguments="1" * 5000)),
         call("show", places=[]),
         call("show", places=["shop/cart.py:900-901", "nothing", "x.py:1-2", f"{TARGET}:1-99999999"]),
         str(ToolCall(name="read", arguments="[1]")),
@@ -161,6 +168,14 @@ def test_search_may_ask_an_engine() -> None:
     assert walker.results[0].startswith("shop/cart.py:1-31\n")
     assert resolve("agent.explore(engine=ripgrep)").engines == ("ripgrep",)
     assert (resolve("agent.explore").engines, resolve("agent.explore").spec) == ((), "agent.explore")
+
+
+def test_places_of_several_calls_are_shown_once_in_their_order() -> None:
+    prompt, walker = explore(SHOWN + call("show", places=["nothing"]) + call("list") + SHOWN)
+    assert len(walker.chats) == 1 and [place.path for place in shown(prompt)] == [
+        "shop/price_rules.py",
+        "shop/store.py",
+    ]
 
 
 def test_a_chat_is_never_cut_between_a_call_and_its_result() -> None:
