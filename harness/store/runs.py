@@ -356,12 +356,13 @@ class RunColumns:
             "tokens_cached": self.costs.tokens_cached,
             PRICE: self.costs.price,
         }
+        is_noted = any(count is not None for count in samples.numbers["explored_files"])
         costs = {
             **{name: tuple(map(column.get, samples.id)) for name, column in of_calls.items()},
             **{
                 name: column
                 for name, column in samples.numbers.items()
-                if name not in _FIELDS and (name not in ACCESS or any(value is not None for value in column))
+                if name not in _FIELDS and (name not in ACCESS or is_noted)
             },
             "test_seconds": self._test_seconds(samples),
             **{name: tuple(map(column.get, samples.id)) for name, column in self.engines.items()},
