@@ -47,6 +47,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     window: int = 0,
     tokenizer: str = "",
     fim: str = options.AUTO,
+    tools: bool = False,
     extra: str = "",
     thinking: int = 0,
     whole: bool = True,
@@ -65,6 +66,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     `OpenAISettings` says what most parameters are, and ``docs/generators.md`` all of them. With `bits` it measures
     context gain itself, which takes a server that gives ``echo`` with ``logprobs``; `tokenizer` is a folder with the
     model's ``tokenizer.json``, by which prompts are cut to `window`; `revision` is part of the key of every answer.
+    With `tools` the server is sent the tools of a strategy's chats as such.
     """
     first, *others = options.addresses(url, os.environ)
     settings = OpenAISettings(
@@ -86,6 +88,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         key_header=options.key_header(key_header),
         headers=options.header_fields(headers),
         query=options.query_text(query),
+        tools=tools,
     )
     if not insecure:
         options.see_private(settings)
@@ -130,6 +133,7 @@ class OpenAI(Generator):
             fills=True,
             counts=counter is not None,
             thinking=settings.thinking,
+            tools=settings.tools,
             service=True,
         )
 
@@ -190,7 +194,7 @@ class OpenAI(Generator):
         return response
 
     def _ask(self, request: Request, *, line: bool) -> Response:
-        least = self._least(wire.message(request, self._settings))
+        least = self._least(wire.sent(request, self._settings))
 
         def read(reply: Any, seconds: float) -> Response:
             answered = wire.response(reply, request, self._settings, seconds, least=least)

@@ -39,7 +39,7 @@ _LONGEST_HEADER = 40
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _BETWEEN = ","
 """What stands between the addresses of several servers."""
-_OURS = ("model", "prompt", "messages", "stream", "n", "echo", "logprobs", "suffix")
+_OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprobs", "suffix")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,8 @@ class OpenAISettings:
     """More headers of every request."""
     query: str = ""
     """The query of every request's address, after the question mark."""
+    tools: bool = False
+    """Whether the server takes ``tools`` with a chat, and answers with ``tool_calls``."""
 
     def __post_init__(self) -> None:
         """Check the numbers and the family.
@@ -101,6 +103,8 @@ class OpenAISettings:
                 raise InputFault(f"{name}={number:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
         if self.fim != AUTO:
             family(self.fim, where=_WHERE)
+        if self.tools and not self.chat:
+            raise InputFault("tools=on takes a chat model", where=_WHERE, cure="give endpoint=chat too")
 
     @property
     def where(self) -> str:
