@@ -11,7 +11,7 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.compare import Row
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.compare import Compared, Spread, spread
+from ctxbench.harness.leaderboard.compare import Compared, GapSpread, spread
 from ctxbench.harness.leaderboard.grids import Blank
 
 MOST_POINTS, MOST_ROWS = 2000, 100
@@ -32,9 +32,9 @@ def spread_rows(pair: Compared) -> list[Row]:
 
 def spread_chart(pair: Compared) -> alt.LayerChart | Blank:
     """Return the differences of single samples as a histogram, the better ones blue."""
-    drawn: Spread = spread(pair)
+    drawn: GapSpread = spread(pair)
     if not drawn.bins:
-        return Blank("Spread of the differences", "Both have the same value at every sample.")
+        return Blank("GapSpread of the differences", "Both have the same value at every sample.")
     rows = [
         {
             "low": part.low,
