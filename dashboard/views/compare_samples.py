@@ -92,12 +92,9 @@ def scatter_chart(pair: Compared, address: Callable[[str], str], names: tuple[st
         }
         for at in _farthest(pair)[:MOST_POINTS]
     ]
-    ends = [
-        min(row[side] for row in rows for side in ("this", "other")),
-        max(row[side] for row in rows for side in ("this", "other")),
-    ]  # type: ignore[type-var]
+    both = [*of_pair.this.tolist(), *of_pair.other.tolist()]
     line = (
-        alt.Chart(alt.InlineData(values=[{"other": end, "this": end} for end in ends]))
+        alt.Chart(alt.InlineData(values=[{"other": end, "this": end} for end in (min(both), max(both))]))
         .mark_line(strokeDash=[4, 4], color=SERIES[7])
         .encode(x="other:Q", y="this:Q")
     )
