@@ -128,7 +128,7 @@ def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
     drawn = chart(group)
     assert drawn is not None
     spec = drawn.to_dict()
-    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rule", "bar", "point"]
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rule", "bar", "text", "point"]
     rule, points = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"][:2])
     assert [point["strategy"] for point in points] == [row.run.strategy for row in group.rows]
     for point, row in zip(points, group.rows, strict=True):
