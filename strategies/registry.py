@@ -240,6 +240,18 @@ def get(name: str) -> Strategy:
     return strategies[inside]
 
 
+def default_of(name: str, parameter: str) -> float | None:
+    """Return the number that a spec of one of our strategies means where it lacks a parameter.
+
+    None if that is no number, or nobody knows: nothing of others is imported to ask it.
+    """
+    if not is_ours(name) or name in CONTROLS:
+        return None
+    defaults = {declared.name: declared.default for declared in get(name).parameters}
+    value = defaults.get(parameter)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
     """Return the strategies of a file by name.
 

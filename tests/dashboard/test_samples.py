@@ -184,6 +184,7 @@ def test_its_values_are_the_leaderboards(home: Home) -> None:
         assert math.isnan(row["A"]) if value is None else row["A"] == value * 100
 
 
+@pytest.mark.slow
 def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None:
     both = {"run": runs(home)["lc.a"], "other": runs(home)["lc.b"], "metric": "es"}
     test = sound(app("samples", home.root, **both))
@@ -207,6 +208,7 @@ def test_a_missing_sample_says_why(home: Home) -> None:
     assert "infra-failed" in notes(test) and f"The machine said: lost: {HARMFUL}" in notes(test)
 
 
+@pytest.mark.slow
 def test_samples_are_filtered_by_the_url(home: Home) -> None:
     run = runs(home)["lc.a"]
     for query, expected in (
@@ -222,6 +224,7 @@ def test_samples_are_filtered_by_the_url(home: Home) -> None:
     assert "No sample matches these filters" in test.info[0].value
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
     test = sound(app("samples", home.root, low="many"))
     assert "is no number" in test.error[0].value.replace("\\", "")
@@ -256,6 +259,7 @@ def test_a_changed_set_is_said_and_the_rest_is_shown(home: Home, tmp_path: Path)
     assert "apply_tax(cart, rate)" in [code.value for code in test.code]
 
 
+@pytest.mark.slow
 def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with open_store(home.database) as store:

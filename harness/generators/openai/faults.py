@@ -70,6 +70,8 @@ class Problem:
     """A request that the server would take where it refuses this one."""
     turned_away: bool = False
     """Whether the key, the model or the address is refused, and not this request."""
+    away: bool = False
+    """Whether the server is not there: no connection, or no answer in time."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:

@@ -225,6 +225,7 @@ class Channel:
         return part
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
