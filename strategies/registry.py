@@ -27,7 +27,17 @@ from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import Asking, Context, Execute, Misshapen, Model, Prompt, check_context, check_prompt
+from ctxbench.strategies.api import (
+    Asking,
+    Context,
+    Execute,
+    Generate,
+    Misshapen,
+    Model,
+    Prompt,
+    check_context,
+    check_prompt,
+)
 from ctxbench.strategies.registration import CONTROLS, Bound, Registration, listed
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
@@ -102,7 +112,9 @@ def _package(module: str) -> Path | None:
 class BoundStrategy(Bound[Strategy]):
     """A strategy with its parameters given, to be called here."""
 
-    def __call__(self, query: Query, repo: Repository, model: Model, execute: Execute | None = None) -> Prompt:
+    def __call__(
+        self, query: Query, repo: Repository, model: Model | Generate, execute: Execute | None = None
+    ) -> Prompt:
         """Return the prompt for one query; a returned `Context` is packed in the similar-code layout.
 
         Raises:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.results import COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
+from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
 Value: TypeAlias = float | str | None
 """Whole numbers among them are counts, and are written as they are."""
@@ -210,6 +210,13 @@ def cost_column(
     return Column(key=key, heading=heading, help=help, page=page, value=value, text=text)
 
 
+_SHARES = {
+    "recall": "Of the files that define what the reference uses, the share",
+    "precision": "The share that define what the reference uses, of the files",
+}
+"""Measures of files -> the beginning of their help."""
+
+
 def _offline_column(key: str) -> Column:
     """Declare the column of a cost of a run's summaries of APIs."""
     return Column(key=key, value=lambda _, row: row.run.offline.get(key))
@@ -316,6 +323,12 @@ _ALL = (
     cost_column("tokens_cached", "cached", "Mean tokens, of those sent, that the service had at hand."),
     *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds", *SUMMARY_COSTS, *ENGINE_COSTS)),
     *map(_offline_column, OFFLINE_COSTS),
+    *(
+        cost_column(f"{what}_{share}", f"{what} {share} %", f"{_SHARES[share]} that {words}.", write=numbers.percent)
+        for what, words in (("explored", "the strategy looked at"), ("shown", "the prompt shows"))
+        for share in _SHARES
+    ),
+    cost_column("explored_files", "explored", "Mean number of files that the strategy looked at."),
     Column(
         key="origin",
         heading="origin",
@@ -355,7 +368,7 @@ PAGE_TEST = ("difference", "p", "mean_of_repositories", "tier", "beats", "reposi
 PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "runs", "unscored", "excluded", "origin")
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """The table of scores before and after the model's cutoff, behind the strategy."""
-PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *CUTOFF)
+PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *ACCESS, *CUTOFF)
 """A page's columns behind its links, and behind the other metrics."""
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
@@ -363,6 +376,7 @@ RECORD = (
     *SUMMARY_COSTS,
     *ENGINE_COSTS,
     *OFFLINE_COSTS,
+    *ACCESS,
     *CUTOFF,
     "runs",
 )

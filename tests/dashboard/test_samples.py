@@ -88,7 +88,8 @@ def fill_harmful(store: Store, digest: str) -> None:
         HARMFUL, places=places, reason=HARMFUL, state="dropped", char_start=None, char_end=None,
     ))  # fmt: skip
     store.add_finished(run, "c", make_finished(
-        HARMFUL, prompt=text, prompt_digest="h", blocks=blocks, bits=(), calls=((HARMFUL, "bad"), ("final", "bad")),
+        HARMFUL, prompt=text, prompt_digest="h", blocks=blocks, bits=(),
+        calls=((HARMFUL, "bad"), ("explore", "bad"), ("final", "bad")),
         flags=(HARMFUL,), completions=(completion(text, 0.5, "bad", flags=(HARMFUL, HIDING)),),
     ))  # fmt: skip
 
@@ -154,6 +155,23 @@ def test_a_sample_is_shown_whole(home: Home) -> None:
     assert [box.label for box in test.expander if "shop/tax" in box.label.replace("\\", "").replace("\u2060", "")]
     assert "demo · shop/checkout.py:4:13 · single-line" in notes(test)
     assert "referenceapply_tax(user.cart, rate)completionapply_tax(cart, rate)" in notes(test)
+
+
+def test_an_agents_steps_are_a_list(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    called = 'Where? <tool_call>{"name": "grep", "arguments": {"text": "pay"}}</tool_call>'
+    with open_store(home.database) as store:
+        store.add_generations([make_generation(id="s1", text=called), make_generation(id="s2", text="No." * 900)])
+        calls = (("explore", "s1"), ("explore", "s2"), ("final", "g"))
+        store.add_generations([make_generation()])
+        run = store.add_run(make_spec(strategy="agent.explore"), samples_of())
+        store.add_finished(run, "c", make_finished("demo/0", calls=calls))
+    test = sound(app("samples", home.root, run=run, sample="demo/0"))
+    [steps] = [table(test, at) for at in range(len(test.dataframe)) if "tool" in test.dataframe[at].value]
+    assert [tuple(row.values()) for row in steps] == [
+        (1, "grep", '{"text": "pay"}', "Where?"),
+        (2, "none", "", ("No." * 900)[:500] + "…"),
+    ]
 
 
 def test_its_values_are_the_leaderboards(home: Home) -> None:
