@@ -13,13 +13,15 @@ WIDTH, HEIGHT = 640, 320
 """Of the drawing, in its own unit."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 16, 12, 40
 _TICKS = 5
+_LABEL = 40
+"""From one label to the next."""
 _AIR = 0.05
 LOOKS = 8
 """Looks of lines that the style sheet tells apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class AxisMark:
     """A round number of an axis and its place."""
 
     place: float
@@ -58,8 +60,8 @@ class Drawing:
     """All that the template writes."""
 
     lines: tuple[Line, ...]
-    across: tuple[Scale, ...]
-    up: tuple[Scale, ...]
+    across: tuple[AxisMark, ...]
+    up: tuple[AxisMark, ...]
     left: int = _LEFT
     right: int = WIDTH - _RIGHT
     top: int = _TOP
@@ -101,9 +103,18 @@ def drawing(picture: Curves) -> Drawing:
         lines.append(Line(name=curve.strategy, look=number % LOOKS + 1, dots=tuple(dots)))
     return Drawing(
         lines=tuple(lines),
-        across=tuple(Scale(place=place, label=f"{value:g}") for value, place in places.items()),
-        up=tuple(Scale(place=up(value), label=f"{value:.6g}") for value in _round(low, high)),
+        across=_apart([AxisMark(place=place, label=f"{value:g}") for value, place in places.items()]),
+        up=tuple(AxisMark(place=up(value), label=f"{value:.6g}") for value in _round(low, high)),
     )
+
+
+def _apart(marks: Sequence[AxisMark]) -> tuple[AxisMark, ...]:
+    """Return the marks whose labels do not run into that of the one before."""
+    legible: list[AxisMark] = []
+    for mark in marks:
+        if not legible or mark.place - legible[-1].place >= _LABEL:
+            legible.append(mark)
+    return tuple(legible)
 
 
 def _place(value: float, least: float, most: float, start: float, end: float) -> float:
