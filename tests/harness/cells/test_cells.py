@@ -440,8 +440,8 @@ def test_without_namespaces_all_cells_have_one_server(without_namespaces: None, 
 def test_a_lost_server_is_a_machine_fault() -> None:
     cells = ForkedCells([], 1, StrategyBounds())
     _run(cells, "lc.infile")
-    cells._server().process.kill()
-    cells._server().process.wait()
+    cells._server(plain=True).process.kill()
+    cells._server(plain=True).process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -451,7 +451,7 @@ def test_a_cell_that_cannot_be_made_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
-    cells._server().scratch.path.rmdir()  # as if no folder could be made: a full disk
+    cells._server(plain=True).scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
