@@ -93,7 +93,8 @@ class ForkedCells:
         with self._starting:
             servers = list(self._servers.values())
         # The weakest of those that have started: no cell has less.
-        return min((dict(server.report) for server in servers or [self._server(plain=True)]), key=lambda it: len(it["isolation"]))
+        reports = [dict(server.report) for server in servers or [self._server(plain=True)]]
+        return min(reports, key=lambda report: len(report["isolation"]))
 
     def _server(self, *more: str, plain: bool = False) -> ForkServer:
         """Return the server whose cells see `more` paths: what a view holds is settled when its server starts.
@@ -174,7 +175,8 @@ class ForkedCells:
         checks: bool = False,
     ) -> tuple[Prompt, Sequence[str]]:
         bound = self.registrations.bound(spec)
-        plain = not checks and languages.module(query.language) in transport.PLAIN_LANGUAGES and self.registrations.is_plain(spec)
+        plain = not checks and self.registrations.is_plain(spec)
+        plain = plain and languages.module(query.language) in transport.PLAIN_LANGUAGES
         with self._slots, self._cell(spec, query.id, self._bounds, plain=plain) as talk:
             questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
             job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}

@@ -22,7 +22,8 @@ START, END, BIND = b"J", b"K", b"B"
 GREETING = b"\n"
 """A cell's first byte, before the strategy is there: the number of its process comes with it."""
 PLAIN = tuple(f"ctxbench.strategies.{name}" for name in ("engine", "infile", "random_windows", "repocoder", "stored"))
-"""Modules of our own strategies that need no parser: cells of these alone are forked from a server that holds little."""
+"""Modules of our own strategies that need no parser. A server for these alone holds little, and every cell pays for
+what its server holds."""
 PLAIN_LANGUAGES = tuple(f"ctxbench.bench.languages.{name}" for name in ("java", "python"))
 """The languages that such a server knows."""
 _LENGTH = struct.Struct(">I")

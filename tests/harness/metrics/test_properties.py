@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, metrics, score, score_many
+from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, lexing, metrics, score, score_many
 from ctxbench.harness.metrics.crosscodeeval import first_statement
-from ctxbench.harness.metrics import lexing
 from ctxbench.harness.metrics.lexing import identifiers, match_identifiers
 
 # Texts rich in what the profiles look at, and any Unicode at all, lone surrogates included.
