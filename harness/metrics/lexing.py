@@ -40,10 +40,6 @@ _WORD = re.compile(r"\w+")
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
-_LINES = 1 << 14
-"""Lines that are remembered: the files before the cursors of one repository have most of theirs in common."""
-
-
 class _Frame(NamedTuple):
     """One level of what the scanner is inside of; an empty stack is plain code."""
 
@@ -80,34 +76,23 @@ def read(language: str, before: str, text: str) -> LexedText:
 
 @functools.lru_cache(2)
 def _before(language: str, text: str) -> tuple[_Frame, ...]:
-    """Return what a cursor is inside of, for `read`."""
-    *lines, last = text.split("\n")
-    outside: tuple[_Frame, ...] = ()
-    for line in lines:
-        outside = _behind_line(language, f"{line}\n", outside)
-    scan = _Scan(language, outside)
-    scan.run(last)
-    if len(scan.frames) == 1 and scan.frames[0].kind in ("string", "block") and scan.opened <= last.rfind("\r"):
+    """Return what a cursor is inside of, for `read`: once for the two texts that are compared behind it."""
+    scan = _Scan(language)
+    scan.run(text)
+    line_start = max(text.rfind("\n"), text.rfind("\r")) + 1
+    if len(scan.frames) == 1 and scan.frames[0].kind in ("string", "block") and scan.opened < line_start:
         return ()
-    return tuple(scan.frames)
-
-
-@functools.lru_cache(_LINES)
-def _behind_line(language: str, line: str, outside: tuple[_Frame, ...]) -> tuple[_Frame, ...]:
-    """Return what the end of a whole line is inside of: no token goes over it, so that nothing else decides that."""
-    scan = _Scan(language, outside)
-    scan.run(line)
     return tuple(scan.frames)
 
 
 class _Scan:
     """A push-down scanner; `run` goes on where the previous text ended."""
 
-    def __init__(self, language: str, frames: Sequence[_Frame]) -> None:
+    def __init__(self, language: str, frames: Sequence[_Frame] = ()) -> None:
         self.language = Language(language)
         self.frames = list(frames)
-        self.opened = -1
-        """Where in the text the outermost frame was opened; -1: before it."""
+        self.opened = 0
+        """Where the outermost frame was opened."""
         self.keep = False
         """Whether code and names are collected."""
         self.code: list[str] = []

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, lexing, metrics, score, score_many
+from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, metrics, score, score_many
 from ctxbench.harness.metrics.crosscodeeval import first_statement
 from ctxbench.harness.metrics.lexing import identifiers, match_identifiers
 
@@ -52,17 +52,6 @@ def test_identifier_match_is_symmetric(language: str, one: str, other: str) -> N
     first, second = identifiers(language, one), identifiers(language, other)
     there, back = match_identifiers(first, second), match_identifiers(second, first)
     assert (there.em, there.f1, there.precision, there.recall) == (back.em, back.f1, back.recall, back.precision)
-
-
-@settings(max_examples=300, deadline=None)
-@given(LANGUAGE, TEXT)
-def test_a_text_read_line_by_line_leaves_off_where_it_does_read_as_a_whole(language: str, before: str) -> None:
-    scan = lexing._Scan(language, ())
-    scan.run(before)
-    line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
-    outer = [frame.kind for frame in scan.frames]
-    expected = () if outer in (["string"], ["block"]) and scan.opened < line_start else tuple(scan.frames)
-    assert lexing._before(language, before) == expected
 
 
 def grown(prompt: str, prediction: str) -> str:
