@@ -9,12 +9,14 @@ the harness hands strategies a stand-in that asks for every answer over a channe
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
+from ctxbench.bench.grep import matching_lines, read_pattern
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.types import Hit, VisibleTarget
 from ctxbench.bench.types import Place, Query, Sample
@@ -105,6 +107,18 @@ class Repository(Protocol):
 
         Raises:
             InputFault: if there is no such unit or ranker, it cannot be used here, or a number is out of range.
+        """
+        ...
+
+    def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
+        """Return the lines that contain a text, in the order of files and lines.
+
+        Args:
+            pattern: the text; ``|`` stands between two, ``.*`` for anything (see `bench.grep`).
+            top: how many at most.
+
+        Raises:
+            InputFault: if there is no text in it, or the number is out of range.
         """
         ...
 
@@ -213,6 +227,12 @@ class View:
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is, in their order."""
         return self._retrieval.similarity(text, candidates, ranker=ranker)
+
+    def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
+        """Return the lines that contain a text; of the target file those before the answer."""
+        _check("top", top, _MAX_TOP)
+        texts = {path: self.read(path) for path in self._paths}
+        return tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top))
 
     def engine(self, name: str) -> EngineSearch:
         """Return a context engine whose places this view reads again and cuts."""

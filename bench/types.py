@@ -26,6 +26,8 @@ class Kind(StrEnum):
 
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
+VERSION_MARK = "@"
+"""What follows it in a repository's name is a revision: ``owner__name@revision``."""
 UNTESTED = "untested"
 """Subkind of functions of benchmarks that bring no tests: completions are compared as texts only."""
 

@@ -15,6 +15,7 @@ import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.visible import visible
+from ctxbench.dashboard.pictures import markup
 from ctxbench.dashboard.theme import INK
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard.columns import COLUMNS
@@ -22,6 +23,10 @@ from ctxbench.harness.leaderboard.columns import COLUMNS
 if TYPE_CHECKING:
     import altair as alt
 
+    from ctxbench.harness.leaderboard.grids import Blank, Grid
+
+_CHOICES = "choices"
+"""The anchor of a page's choices."""
 _LINES = 24
 _PIXELS_OF_LINE = 22
 _PINNED = ("rank", "point", "letter", "strategy")
@@ -155,6 +160,31 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
         # An outline tells the point at a mean from the bar of the same colour behind it.
         spec = spec.configure_text(color=ink).configure_point(stroke=ink, strokeWidth=1)
     st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
+
+
+def answer(sentence: str, *of: str) -> None:
+    """Say what a page is there to tell, its first number in it, and of what, with the way to the choices.
+
+    Args:
+        sentence: the answer.
+        of: the choices that it is about; "all" is not worth a word.
+    """
+    st.markdown(f"**{plain(sentence)}**")
+    about = ", ".join(plain(choice) for choice in of if choice != "all")
+    # Not a caption: its links are too pale to read.
+    st.markdown(" · ".join(filter(None, [about, f"[choose another](#{_CHOICES})"])))
+
+
+def choices() -> Any:
+    """Return the container of a page's choices, which stand behind what they decide; a link of `answer` leads there."""
+    where = st.container()
+    where.subheader("Choices", anchor=_CHOICES)
+    return where
+
+
+def picture(drawn: Grid | Blank) -> None:
+    """Show a picture that needs no script, or the sentence that stands in its place."""
+    st.html(f"<style>{markup.css()}</style>{markup.drawn(drawn)}")
 
 
 def note(sentence: str) -> None:

@@ -17,7 +17,7 @@ from ctxbench.bench.visible import visible
 from ctxbench.dashboard import show
 
 T = TypeVar("T")
-_PAGE, _WRITTEN, _REMEMBERED, _NOW = "url/page", "url/written", "url/remembered", "url/now"
+_PAGE, _WRITTEN, _REMEMBERED, _NOW, _REFUSED = "url/page", "url/written", "url/remembered", "url/now", "url/refused"
 _WIDGET = "url/widget/"
 
 
@@ -26,6 +26,8 @@ def enter(page: str) -> None:
     state: Any = st.session_state
     state.setdefault(_REMEMBERED, {})
     state[_NOW] = {}
+    # On top of the page: its choices may stand far below.
+    state[_REFUSED] = st.container()
     if state.get(_PAGE) != page:
         state[_PAGE], state[_WRITTEN] = page, {}
         for key in [key for key in state if str(key).startswith(_WIDGET)]:
@@ -178,7 +180,8 @@ def _start(
         if accepted or (empty and requested == [""]):
             return accepted
         shown_instead = f"showing {', '.join(default)} instead" if any(default) else "nothing is chosen instead"
-        show.note(f"{label}: there is no {', '.join(requested)[:200]} here; {shown_instead}.")
+        with state[_REFUSED]:
+            show.note(f"{label}: there is no {', '.join(requested)[:200]} here; {shown_instead}.")
         return default
     if written:
         return default

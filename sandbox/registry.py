@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
@@ -13,19 +14,46 @@ NAMES = ("docker", "bubblewrap")
 """In the order in which they are tried."""
 _SECONDS = 5.0
 """An engine that takes longer to say that it is there is taken for hung."""
-_WITH_RUNTIME = re.compile(r"docker\(runtime=([A-Za-z0-9][A-Za-z0-9._-]*)\)")
-SPELLINGS = "docker, docker(runtime=NAME) or bubblewrap"
+_HOST = r"(?:tcp|http|unix)://[^\s,@?#]+"
+_SETTINGS = {
+    "runtime": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*"),
+    "hosts": re.compile(rf"{_HOST}(?:,{_HOST})*"),
+}
+"""What may stand in the brackets behind ``docker``."""
+SPELLINGS = "docker, docker(runtime=NAME), docker(hosts=URL,URL) or bubblewrap"
 _GVISOR = (
     "install gVisor (gvisor.dev/docs/user_guide/install), then `sudo runsc install && sudo systemctl restart docker`"
 )
 
 
-def runtime_of(name: str) -> str | None:
-    """Return the runtime that a back end's name asks for, empty for the engine's own; None if there is no such name."""
+@dataclass(frozen=True, slots=True)
+class BackEndName:
+    """What the name of a back end says."""
+
+    back_end: str
+    """One of `NAMES`."""
+    runtime: str = ""
+    """What the engine runs boxes with; empty for its own choice."""
+    hosts: tuple[str, ...] = ()
+    """Addresses of engines; empty for the one of Docker's own settings."""
+
+
+def read_name(name: str) -> BackEndName | None:
+    """Return what a back end's name says; None if there is no such name."""
     if name in NAMES:
-        return ""
-    named = _WITH_RUNTIME.fullmatch(name)
-    return named[1] if named else None
+        return BackEndName(name)
+    inner = re.fullmatch(r"docker\((.+)\)", name)
+    settings: dict[str, str] = {}
+    # Addresses have commas between them too.
+    for part in re.split(r",\s*(?=\w+=)", inner[1]) if inner else ():
+        key, _, value = part.partition("=")
+        if key in settings or key not in _SETTINGS or not _SETTINGS[key].fullmatch(value):
+            return None
+        settings[key] = value
+    if not settings:
+        return None
+    hosts = tuple(dict.fromkeys(filter(None, settings.get("hosts", "").split(","))))
+    return BackEndName("docker", settings.get("runtime", ""), hosts)
 
 
 def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -> Sandbox:
@@ -34,8 +62,8 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     Code that a model wrote is never run by a plain subprocess: where neither works, nothing is run.
 
     Args:
-        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine's such as gVisor's ``runsc``, or
-            None to choose.
+        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine's such as gVisor's ``runsc``,
+            ``docker(hosts=URL,URL)`` for engines by their addresses, or None to choose.
         cache: a folder of the sandbox's own.
         base_image: what Docker images are built on; None for what CTXBENCH_BASE_IMAGE names, else the official
             Python image.
@@ -43,30 +71,43 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     Raises:
         SandboxUnavailable: if the one named, or both, cannot be used here.
     """
-    runtime = "" if name is None else runtime_of(name)
-    if runtime is None:
+    named = BackEndName("") if name is None else read_name(name)
+    if named is None:
         raise SandboxUnavailable(f"there is no sandbox {name!r}", where="--sandbox", cure=f"use {SPELLINGS}")
-    docker = docker_fault() if name != "bubblewrap" else None
-    if docker is None and runtime:
-        docker = runtime_fault(runtime)
-    if name not in (None, "bubblewrap") and docker is not None:
+    base_image = base_image or os.environ.get("CTXBENCH_BASE_IMAGE", "")
+    if named.hosts:
+        return _open_hosts(named, cache, base_image)
+    docker = docker_fault() if named.back_end != "bubblewrap" else None
+    if docker is None and named.runtime:
+        docker = runtime_fault(named.runtime)
+    if named.back_end == "docker" and docker is not None:
         raise docker
-    if name != "bubblewrap" and docker is None:
+    if named.back_end != "bubblewrap" and docker is None:
         from ctxbench.sandbox.docker import DockerSandbox  # noqa: PLC0415 - imports Docker's SDK
 
-        base_image = base_image or os.environ.get("CTXBENCH_BASE_IMAGE", "")
-        return DockerSandbox(cache, base_image=base_image, runtime=runtime)
+        return DockerSandbox(cache, base_image=base_image, runtime=named.runtime)
     from ctxbench.sandbox.bubblewrap import BubblewrapSandbox  # noqa: PLC0415 - not needed where Docker is
 
     if (other := bubblewrap_fault(cache)) is None:
         return BubblewrapSandbox(cache)
-    if name == "bubblewrap" or docker is None:
+    if named.back_end == "bubblewrap" or docker is None:
         raise other
     raise SandboxUnavailable(
         f"untrusted code cannot be run on this machine: {docker}; {other}",
         where="sandbox",
         cure="either will do; `ctxbench doctor` says what is missing",
     )
+
+
+def _open_hosts(named: BackEndName, cache: Path, base_image: str) -> Sandbox:
+    from ctxbench.sandbox.docker import DockerSandbox  # noqa: PLC0415 - imports Docker's SDK
+    from ctxbench.sandbox.docker.hosts import DockerHosts  # noqa: PLC0415 - as above
+
+    hosts = DockerHosts(
+        [DockerSandbox(cache, base_image=base_image, runtime=named.runtime, host=host) for host in named.hosts]
+    )
+    hosts.begin()
+    return hosts
 
 
 def docker_fault() -> SandboxError | None:

@@ -7,6 +7,7 @@ from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit
 from ctxbench.strategies.api import Block, BlockKind, Context, Dropped, Execute, Execution, Generate, Prompt, Snippet
+from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolCall, ToolParameter
 from ctxbench.strategies.registry import BoundStrategy, resolve, strategy
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Block",
     "BlockKind",
     "BoundStrategy",
+    "Chat",
     "Context",
     "Dropped",
     "EngineSpec",
@@ -24,11 +26,16 @@ __all__ = [
     "Inner",
     "Kind",
     "Language",
+    "Message",
     "Place",
     "Prompt",
     "Query",
     "Repository",
+    "Role",
     "Snippet",
+    "Tool",
+    "ToolCall",
+    "ToolParameter",
     "Unmasked",
     "WindowHit",
     "resolve",

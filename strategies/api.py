@@ -12,11 +12,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, overload
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import Place
+from ctxbench.strategies.chat import Chat, Message
 
 TRIMMED, FAILED = "overflow_trimmed", "overflow_failed"
 """Flags of a prompt that was cut to its window or budget, and of one that does not fit its window."""
@@ -145,17 +146,28 @@ class Model(Protocol):
         """Whether calls with the role ``summary`` reach a model that follows instructions: the run's summariser."""
         ...
 
-    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
-        """Return the model's raw answer (greedy, one sample)."""
+    def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
+        """Return the model's raw answer (greedy, one sample); to a chat in the text protocol of `strategies.chat`."""
         ...
 
 
-class Generate(Model, Protocol):
-    """The model, as a strategy may ask it: a text will do for a prompt."""
+class Generate(Protocol):
+    """The model, as a strategy may ask it: by a prompt, by a text, or by a chat, which a message answers."""
 
-    def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str:
-        """Return the model's raw answer (greedy, one sample)."""
+    @property
+    def instructs(self) -> bool:
+        """As of `Model`."""
         ...
+
+    @property
+    def summarises(self) -> bool:
+        """As of `Model`."""
+        ...
+
+    @overload
+    def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str: ...
+    @overload
+    def __call__(self, prompt: Chat, *, role: str = "draft", max_tokens: int = 128) -> Message: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,10 +294,10 @@ def _check_score(name: str, score: object, expected: str) -> None:
 
 
 class Asking:
-    """A `Generate` of a model that takes prompts only; a text becomes a prompt of one block."""
+    """The `Generate` of a model; a text becomes a prompt of one block, and the answer to a chat a message."""
 
-    def __init__(self, model: Model) -> None:
-        """Ask `model`."""
+    def __init__(self, model: Model | Generate) -> None:
+        """Ask `model`; a strategy that wraps another hands on what it asks itself."""
         self._model = model
 
     @property
@@ -298,8 +310,12 @@ class Asking:
         """Whether what answers calls for summaries follows instructions."""
         return self._model.summarises
 
-    def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str:
-        """Return the model's raw answer.
+    @overload
+    def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str: ...
+    @overload
+    def __call__(self, prompt: Chat, *, role: str = "draft", max_tokens: int = 128) -> Message: ...
+    def __call__(self, prompt: Prompt | str | Chat, *, role: str = "draft", max_tokens: int = 128) -> str | Message:
+        """Return the model's raw answer; to a chat its message, with the calls of tools in it.
 
         Args:
             prompt: what it is shown.
@@ -307,15 +323,19 @@ class Asking:
             max_tokens: of the answer, at most.
 
         Raises:
-            TypeError: if an argument is of another type.
+            TypeError: if an argument, or a part of one, is of another type, or a chat's calls lack their results.
         """
         for name, value, kinds, expected in (
-            ("prompt", prompt, (Prompt, str), "a Prompt or a str"),
+            ("prompt", prompt, (Prompt, str, Chat), "a Prompt, a str or a Chat"),
             ("role", role, (str,), "a str"),
             ("max_tokens", max_tokens, (int,), "an int"),
         ):
             if not isinstance(value, kinds) or isinstance(value, bool):
                 raise TypeError(f"generate: {name} is {value!r:.60}, and should be {expected}")
+        if isinstance(prompt, Chat):
+            if wrong := prompt.unanswered:
+                raise TypeError(f"generate: prompt is a Chat in which {wrong}")
+            return Message.read(str(self._model(prompt, role=role, max_tokens=max_tokens)))
         if isinstance(prompt, str):
             prompt = Prompt(blocks=(text_block(prompt),))
         try:

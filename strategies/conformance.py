@@ -18,6 +18,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt, named
+from ctxbench.strategies.chat import Chat
 from ctxbench.strategies.registry import BoundStrategy
 from ctxbench.strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
@@ -58,7 +59,7 @@ class _Model:
     def __init__(self, prompts: list[str], *, instructs: bool = True) -> None:
         self._prompts, self.instructs, self.summarises = prompts, instructs, instructs
 
-    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
         self._prompts.append(prompt.text)
         return _DRAFT
 

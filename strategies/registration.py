@@ -121,7 +121,7 @@ class Bound(Generic[R]):
         asked = {p.name: arguments.get(p.name, p.default) for p in strategy.parameters if p.asks_engine}
         self.arguments: Mapping[str, Value] = {
             **arguments,
-            **{name: value if value is None else str(specs.parse(str(value))) for name, value in asked.items()},
+            **{name: str(specs.parse(str(value))) for name, value in asked.items() if value is not None},
             **{name: wrapped.spec for name, wrapped in inner.items()},
         }
         self.spec: str = str(Spec(spec.name, self.arguments))
@@ -157,7 +157,7 @@ class Bound(Generic[R]):
     @property
     def engines(self) -> tuple[str, ...]:
         """The specs of the context engines that it, or what it wraps, may ask."""
-        own = [self.arguments[p.name] for p in self.strategy.parameters if p.asks_engine]
+        own = [self.arguments.get(p.name) for p in self.strategy.parameters if p.asks_engine]
         inner = [spec for wrapped in self.inner for spec in wrapped.engines]
         return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
 

@@ -27,7 +27,17 @@ from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import Asking, Context, Execute, Misshapen, Model, Prompt, check_context, check_prompt
+from ctxbench.strategies.api import (
+    Asking,
+    Context,
+    Execute,
+    Generate,
+    Misshapen,
+    Model,
+    Prompt,
+    check_context,
+    check_prompt,
+)
 from ctxbench.strategies.registration import CONTROLS, Bound, Registration, listed
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
@@ -102,7 +112,9 @@ def _package(module: str) -> Path | None:
 class BoundStrategy(Bound[Strategy]):
     """A strategy with its parameters given, to be called here."""
 
-    def __call__(self, query: Query, repo: Repository, model: Model, execute: Execute | None = None) -> Prompt:
+    def __call__(
+        self, query: Query, repo: Repository, model: Model | Generate, execute: Execute | None = None
+    ) -> Prompt:
         """Return the prompt for one query; a returned `Context` is packed in the similar-code layout.
 
         Raises:
@@ -236,6 +248,18 @@ def get(name: str) -> Strategy:
     if inside not in strategies:
         raise UnknownName("strategy", inside, strategies, command=f"grep '@strategy' {path}")
     return strategies[inside]
+
+
+def default_of(name: str, parameter: str) -> float | None:
+    """Return the number that a spec of one of our strategies means where it lacks a parameter.
+
+    None if that is no number, or nobody knows: nothing of others is imported to ask it.
+    """
+    if not is_ours(name) or name in CONTROLS:
+        return None
+    defaults = {declared.name: declared.default for declared in get(name).parameters}
+    value = defaults.get(parameter)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:

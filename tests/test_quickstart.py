@@ -19,7 +19,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.registry import open_sandbox
 from tests.helpers.cli import Result, run_cli
-from tests.test_docs import README, blocks
+from tests.test_docs import ROOT, blocks
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -153,13 +153,18 @@ def test_the_same_seed_gives_the_same_bytes_and_scores(
         assert limited == {sample: full[sample] for sample in limited}
 
 
-def test_readme_commands_run(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# The README imports the results of others, which would stand on the tutorial's board.
+@pytest.mark.parametrize("page", ["docs/tutorial.md", "README.md"])
+def test_the_commands_of_a_page_run(
+    page: str, home: Path, first: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The quick start's home has the repositories already, and what their tests cover.
     monkeypatch.setenv("CTXBENCH_HOME", str(home))
     monkeypatch.chdir(tmp_path)
-    for name, text in re.findall(r"^```python\n# ([\w.]+\.py)\n(.*?)^```", README, re.S | re.M):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    lines = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("ctxbench ")]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, code in re.findall(r"^```python\n# ([\w.]+\.py)\n(.*?)^```", text, re.S | re.M):
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    lines = [line for block in blocks("sh", text) for line in block.splitlines() if line.startswith("ctxbench ")]
     assert len(lines) >= 5
     for line in lines:
         arguments = shlex.split(line, comments=True)[1:]
@@ -170,6 +175,11 @@ def test_readme_commands_run(home: Path, tmp_path: Path, monkeypatch: pytest.Mon
         assert result.out.strip() or "--out" in line, line
         if arguments[:2] == ["samples", "verify"]:
             assert "reference 100.0%" in result.out and "blank 0.0%" in result.out, result.out
+        if arguments[0] == "leaderboard" and "tutorial" in page:
+            numbers = re.findall(r"^ +\d +\w +(\S+) +300 +(\S+ \[.*?\])", text, re.M)
+            assert len(numbers) == 4
+            for strategy, gain in numbers:
+                assert re.search(rf"{re.escape(strategy)} .*{re.escape(gain)}", result.out), (strategy, result.out)
 
 
 def scores(home: Home, name: str) -> dict[tuple[str, str], dict[str, float]]:

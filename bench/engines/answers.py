@@ -44,7 +44,8 @@ def identity(answer: Any) -> tuple[str, int]:
     Raises:
         ValueError: if it says nothing of the kind.
     """
-    told, size = (answer.get("told"), answer.get("bytes")) if isinstance(answer, dict) else (None, None)
+    # A server elsewhere tells its name and version alone; what it writes is not known.
+    told, size = (answer.get("told"), answer.get("bytes")) if isinstance(answer, dict) else (answer, None)
     if not isinstance(told, list) or len(told) != 2 or not all(isinstance(part, str) for part in told):
         raise ValueError("index(root) is to return a name and a version")
     name = " ".join(" ".join(told).split())

@@ -11,6 +11,7 @@ from typing import Any
 
 from ctxbench.bench.engines import answers, trees
 from ctxbench.bench.engines.recipe import SERVER, Recipe
+from ctxbench.bench.engines.remote import RemoteTalk
 from ctxbench.bench.types import Sample
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.living import Conversation, living
@@ -43,8 +44,8 @@ PATIENCE = EnginePatience()
 class EngineBox:
     """One living box with an indexed tree; used by the sample whose turn it is."""
 
-    def __init__(self, recipe: Recipe, tree: dict[str, str], sandbox: Sandbox, limits: Limits = LIMITS) -> None:
-        """Start it and have its tree indexed."""
+    def __init__(self, recipe: Recipe, tree: dict[str, str], sandbox: Sandbox | None, limits: Limits = LIMITS) -> None:
+        """Start it and have its tree indexed; one that runs elsewhere needs no sandbox."""
         self._recipe, self._patience = recipe, PATIENCE
         self.tree, self.lines = tree, trees.line_counts(tree)
         self.asked = -1
@@ -52,18 +53,27 @@ class EngineBox:
         self.cut = self.cut_path = ""
         """The sample for which a target file is cut at present, and that file; for a box of a repository."""
         self._open = contextlib.ExitStack()
-        environment = replace(
-            living(recipe.environment), tree={path: text.encode("utf-8", "replace") for path, text in tree.items()}
-        )
         began = time.monotonic()
         try:
-            self._talk: Conversation = self._open.enter_context(sandbox.converse(environment, limits=limits))
-            self._talk.begin(f"{SERVER}:serve", {"entry": recipe.entry, "arguments": dict(recipe.arguments)})
+            self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits)
             self.version, self.size = answers.identity(self.ask({"call": "index"}, self._patience.index))
         except BaseException:
             self.end()
             raise
         self.index_seconds = time.monotonic() - began
+
+    def _program(self, sandbox: Sandbox | None, limits: Limits) -> Conversation:
+        """Start the engine in a box."""
+        assert sandbox
+        tree = {path: text.encode("utf-8", "replace") for path, text in self.tree.items()}
+        environment = replace(living(self._recipe.environment), tree=tree)
+        talk: Conversation = self._open.enter_context(sandbox.converse(environment, limits=limits))
+        talk.begin(f"{SERVER}:serve", {"entry": self._recipe.entry, "arguments": dict(self._recipe.arguments)})
+        return talk
+
+    def _server(self, limits: Limits) -> RemoteTalk:
+        """Have the tree's server asked, and told when it ends."""
+        return self._open.enter_context(contextlib.closing(RemoteTalk(self._recipe.remote, self.tree, limits.result)))
 
     def ask(self, question: Mapping[str, Any], seconds: float) -> Any:
         """Return the engine's answer to a question, as JSON data.

@@ -98,9 +98,10 @@ class Engines:
             by_room[sample.repo, sample.path].append(sample)
             by_room[sample.repo].append(sample)
         self._samples = by_room
-        if recipes and self._sandbox is None:
+        boxed = [recipe for recipe in recipes if not recipe.remote]
+        if boxed and self._sandbox is None:
             self._sandbox = self._opens()
-        for recipe in recipes:
+        for recipe in boxed:
             assert self._sandbox
             self._sandbox.prepare(living(recipe.environment), self._report)
 
@@ -216,7 +217,6 @@ class Engines:
                 cure=f"mend it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
             )
         self._spare()
-        assert self._sandbox
         if recipe.mode is Mode.SHARED:
             tree = trees.of_repository(snapshot, self._samples[sample.repo])
         else:

@@ -43,13 +43,14 @@ class EngineCheck:
     detail: str
 
 
-def check(recipe: Recipe, sandbox: Sandbox, report: Report = lambda _: None) -> Iterator[EngineCheck]:
-    """Yield the outcome of each check.
+def check(recipe: Recipe, sandbox: Sandbox | None, report: Report = lambda _: None) -> Iterator[EngineCheck]:
+    """Yield the outcome of each check; an engine that runs elsewhere needs no sandbox.
 
     Raises:
         SandboxUnavailable: if what the engine needs cannot be installed, or no box can be started.
     """
-    sandbox.prepare(living(recipe.environment), report)
+    if sandbox is not None:
+        sandbox.prepare(living(recipe.environment), report)
     boxes: list[EngineBox] = []
     try:
         yield _tried("starts and indexes", lambda: _started(boxes, recipe, sandbox))
@@ -81,7 +82,7 @@ def _tried(name: str, trial: Callable[[], str]) -> EngineCheck:
         return EngineCheck(name=name, passed=False, detail=str(error))
 
 
-def _started(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox) -> str:
+def _started(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
     box = EngineBox(recipe, dict(_TREE), sandbox)
     boxes.append(box)
     return f"{box.version}: {box.index_seconds:.2f} s, {box.size} bytes on disk"
@@ -140,7 +141,7 @@ def _cut(box: EngineBox, recipe: Recipe) -> str:
     return "what is cut or gone is not found"
 
 
-def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox) -> str:
+def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
     first = _asked(boxes[0], recipe)
     boxes.append(EngineBox(recipe, dict(_TREE), sandbox))
     if _asked(boxes[1], recipe) != first:

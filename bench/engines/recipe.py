@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench import spec as specs
+from ctxbench.bench.engines.remote import checked_url
 from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import explained, sha256
@@ -29,12 +30,15 @@ GROUP = "ctxbench.engines"
 COMMAND = "ctxbench engine list"
 SERVER, SOURCE = "ctxbench_engine", "ctxbench_engine_source"
 """The modules in a box: ours, and the engine's file."""
+_HTTP = "http"
+"""The protocol of a TOML file whose engine runs elsewhere."""
 _PROTOCOLS: Mapping[str, str] = {"mcp": "mcp", "lines": "command"}
 """The engine of ours that speaks the protocol that a TOML file names."""
 _HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 """PEP 723's own expression, for its one type."""
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _MODE = Parameter(name="mode", kind=str, default=Mode.PER_FILE.value, choices=tuple(mode.value for mode in Mode))
+_REMOTE = Parameter(name="remote", kind=bool, default=False)
 _CONFIG = "config"
 """The parameter of an engine of ours that takes what a TOML file says; no spec can give it."""
 _REQUIRES = "requires"
@@ -61,6 +65,8 @@ class Recipe:
     parameters: tuple[Parameter, ...] = ()
     origin: str = ""
     """The file that it was read from."""
+    remote: str = ""
+    """The address of the server that it is; empty for one that lives in a box."""
 
     @property
     def version(self) -> str:
@@ -175,9 +181,11 @@ def _from_toml(spec: Spec) -> Recipe:
     except tomllib.TOMLDecodeError as error:
         raise InputFault(f"is no TOML ({error})", where=spec.name, cure="mend it") from None
     protocol = str(config.get("protocol", "mcp"))
+    if protocol == _HTTP:
+        return _elsewhere(spec, config, text)
     if protocol not in _PROTOCOLS:
         raise InputFault(
-            f"protocol = {protocol!r} is unknown", where=spec.name, cure=f"write {' or '.join(_PROTOCOLS)}"
+            f"protocol = {protocol!r} is unknown", where=spec.name, cure=f"write {' or '.join((*_PROTOCOLS, _HTTP))}"
         )
     point = _points()[_PROTOCOLS[protocol]]
     mode = Mode(str(bind((_MODE,), spec).get("mode", _MODE.default)))
@@ -198,6 +206,36 @@ def _from_toml(spec: Spec) -> Recipe:
         summary=str(config.get("summary", "")),
         parameters=(_MODE,),
         origin=str(path),
+    )
+
+
+def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
+    """Read ``name.toml(remote=on)``: an engine that is a server.
+
+    Raises:
+        InputFault: if the spec does not say so, or it would be shown target files whole.
+    """
+    arguments = bind((_MODE, _REMOTE), spec)
+    if not arguments.get("remote"):
+        raise InputFault(
+            "asks a server elsewhere, which may remember what it is sent",
+            where=spec.name,
+            cure=f"allow it by the spec, which marks its rows: {spec.name}(remote=on)",
+        )
+    if arguments.get("mode", _MODE.default) != _MODE.default:
+        raise InputFault(
+            "asks a server elsewhere, which is sent no target file whole", where=spec.name, cure="leave mode= out"
+        )
+    return Recipe(
+        spec=str(Spec(spec.name, {"remote": True})),
+        mode=Mode.PER_FILE,
+        entry="",
+        arguments={},
+        source=text.encode(),
+        summary=str(config.get("summary", "")),
+        parameters=(_REMOTE,),
+        origin=str(Path(spec.name).expanduser()),
+        remote=checked_url(config.get("url"), spec.name),
     )
 
 

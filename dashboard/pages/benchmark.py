@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ctxbench.bench import anatomy
 from ctxbench.bench import samples as sets
@@ -23,19 +24,24 @@ def page() -> None:
     if not sample_sets:
         show.empty("No sample set is here yet.", "ctxbench quickstart")
         return
+    top, where = st.container(), show.choices()
     sample_set = url.choose(
         "Sample set",
         sample_sets,
         name="samples",
         label_of=lambda sample_set: sample_set.samples,
         help="The tasks that runs are made over.",
+        where=where,
     )
     if sample_set.limited:
-        show.note(f"Runs over {sample_set.samples} take a part of {sample_set.name}, which is shown here as a whole.")
+        with top:
+            show.note(
+                f"Runs over {sample_set.samples} take a part of {sample_set.name}, which is shown here as a whole."
+            )
     if sample_set.manifest is None:
-        _stored(sample_set)
+        _stored(sample_set, top)
         return
-    _whole(sample_set, sample_set.manifest)
+    _whole(sample_set, sample_set.manifest, top)
 
 
 def _home_sets() -> dict[str, tuple[str, view.Manifest]]:
@@ -57,13 +63,15 @@ def _measured(root: str, name: str, digest: str) -> tuple[anatomy.Measured, ...]
     return anatomy.measure(Home(Path(root)), name)
 
 
-def _whole(sample_set: view.SetInfo, manifest: view.Manifest) -> None:
+def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerator) -> None:
+    """Show a set of the home folder, its numbers at the `top`."""
     measured = _measured(str(data.home().root), sample_set.name, sample_set.digest)
     runs = sum(choice.runs for choice in data.sets() if choice.digest == sample_set.digest)
-    st.markdown(show.plain(view.headline(sample_set, len(measured), runs)))
-    for remark in view.remarks(manifest):
-        show.note(f"Note: {remark}")
-    _table("Samples", view.kinds(measured), view.KIND_HELP)
+    with top:
+        show.answer(view.headline(sample_set, len(measured), runs), sample_set.samples)
+        for remark in view.remarks(manifest):
+            show.note(f"Note: {remark}")
+        _table("Samples", view.kinds(measured), view.KIND_HELP)
     _table("Repositories", view.repositories(manifest, measured), view.REPO_HELP)
     marks = data.cached(marks_of, sample_set.digest)
     _table(
@@ -84,16 +92,18 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest) -> None:
     _table("How it was made", view.about(manifest), {})
 
 
-def _stored(sample_set: view.SetInfo) -> None:
+def _stored(sample_set: view.SetInfo, top: DeltaGenerator) -> None:
     """Show a set that the home folder lacks: what the store knows of it."""
     counted = data.cached(contents, sample_set.digest)
-    show.note(
-        f"The home folder {data.home().root} does not hold this set (digest {sample_set.digest[:12]}), or holds "
-        "another one of its name. Below is what the stored runs tell; lengths, licences and what was left out are "
-        "kept with the set."
-    )
-    st.markdown(show.plain(f"{sum(count.samples for count in counted)} samples that runs were planned over."))
-    _table("Samples", view.stored_kinds(counted), view.KIND_HELP)
+    with top:
+        planned = sum(count.samples for count in counted)
+        show.answer(f"{planned} samples that runs were planned over.", sample_set.samples)
+        show.note(
+            f"The home folder {data.home().root} does not hold this set (digest {sample_set.digest[:12]}), or holds "
+            "another one of its name. Here is what the stored runs tell; lengths, licences and what was left out are "
+            "kept with the set."
+        )
+        _table("Samples", view.stored_kinds(counted), view.KIND_HELP)
     _table("Repositories", view.stored_repositories(counted), view.REPO_HELP)
 
 

@@ -9,14 +9,16 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import compare as view
+from ctxbench.dashboard.views import compare_samples as by_sample
 from ctxbench.dashboard.views import compare_solved as drawing
-from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
+from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved, spread
+from ctxbench.harness.leaderboard.grids import Blank
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
-    "difference": "Mean of this run minus the baseline, on the samples that both completed.",
-    "95% interval": "95% interval of the difference.",
+    "difference": "This run minus the baseline.",
+    "difference [95%]": "Mean of this run minus the baseline on the samples that both completed, with its interval.",
     "over": "What the interval generalises to: more repositories like these, or only more samples of these.",
     "p": "Sign-flip permutation test over repositories, corrected for the runs shown. Controls are not tested.",
     "better": "Samples at which this run is better than the baseline.",
@@ -35,7 +37,11 @@ HELP: Mapping[str, str] = {
     "solved": "Samples with the best possible value, of those that all of the runs completed.",
     "only this one": "Samples that this run solves and no other of those shown.",
     "letter": "Stands for the run in the drawing.",
+    "sample": "Its id in the sample set.",
+    "from": "The lower end of the difference to the baseline.",
+    "to": "The upper end of the difference to the baseline.",
 }
+OPENED = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,12 @@ class _Choice:
     tables: list[RunTable]
     """The first is the baseline."""
 
+    def link(self, **query: str | list[str]) -> str:
+        """Return where a sample of these runs is shown."""
+        run = self.tables[0].run
+        common = {"samples": self.samples, "language": run.language, "profile": run.profile, "metric": self.metric}
+        return url.link("samples", **common, **query)
+
     @property
     def names(self) -> dict[str, str]:
         """Return a run's id -> what it is called on this page."""
@@ -53,21 +65,28 @@ class _Choice:
 
 
 def page() -> None:
-    """Show two runs or more of one sample set and language beside each other."""
-    choice = _choose()
+    """Show two runs or more of one sample set and language: answer, picture, table, choices; then the parts."""
+    top, where = st.container(), show.choices()
+    with where:
+        choice = _choose()
     if choice is None:
-        show.no_scores()
+        with top:
+            show.no_scores()
         return
     tables, names = choice.tables, choice.names
     if len(tables) < 2:
-        show.empty(
-            "A comparison needs two runs of one sample set in one language; choose them above, or make another run.",
-            "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
-        )
+        with top:
+            show.empty(
+                "A comparison needs two runs of one sample set in one language; choose them below, or make one.",
+                "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
+            )
         return
     # A fault here (another build of the set, a metric that one run lacks) is one line on the page.
     compared = compare(tables, metric=choice.metric)
-    _differences(compared, names)
+    with top:
+        show.answer(view.headline(compared, names), choice.samples, tables[0].run.language, tables[0].run.generator)
+        _differences(compared, names)
+    show.notes(view.remarks(compared, names))
     detailed = compared[0]
     if len(compared) > 1:
         detailed = url.choose(
@@ -79,6 +98,7 @@ def page() -> None:
             help="Which difference to the baseline is taken apart below.",
         )
     _parts(detailed, names)
+    _by_sample(detailed, choice)
     _who_solves(choice)
     _missing(tables, names)
 
@@ -140,14 +160,9 @@ def _choose() -> _Choice | None:
 
 def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None:
     pair = compared[0]
-    st.subheader("Difference", anchor=False)
-    show.note(
-        f"{pair.metric} ({pair.unit}) minus that of the baseline {names[pair.other.id]}, paired by sample; "
-        f"bars are 95% intervals."
-    )
     show.chart(view.difference_chart(compared, names), key="difference")
     show.frame(view.difference_rows(compared, names), help=HELP, key="differences")
-    show.notes(view.remarks(compared, names))
+    show.note(f"{pair.metric} ({pair.unit}) minus that of the baseline {names[pair.other.id]}, paired by sample.")
 
 
 def _parts(pair: Compared, names: Mapping[str, str]) -> None:
@@ -167,6 +182,39 @@ def _parts(pair: Compared, names: Mapping[str, str]) -> None:
     show.chart(view.level_chart(pair), key="levels")
     show.frame(view.level_rows(pair), help=HELP, key="by-level")
     show.note("Levels are described, not tested: each has its interval and no p-value.")
+
+
+def _by_sample(pair: Compared, choice: _Choice) -> None:
+    """Show how the differences of single samples are spread, and both values of each."""
+    names = choice.names
+    if not pair.paired.samples:
+        return
+    st.subheader("Sample by sample", anchor=False)
+    drawn = by_sample.spread_chart(pair)
+    if isinstance(drawn, Blank):
+        show.picture(drawn)
+        return
+    show.chart(drawn, key="spread")
+    equal = spread(pair).equal
+    show.note(
+        f"Samples by their difference to {names[pair.other.id]}. {equal} of {len(pair.paired.samples)} have none: they "
+        "are in the table only."
+    )
+    show.frame(by_sample.spread_rows(pair), help=HELP, key="spread-rows")
+
+    def address(sample: str) -> str:
+        return choice.link(run=pair.this.id, other=[pair.other.id], sample=sample)
+
+    scatter = by_sample.scatter_chart(pair, address, (names[pair.this.id], names[pair.other.id]))
+    if isinstance(scatter, Blank):
+        show.picture(scatter)
+    else:
+        show.chart(scatter, key="scatter")
+        show.note("A point is a sample; above the dashed line this run is higher. A click opens it, as does the table.")
+    rows = by_sample.sample_rows(pair, address)
+    show.frame(rows, help=HELP, key="by-sample", open=OPENED)
+    if len(rows) == by_sample.MOST_ROWS:
+        show.note(f"The {by_sample.MOST_ROWS} samples that differ most.")
 
 
 def _who_solves(choice: _Choice) -> None:
@@ -207,22 +255,15 @@ def _region(outcome: Solved, choice: _Choice) -> None:
     solving = tables[region.runs[0] if region.runs else 0].run
     # Beside a run that solves it, one that does not says more than another that does.
     others = [table.run.id for at, table in enumerate(tables) if at not in region.runs and table.run.id != solving.id]
-    same = {
-        "samples": choice.samples,
-        "language": solving.language,
-        "profile": solving.profile,
-        "metric": choice.metric,
-    }
     rows = [
         {
-            "open": url.link("samples", **same, run=solving.id, other=others[:1], sample=sample),
+            "open": choice.link(run=solving.id, other=others[:1], sample=sample),
             "sample": sample,
             "repository": repos[sample],
         }
         for sample in region.samples
     ]
-    opened = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
-    show.frame(rows, help={"sample": "Its id in the sample set."}, key="region", open=opened)
+    show.frame(rows, help=HELP, key="region", open=OPENED)
 
 
 def _missing(tables: Sequence[RunTable], names: Mapping[str, str]) -> None:

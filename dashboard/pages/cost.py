@@ -9,7 +9,10 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
+from ctxbench.dashboard.views.curves import chart as budget_chart
 from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
+from ctxbench.harness.leaderboard.curves import curves
+from ctxbench.harness.leaderboard.grids import Blank
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
 from ctxbench.harness.store.work import construction_times
 
@@ -23,7 +26,6 @@ HELP: Mapping[str, str] = {
     "calls": "Mean calls of the model for a sample.",
     "seconds": "Mean seconds: the method's work and the model's answers; at construction, one repository's.",
     "price (US$)": "Mean US dollars a sample at the prices known when it was asked; empty where a price is not known.",
-    "95% interval": "95% interval of the mean.",
     "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
     "method": "Seconds of the method's own work: finding and arranging the context.",
     "model": "Seconds that the model took to answer.",
@@ -37,23 +39,38 @@ HELP: Mapping[str, str] = {
 class _Choice:
     group: Group
     metric: str
+    cost: str
+    """One of `view.COSTS`; empty if none is known."""
     repos: frozenset[str]
     """Of its samples."""
 
 
 def page() -> None:
-    """Show accuracy against cost, and time by stage, of one sample set, language and generator."""
-    choice = _choose()
-    if choice is None:
-        show.no_scores()
-        return
-    _against(choice.group, choice.metric)
+    """Show accuracy against cost of one sample set, language and generator; then budgets, and time by stage."""
+    top, where = st.container(), show.choices()
+    with where:
+        choice = _choose()
+    with top:
+        if choice is None:
+            show.no_scores()
+            return
+        _against(choice)
+    show.notes(group_warnings(replace(choice.group, metric=choice.metric)))
+    _over_budgets(choice.group, choice.metric)
     _by_stage(choice.group)
     _construction(choice)
 
 
 def _choose() -> _Choice | None:
-    set_column, language_column, profile_column, generator_column, metric_column, after_column = st.columns(6)
+    (
+        set_column,
+        language_column,
+        profile_column,
+        generator_column,
+        metric_column,
+        cost_column,
+        after_column,
+    ) = st.columns(7)
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
@@ -72,36 +89,29 @@ def _choose() -> _Choice | None:
         return None
     metrics = sorted(group.scales, key=lambda name: (name != group.metric, name))
     metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
+    cost, costs = "", view.available_costs(group)
+    if costs:
+        cost = url.choose(
+            "Cost",
+            costs,
+            name="cost",
+            label_of=lambda cost: view.COSTS[cost],
+            key_of=str,
+            help="Means over the samples that count.",
+            where=cost_column,
+        )
     repos = frozenset(repo for table in every if table.run.generator == generator for repo in table.repo)
-    return _Choice(group=group, metric=metric, repos=repos)
+    return _Choice(group=group, metric=metric, cost=cost, repos=repos)
 
 
-def _against(group: Group, metric: str) -> None:
-    st.subheader("Accuracy against cost", anchor=False)
-    costs = view.available_costs(group)
-    if not costs:
+def _against(choice: _Choice) -> None:
+    group, metric, name = choice.group, choice.metric, choice.cost
+    if not name:
         show.note("The costs of these runs are not known: they were recorded elsewhere.")
         return
-    name = url.choose(
-        "Cost",
-        costs,
-        name="cost",
-        label_of=lambda cost: view.COSTS[cost],
-        key_of=str,
-        help="Means over the samples that count.",
-        where=st.columns(3)[0],
-    )
     scale, points = group.scales[metric], view.points(group, metric, name)
+    show.answer(view.headline(points, metric, scale.unit, name), group.samples, group.language, group.generator)
     show.chart(view.chart(points, metric, scale.unit, name), key="against")
-    better = "lower is better" if scale.lower_is_better else "higher is better"
-    show.note(
-        f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
-        "line is the Pareto front of the means; strategies whose intervals overlap may change places on it."
-    )
-    show.notes(group_warnings(replace(group, metric=metric)))
-    undrawn = view.undrawn(points)
-    if undrawn:
-        show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(undrawn)}.")
     rows = choices.ordered(
         view.rows(points, metric, name),
         name="costs",
@@ -110,6 +120,33 @@ def _against(group: Group, metric: str) -> None:
         where=st.columns(3)[0],
     )
     show.frame(rows, help=HELP, key="costs")
+    better = "lower is better" if scale.lower_is_better else "higher is better"
+    show.note(
+        f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
+        "line is the Pareto front of the means; strategies whose intervals overlap may change places on it."
+    )
+    undrawn = view.undrawn(points)
+    if undrawn:
+        show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(undrawn)}.")
+
+
+def _over_budgets(group: Group, metric: str) -> None:
+    st.subheader("What a budget buys", anchor=False)
+    picture = curves(group, metric=metric)
+    if isinstance(picture, Blank):
+        show.note(picture.why)
+        return
+    show.chart(budget_chart(picture), key="budgets")
+    table = picture.table()
+    heads = [head.text for head in table.heads]
+    show.frame(
+        [dict(zip(heads, line, strict=True)) for line in table.lines],
+        help={
+            head.text: head.help or f"Mean {metric} and its 95% interval at this {picture.parameter}."
+            for head in table.heads
+        },
+        key="by-budget",
+    )
 
 
 def _by_stage(group: Group) -> None:

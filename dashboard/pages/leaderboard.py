@@ -10,7 +10,11 @@ import streamlit as st
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
-from ctxbench.harness.leaderboard import Board, Group
+from ctxbench.harness.leaderboard import Board, Group, grids
+from ctxbench.harness.leaderboard.grids import Blank
+from ctxbench.harness.leaderboard.history import over_versions
+from ctxbench.harness.leaderboard.sections import headline
+from ctxbench.harness.results import RunTable
 
 _LINKS = {
     "compare": st.column_config.LinkColumn(
@@ -20,8 +24,8 @@ _LINKS = {
         "samples", help="What the model saw and wrote in this run.", display_text="open"
     ),
 }
-_ORDERS_NOTHING = ("rank", "tier", *_LINKS, "low", "high", "to low", "to high")
-"""Columns that no order is offered by: ranks and tiers are the usual one, an interval's ends go by its mean."""
+_ORDERS_NOTHING = ("rank", "tier", *_LINKS)
+"""Columns that no order is offered by: ranks and tiers are the usual one."""
 _MARKED = {"exclude": "left out", "include": "counted"}
 
 
@@ -31,22 +35,46 @@ class _Choice:
     after: date | None
     board: Board
     group: Group
+    tables: list[RunTable]
+    marked: data.Marked
+
+    def all_generators(self) -> Board:
+        """Return the board of what every generator made of these samples."""
+        return data.board(
+            self.samples, self.group.language, profile=self.group.profile, marked=self.marked, after=self.after
+        )
 
 
 def page() -> None:
-    """Show one group of runs that may be ranked together."""
-    choice = _choose()
+    """Show one group of runs that may be ranked together: answer, picture, table, choices; then more pictures."""
+    top, where = st.container(), show.choices()
+    with where:
+        choice = _choose()
     if choice is None:
-        show.empty(
-            "No run of this sample set, language and generator has scores of this metric profile.",
-            "ctxbench run --help",
-        )
+        with top:
+            show.empty(
+                "No run of this sample set, language and generator has scores of this metric profile.",
+                "ctxbench run --help",
+            )
         return
     group = choice.group
-    st.markdown(f"**{show.plain(view.headline(group))}**")
-    drawn = chart(group)
-    if drawn is not None:
-        show.chart(drawn, key="intervals")
+    with top:
+        show.answer(headline(group), group.samples, group.language, group.generator, group.level)
+        drawn = chart(group)
+        if drawn is not None:
+            show.chart(drawn, key="intervals")
+        _table(choice)
+    show.notes(view.sentences(group))
+    if data.hidden():
+        show.note(
+            f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
+        )
+    _pictures(choice)
+    _published(choice)
+
+
+def _table(choice: _Choice) -> None:
+    group = choice.group
     find_column, order_column = st.columns([2, 1])
     find = url.text(
         "Find a strategy",
@@ -62,12 +90,28 @@ def page() -> None:
         show.frame(matching, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
     else:
         show.note("No strategy here has all these words in its name.")
-    show.notes(view.sentences(group))
-    if data.hidden():
-        show.note(
-            f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
-        )
-    _published(choice)
+
+
+def _pictures(choice: _Choice) -> None:
+    group = choice.group
+    show.picture(grids.beats(group))
+    cells = ["gain", "mean"] if group.baseline else ["mean"]
+    of_repositories = url.choose(
+        "By repository",
+        cells,
+        name="cells",
+        label_of={"gain": f"gain over {group.baseline}", "mean": f"mean {group.metric}"}.__getitem__,
+        key_of=str,
+        help="What a cell of the picture below shows.",
+        where=st.columns(3)[0],
+    )
+    show.picture(grids.over_repositories(group, gains=of_repositories == "gain"))
+    for picture in grids.over_generators(choice.all_generators().groups):
+        show.picture(picture)
+    versions = over_versions(choice.tables, group)
+    # Most strategies have no history: that is nothing to say.
+    if not isinstance(versions, Blank):
+        show.picture(versions)
 
 
 def _choose() -> _Choice | None:
@@ -118,7 +162,14 @@ def _choose() -> _Choice | None:
     )
     if baseline != usual:
         board = rank(baseline)
-    return _Choice(samples=samples.samples, after=after, board=board, group=view.at_level(board, level))
+    return _Choice(
+        samples=samples.samples,
+        after=after,
+        board=board,
+        group=view.at_level(board, level),
+        tables=tables,
+        marked=marked,
+    )
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -25,7 +26,18 @@ _SIGHTINGS = "runs/sightings"
 
 def page() -> None:
     """Show the runs; looks again by itself."""
+    top, where = st.container(), show.choices()
     names = [choice.samples for choice in data.sets()]
+    with where:
+        samples, run_id, by, going = _choose(names)
+    often = _OFTEN if going else _SELDOM
+    with top:
+        st.fragment(_refreshed, run_every=often)(_overview, samples, run_id, going, by)
+    st.fragment(_refreshed, run_every=often)(_one_run, samples, run_id, going, by)
+
+
+def _choose(names: list[str]) -> tuple[str, str, Order, bool]:
+    """Let the reader choose the sample set, a run and the order; and say whether a run may be going on."""
     set_column, run_column, order_column = st.columns([2, 4, 2])
     samples = url.choose(
         "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=set_column
@@ -43,8 +55,7 @@ def page() -> None:
     now = time.time()
     # Chosen here and not at every look: a choice stands in the address.
     by = choices.order([view.row(run, now) for run in runs], name="runs-sort", usual="newest first", where=order_column)
-    going = any(map(_may_go_on, runs))
-    st.fragment(_refresh, run_every=_OFTEN if going else _SELDOM)(samples, run_id, by, going)
+    return samples, run_id, by, any(map(_may_go_on, runs))
 
 
 def _may_go_on(work: RunWork) -> bool:
@@ -69,31 +80,41 @@ def _runs_over(samples: str) -> list[RunWork]:
     return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
 
 
-def _refresh(samples: str, run_id: str, by: Order, going: bool) -> None:
+_Part = Callable[[list[RunWork], float, str, Order], None]
+"""Shows a part of the page: runs, time, the chosen run and the order."""
+
+
+def _refreshed(part: _Part, samples: str, run_id: str, going: bool, by: Order) -> None:
     """Show what changes while runs go on; what fails now may work at the next look."""
     try:
-        _show(samples, run_id, by, going)
+        runs = _runs_over(samples)
+        if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:
+            # The page as a whole decides how often to look, and what there is to choose from.
+            st.rerun()
+        part(runs, time.time(), run_id, by)
     except CtxbenchError as fault:
-        show.fault(fault)
+        # Both parts meet it: one of them says it.
+        if part is _overview:
+            show.fault(fault)
 
 
-def _show(samples: str, run_id: str, by: Order, going: bool) -> None:
-    runs = _runs_over(samples)
-    if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:
-        # The page as a whole decides how often to look, and what there is to choose from.
-        st.rerun()
-    now = time.time()
+def _overview(runs: list[RunWork], now: float, _: str, by: Order) -> None:
     sightings = st.session_state[_SIGHTINGS] = view.sightings(st.session_state.get(_SIGHTINGS, {}), runs, now)
+    show.answer(view.headline([view.state(run, sightings[run.id]) for run in runs]))
     for run in [run for run in runs if view.state(run, sightings[run.id]) == view.GOING_ON][:_BARS]:
         _bar(run, now, sightings[run.id])
-    st.subheader("All runs" if samples == _ALL else "Runs", anchor=False)
     config: Any = {
         "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"]),
         "state": st.column_config.TextColumn(width=115, help=view.HELP["state"]),
     }
     rows = arranged([view.row(run, now, sightings[run.id]) for run in runs], by)
     show.frame(rows, help=view.HELP, key="runs", **config)
-    _details(next(run for run in runs if run.id == run_id), now, sightings[run_id])
+
+
+def _one_run(runs: list[RunWork], now: float, run_id: str, _: Order) -> None:
+    # The overview has just looked.
+    sightings: Mapping[str, view.Sighting] = st.session_state.get(_SIGHTINGS, {})
+    _details(next(run for run in runs if run.id == run_id), now, sightings.get(run_id))
 
 
 def _bar(work: RunWork, now: float, sighting: view.Sighting) -> None:
@@ -101,7 +122,7 @@ def _bar(work: RunWork, now: float, sighting: view.Sighting) -> None:
     st.progress(min(1.0, share), text=show.plain(f"{_run_label(work)}: {view.sentence(work, now, sighting)}"))
 
 
-def _details(work: RunWork, now: float, sighting: view.Sighting) -> None:
+def _details(work: RunWork, now: float, sighting: view.Sighting | None) -> None:
     """Show one run."""
     st.subheader(show.plain(f"{work.choices.strategy} · {view.generator(work)}"), anchor=False)
     state = view.state(work, sighting)

@@ -15,6 +15,7 @@ from ctxbench.bench.visible import hidden
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
+from ctxbench.harness.store.access import steps_of
 from ctxbench.harness.store.details import (
     CompletionFacts,
     CompletionTexts,
@@ -211,6 +212,12 @@ def _context(side: Side) -> None:
 
 def _calls(side: Side) -> None:
     calls = side.detail.calls
+    if view.is_explored(calls):
+        st.markdown(
+            "**Steps**", help="How the model looked around before the prompt was made; results are in its calls."
+        )
+        steps = data.cached(steps_of, side.run.id, side.detail.sample)
+        show.frame(view.step_rows(steps), help=view.DETAIL_HELP, key=f"steps-{side.letter}")
     st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
     show.frame(view.call_rows(calls), help=view.DETAIL_HELP, key=f"calls-{side.letter}")
     options = [view.NONE, *view.calls_of(calls)]

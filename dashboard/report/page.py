@@ -9,26 +9,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary, label
-from ctxbench.harness.leaderboard.family import listed
-from ctxbench.harness.leaderboard.rows import Board, Group, Row, Standing
-from ctxbench.harness.leaderboard.sections import BoardSection, title
+from ctxbench.dashboard.pictures import markup
+from ctxbench.harness.leaderboard import grids, numbers
+from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
+from ctxbench.harness.leaderboard.curves import Curves, curves
+from ctxbench.harness.leaderboard.grids import Blank, Grid
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row, Standing
+from ctxbench.harness.leaderboard.sections import BoardSection, headline, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.results import RunInfo
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store.work import RunWork
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 WIDTH = 240
 """Of the axis, in the drawing's own unit."""
 _MARGIN = 8
@@ -137,6 +136,7 @@ class ReportSection:
     """Who is in front, in a sentence; empty of published rows."""
     tables: tuple[ReportTable, ...]
     notes: tuple[str, ...]
+    pictures: tuple[Grid | Curves, ...]
     origins: tuple[RowOrigin, ...]
 
 
@@ -147,6 +147,8 @@ class Report:
     title: str
     dated: str
     sections: tuple[ReportSection, ...]
+    pictures: tuple[Grid, ...]
+    """Of several groups."""
     terms: tuple[tuple[str, str], ...]
 
 
@@ -167,29 +169,20 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
         dated=_dated([works[id_] for row in board.rows for id_ in row.run.ids if id_ in works]),
         sections=tuple(sections),
+        pictures=tuple(picture for picture in grids.over_generators(board.groups) if isinstance(picture, Grid)),
         terms=glossary(),
     )
 
 
 def html(report: Report) -> str:
     """Return the file's text; equal reports give equal texts."""
-    css = _read("report.css")
+    css = files("ctxbench.dashboard.report").joinpath("report.css").read_text(encoding="utf-8") + markup.css()
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode("ascii")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_printable
-    )
-    template = environment.from_string(_read("report.html"))
+    environment = markup.environment("ctxbench.dashboard.report")
+    environment.globals["drawn"] = markup.drawn
+    template = environment.get_template("report.html")
     # Our own style sheet is the only text that is not escaped; its digest is all that the page allows.
     return template.render(report=report, css=Markup(css), style=digest, width=WIDTH)  # noqa: S704 - not from data
-
-
-def _printable(value: object) -> object:
-    """Replace characters that HTML does not allow, of any text that is written."""
-    return _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value
-
-
-def _read(name: str) -> str:
-    return files("ctxbench.dashboard.report").joinpath(name).read_text(encoding="utf-8")
 
 
 Interval = tuple[float, float | None, float | None]
@@ -213,11 +206,9 @@ def _place(value: float, least: float, most: float) -> float:
 
 def _ticks(least: float, most: float) -> tuple[Tick, ...]:
     """Return round numbers within the axis: multiples of 1, 2 or 5 times a power of ten."""
-    rough = (most - least) / _TICKS
-    power = float(f"1e{Decimal(rough).adjusted()}")
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
-    numbers = range(math.ceil(least / step), math.floor(most / step) + 1)
-    return tuple(Tick(x=_place(multiple * step, least, most), label=f"{multiple * step:.6g}") for multiple in numbers)
+    step = numbers.round_step((most - least) / _TICKS)
+    multiples = range(math.ceil(least / step), math.floor(most / step) + 1)
+    return tuple(Tick(x=_place(multiple * step, least, most), label=f"{multiple * step:.6g}") for multiple in multiples)
 
 
 def _dated(works: Sequence[RunWork]) -> str:
@@ -245,9 +236,10 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
         tables.append(_with_bars(table, group) if group and number == 0 else table)
     return ReportSection(
         title=section.title,
-        lead=_lead(group) if group else "",
+        lead=headline(group) if group else "",
         tables=tuple(tables),
         notes=section.notes,
+        pictures=_pictures(group) if group else (),
         origins=tuple(
             _origin(row.run, id_, works.get(id_)) for row in (group.rows if group else ()) for id_ in row.run.ids
         ),
@@ -263,11 +255,16 @@ def _caption(section: BoardSection, group: Group | None, number: int, text_table
     return "Other metrics and costs" if is_costs else f"{group.metric} by level"
 
 
-def _lead(group: Group) -> str:
-    """Say which rows lead, or that the test does not say it."""
-    if group.unbeaten:
-        return f"Beaten by none: {listed([label(row) for row in group.unbeaten])}."
-    return group.family.verdict()
+def _pictures(group: Group) -> tuple[Grid | Curves, ...]:
+    """Return what is drawn of a group below its tables; of a level its tables say enough."""
+    if group.level != ALL_LEVELS:
+        return ()
+    pictures = (
+        grids.beats(group),
+        grids.over_repositories(group, gains=group.baseline is not None),
+        curves(group),
+    )
+    return tuple(picture for picture in pictures if not isinstance(picture, Blank))
 
 
 def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None) -> ReportRow:

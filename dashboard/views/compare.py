@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from ctxbench.dashboard.theme import SERIES
-from ctxbench.dashboard.views.tables import Figure
+from ctxbench.dashboard.views.tables import Figure, estimated
 from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.family import pair_verdict
@@ -38,6 +39,20 @@ _OVER = {
 }
 
 
+def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
+    """Return what the first difference is, and what the test says of it."""
+    pair = compared[0]
+    difference, (this, other) = pair.difference, (names[pair.this.id], names[pair.other.id])
+    if difference.mean is None:
+        return f"{this} shares no completed sample with {other}."
+    interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
+    start = f"{this} to {other}: {interval} {pair.unit} of {pair.metric}"
+    if pair.this.control or pair.other.control:
+        return f"{start}; a control is not tested."
+    verdict = "told apart" if difference.significant else "not told apart"
+    return f"{start}, p {numbers.p_value(difference.p_adjusted)}: {verdict}."
+
+
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
     """Return one row a pair of one metric; `names` maps a run's id to what it is called."""
     rows: list[Row] = []
@@ -47,8 +62,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
         rows.append(
             {
                 "strategy": names[pair.this.id],
-                "difference": _rounded(difference.mean, difference.low, difference.high),
-                "95% interval": _interval(difference.low, difference.high),
+                f"difference {INTERVAL}": estimated(difference.mean, difference.low, difference.high, sign=True),
                 "over": _OVER[difference.over],
                 "p": None
                 if control or difference.p_adjusted is None
@@ -109,8 +123,7 @@ def level_rows(pair: Compared) -> list[Row]:
             "samples": part.n,
             "baseline": _rounded(part.other, part.low, part.high),
             "this run": _rounded(part.this, part.low, part.high),
-            "difference": _rounded(part.mean, part.low, part.high),
-            "95% interval": _interval(part.low, part.high),
+            f"difference {INTERVAL}": estimated(part.mean, part.low, part.high, sign=True),
             "over": _OVER[part.over],
         }
         for part in pair.levels
@@ -209,13 +222,6 @@ def _rounded(number: float | None, low: float | None, high: float | None) -> Fig
 def _digits(number: float | None, half: float | None) -> Figure | None:
     """Return a number that sorts as one and shows the digits that its interval justifies."""
     return None if number is None else Figure(numbers.value(number, half))
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    half = numbers.half_width(low, high)
-    if half is None:
-        return numbers.UNKNOWN
-    return f"[{numbers.value(low, half, sign=True)}, {numbers.value(high, half, sign=True)}]"
 
 
 def _bar(name: str, mean: float | None, low: float | None, high: float | None, unit: str) -> Row:

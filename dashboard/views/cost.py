@@ -13,8 +13,9 @@ import altair as alt
 
 from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.compare import Row, labels
-from ctxbench.dashboard.views.tables import Figure
+from ctxbench.dashboard.views.tables import Figure, estimated
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.rows import Row as BoardRow
 
@@ -109,6 +110,22 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
     )
 
 
+def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> str:
+    """Return what the best and the cheapest strategy of the front reach, and at what cost."""
+    on_front = sorted((point for point in points if point.front), key=lambda point: point.cost or 0.0)
+    if not on_front:
+        return f"No ranked strategy here has both {metric} and {COSTS[name]}."
+    write = numbers.dollars if name == "price" else numbers.amount
+    cheapest, best = (
+        f"{point.name} reaches {numbers.interval(point.mean, point.low, point.high)} {unit} of {metric} "
+        f"at {write(point.cost)} {COSTS[name]} a sample"
+        for point in (on_front[0], on_front[-1])
+    )
+    if len(on_front) == 1:
+        return f"{best}: none is better, and none is cheaper."
+    return f"{best}; {cheapest}, the cheapest that none beats at its price."
+
+
 def undrawn(points: Sequence[CostPoint]) -> list[str]:
     """Return the strategies that cannot be drawn, because their cost or their value is not known."""
     return [point.name for point in points if point.cost is None or point.mean is None]
@@ -122,8 +139,7 @@ def rows(points: Sequence[CostPoint], metric: str, name: str) -> list[Row]:
             "point": numbered.get(point.run),
             "strategy": point.name,
             COSTS[name]: amount(point.cost, name),
-            metric: None if point.mean is None else Figure(numbers.value(point.mean, _half(point))),
-            "95% interval": _interval(point),
+            f"{metric} {INTERVAL}": estimated(point.mean, point.low, point.high),
             "front": "control" if point.control else "on the front" if point.front else "",
         }
         for point in _ordered(points)
@@ -191,15 +207,6 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 def amount(number: float | None, name: str = "") -> Figure | None:
     """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`, or a stage."""
     return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
-
-
-def _half(point: CostPoint) -> float | None:
-    return numbers.half_width(point.low, point.high)
-
-
-def _interval(point: CostPoint) -> str:
-    half = _half(point)
-    return numbers.UNKNOWN if half is None else f"[{numbers.value(point.low, half)}, {numbers.value(point.high, half)}]"
 
 
 def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:

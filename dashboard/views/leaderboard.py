@@ -18,16 +18,17 @@ from ctxbench.harness.leaderboard.columns import (
     PAGE_COSTS,
     PAGE_LAST,
     PAGE_RANKING,
+    PAGE_TEST,
     Column,
     heading,
     label,
-    metric_mean,
+    metric_column,
 )
-from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.records import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
+from ctxbench.harness.leaderboard.sections import beside
 from ctxbench.harness.metrics.profile import MADE_UP
 from ctxbench.harness.results import RunTable
 
@@ -84,14 +85,25 @@ def at_level(board: Board, level: str) -> Group:
     return next((group for group in board.groups if group.level == level), board.groups[0])
 
 
-def columns(group: Group) -> list[Column]:
-    """Return the columns of a group's table without its links: the ranking metric, costs, then the other metrics."""
-    others = [name for name in group.scales if name not in (group.metric, MADE_UP)]
-    return [
-        *(COLUMNS[key] for key in (*PAGE_RANKING, *PAGE_COSTS)),
-        *(metric_mean(group, name) for name in others),
-        *(COLUMNS[key] for key in PAGE_LAST),
-    ]
+def columns(group: Group) -> tuple[list[Column], list[Column]]:
+    """Return the columns of a group's table before and behind its links.
+
+    First what is measured, the ranking metric and those beside it, and what the test says; then costs and the others.
+    """
+    first = beside(group)
+    others = [name for name in group.scales if name not in (group.metric, MADE_UP, *first)]
+    return (
+        [
+            *(COLUMNS[key] for key in PAGE_RANKING),
+            *(metric_column(group, name) for name in (group.metric, *first)),
+            *(COLUMNS[key] for key in PAGE_TEST),
+        ],
+        [
+            *(COLUMNS[key] for key in PAGE_COSTS),
+            *(metric_column(group, name) for name in others),
+            *(COLUMNS[key] for key in PAGE_LAST),
+        ],
+    )
 
 
 def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) -> list[Line]:
@@ -101,22 +113,21 @@ def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) ->
         group: whose rows.
         links: run -> heading -> address.
     """
-    shown_columns = columns(group)
+    before, behind = columns(group)
     full_lines: list[Line] = []
     for row in group.rows:
-        cells = [(column.head(group, page=True), _cell(column, group, row)) for column in shown_columns]
-        of_links = (links or {}).get(row.run.id, {}).items()
-        full_lines.append(dict([*cells[: len(PAGE_RANKING)], *of_links, *cells[len(PAGE_RANKING) :]]))
+        first, last = (
+            {column.head(group, page=True): _cell(column, group, row) for column in part} for part in (before, behind)
+        )
+        full_lines.append({**first, **(links or {}).get(row.run.id, {}), **last})
     filled = {name for line in full_lines for name, cell in line.items() if cell is not None}
-    always = {column.head(group, page=True) for column in shown_columns if column.always}
+    always = {column.head(group, page=True) for column in (*before, *behind) if column.always}
     return [{name: cell for name, cell in line.items() if name in filled | always} for line in full_lines]
 
 
 def helps(group: Group) -> dict[str, str]:
-    """Return heading -> hover text; that of the ranking metric is its own."""
-    texts = {column.head(group, page=True): column.help for column in columns(group)}
-    scale = group.scales.get(group.metric)
-    return texts | ({scale.heading(group.metric): scale.explained} if scale else {})
+    """Return heading -> hover text."""
+    return {column.head(group, page=True): column.help for part in columns(group) for column in part}
 
 
 def matching(lines: Sequence[Line], find: str) -> list[Line]:
@@ -131,27 +142,6 @@ def _cell(column: Column, group: Group, row: Row) -> object:
     if not isinstance(value, float):
         return value
     return Figure(column.written(group, row), value if column.exact else None)
-
-
-def headline(group: Group) -> str:
-    """Return who leads, and whether the lead is real, in a sentence or two."""
-    ranked = group.ranked
-    if not ranked:
-        return f"No run here has {group.metric}: nothing is ranked."
-    first, value = ranked[0], ranked[0].metrics[group.metric]
-    unit = group.scales[group.metric].unit
-    interval = numbers.interval(value.mean, value.low, value.high)
-    start = f"{first.run.strategy} has the best {group.metric}: {interval} {unit}."
-    if len(ranked) == 1:
-        return f"{start} Nothing else here is ranked: run another strategy to compare with."
-    beside = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
-    if not beside:
-        return f"{start} Its lead over every other is significant at 5%."
-    if not group.family.pairs:
-        return f"{start} No two ranked rows share a completed sample, so that nothing is compared."
-    if not group.family.significant:
-        return f"{start} {group.family.verdict()}"
-    return f"{start} The test does not tell it from {listed(beside)}."
 
 
 def sentences(group: Group) -> tuple[str, ...]:

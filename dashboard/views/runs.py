@@ -7,6 +7,7 @@ goes on; where nobody can ask for that, only samples that became more while a re
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -122,6 +123,15 @@ def _since_beginning(work: RunWork, now: float) -> tuple[int, float]:
     if any(attempt.finished is None for attempt in before):
         return 0, 0.0
     return work.finished - sum(attempt.finished or 0 for attempt in before), now - latest.started
+
+
+def headline(states: Sequence[str]) -> str:
+    """Return how many runs are done, and what became of the others."""
+    counts = Counter(states)
+    complete = counts.pop(COMPLETE, 0)
+    others = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
+    are = "1 run is" if len(states) == 1 else f"{len(states)} runs are"
+    return f"{complete} of {are} done{f'; {others}' if others else ''}."
 
 
 def sentence(work: RunWork, now: float, sighting: Sighting | None = None) -> str:

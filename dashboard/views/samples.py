@@ -15,13 +15,17 @@ from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
+from ctxbench.harness.store.access import Step
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order, RunChoice
 from ctxbench.harness.store.verdicts import PASS
+from ctxbench.strategies.agent import ROLE
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
 """What is shown of the task before the cursor, at most."""
+STEP = 500
+"""Characters of what a model wrote in a step, at most; its call has all of them."""
 CURSOR = "▏"
 
 PAGE = 25
@@ -168,6 +172,10 @@ DETAIL_HELP: Mapping[str, str] = {
     "seconds": "Time until the answer was there.",
     "price": "US dollars, where the price of the model is known.",
     "finish": "Why the answer ended: at a stop or its natural end, or at the limit of tokens (length).",
+    "step": "The number of the model's answer; one may call several tools.",
+    "tool": "What it called to look around; none: its answer called nothing, which costs a step too.",
+    "arguments": "As the model wrote them.",
+    "said": "What it wrote beside its calls.",
     "metric": "The metric, under the chosen profile.",
     "A": "The first run.",
     "B": "The second run.",
@@ -274,6 +282,21 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
         "finish": "",
     }
     return [*rows, total]
+
+
+def is_explored(calls: Sequence[StoredCall]) -> bool:
+    """Return whether the model looked around by itself for this sample."""
+    return any(call.role == ROLE for call in calls)
+
+
+def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
+    """Return a row for each call of a tool, and for each answer without any."""
+    rows: list[dict[str, object]] = []
+    for step in steps:
+        written = (step.tool or NONE, step.arguments, step.text)
+        tool, arguments, words = (text if len(text) <= STEP else f"{text[:STEP]}…" for text in written)
+        rows.append({"step": step.number, "tool": tool, "arguments": arguments, "said": words})
+    return rows
 
 
 def seconds(time: float | None) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ctxbench.harness.leaderboard import numbers
+
 R = TypeVar("R", bound=Mapping[str, object])
 
 
@@ -32,6 +34,11 @@ class Figure(float):
         figure = super().__new__(cls, text if number is None else number)
         figure.text = text
         return figure
+
+
+def estimated(mean: float | None, low: float | None, high: float | None, *, sign: bool = False) -> Figure | None:
+    """Return the cell of a mean with its interval, which sorts by the mean; None without a mean."""
+    return None if mean is None else Figure(numbers.interval(mean, low, high, sign=sign), mean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.wire import fitting
 from ctxbench.strategies import BoundStrategy, api, registry, resolve
 from ctxbench.strategies.api import Execution, Misshapen, Prompt
+from ctxbench.strategies.chat import Chat
 
 _CELLS_FOLDER = Path(__file__).parent
 
@@ -55,6 +56,10 @@ class RemoteRepository:
         """Return the units most like `text`, best first."""
         return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
+    def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
+        """Return the lines that contain a text."""
+        return wire.load_found(self._question("grep", pattern=pattern, top=top))
+
     def engine(self, name: str) -> RemoteEngine:
         """Return a context engine."""
         return RemoteEngine(self._question, name)
@@ -87,9 +92,10 @@ class RemoteModel:
         """Make a stand-in for a model that does or does not follow instructions, and for its summariser."""
         self._ask, self.instructs, self.summarises = ask, instructs, summarises
 
-    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
         """Return the model's raw answer."""
-        text: str = self._ask(call="generate", prompt=wire.dump_prompt(prompt), role=role, max_tokens=max_tokens)
+        asked = wire.dump_chat(prompt) if isinstance(prompt, Chat) else wire.dump_prompt(prompt)
+        text: str = self._ask(call="generate", prompt=asked, role=role, max_tokens=max_tokens)
         return text
 
 

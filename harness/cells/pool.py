@@ -209,7 +209,7 @@ class ForkedCells:
         if call == "generate":
             parts = wire.fields(message, "prompt", "role", "max_tokens")
             talk.account.take("drafts")
-            prompt = wire.load_prompt(parts["prompt"])
+            prompt = wire.load_asked(parts["prompt"])
             with wire.named("role"):
                 role = wire.word(parts["role"])
             with wire.named("max_tokens"):

@@ -14,14 +14,16 @@ from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.contract import Account, Excess
 from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
-_CALLS = ("files", "read", "similar_windows", "search", "similarity", "engine")
+_CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {
     "similar_windows": wire.dump_hits,
     "search": wire.dump_found,
+    "grep": wire.dump_found,
     "engine": wire.dump_found,
 }
 _NAMES: Mapping[str, int] = {
     "path": contract.PATH,
+    "pattern": contract.SENTENCE,
     "unit": contract.WORD,
     "ranker": contract.PATH,
     "name": contract.PATH,

@@ -22,6 +22,7 @@ from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import contract
 from ctxbench.harness.cells.transport import Garbage
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.chat import KINDS, Chat, Message, Role, Tool, ToolCall, ToolParameter
 from ctxbench.strategies.registration import Registration
 
 _TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
@@ -34,6 +35,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "similar_windows": {"text": str, "top": int, "size": int, "stride": int, "before": int},
     "search": {**_TEXT, "unit": str, "top": int},
     "similarity": {**_TEXT, "candidates": list},
+    "grep": {"pattern": str, "top": int},
     "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }
@@ -101,6 +103,68 @@ def dump_prompt(prompt: Prompt) -> dict[str, Any]:
         "dropped": [[d.kind, [_dump_place(p) for p in d.places], d.score, d.reason] for d in prompt.dropped],
         "flags": list(prompt.flags),
     }
+
+
+def dump_chat(chat: Chat) -> dict[str, Any]:
+    """Return a chat as JSON data."""
+    return {
+        "messages": [[m.role, m.text, [[call.name, call.arguments] for call in m.calls]] for m in chat.messages],
+        "tools": [
+            [tool.name, tool.help, [[p.name, p.help, p.kind, p.optional] for p in tool.parameters]]
+            for tool in chat.tools
+        ],
+    }
+
+
+def load_asked(data: object) -> Prompt | Chat:
+    """Return the prompt or the chat that a cell asks the model with, every field checked."""
+    if "messages" not in checked(data, dict):
+        return load_prompt(data)
+    try:
+        parts = fields(data, "messages", "tools")
+        chat = Chat(
+            messages=tuple(
+                _load_message(*message) for message in items(parts["messages"], contract.BLOCKS, "messages")
+            ),
+            tools=tuple(_load_tool(*tool) for tool in items(parts["tools"], contract.FLAGS, "tools")),
+        )
+    except (TypeError, ValueError) as error:
+        raise Garbage(f"not a chat: {error}") from None
+    if chat.unanswered:
+        raise Garbage(f"not a chat: {chat.unanswered}")
+    if len(chat.text) > contract.CHARACTERS:
+        raise Garbage(f"a chat with more than {contract.CHARACTERS:,} characters")
+    return chat
+
+
+def _load_message(role: object, said: object, calls: object) -> Message:
+    return Message(
+        role=Role(checked(role, str)),
+        text=checked(said, str),
+        calls=tuple(
+            # The model wrote both.
+            ToolCall(name=checked(name, str), arguments=checked(arguments, str))
+            for name, arguments in items(calls, contract.FLAGS, "calls of tools")
+        ),
+    )
+
+
+def _load_tool(name: object, help_text: object, parameters: object) -> Tool:
+    return Tool(
+        name=word(name),
+        help=text(help_text, contract.TEXT),
+        parameters=tuple(
+            _load_tool_parameter(*parameter) for parameter in items(parameters, contract.FLAGS, "parameters of a tool")
+        ),
+    )
+
+
+def _load_tool_parameter(name: object, help_text: object, kind: object, optional: object) -> ToolParameter:
+    if kind not in KINDS:
+        raise Garbage(f"{kind!r:.60} is no kind of parameter")
+    return ToolParameter(
+        name=word(name), help=text(help_text, contract.TEXT), kind=checked(kind, str), optional=checked(optional, bool)
+    )
 
 
 def load_prompt(data: object) -> Prompt:

@@ -57,8 +57,11 @@ def show(spec: str) -> None:
     read = recipe.read(spec)
     click.echo(read.spec)
     click.echo(f"mode: {read.mode}")
-    click.echo(f"defined in: {read.origin} (class {read.entry}, version {read.version})")
-    click.echo(f"installed in its box: {', '.join((*read.requirements, *read.programs)) or 'nothing'}")
+    click.echo(f"defined in: {read.origin} ({f'class {read.entry}, ' if read.entry else ''}version {read.version})")
+    if read.remote:
+        click.echo(f"runs elsewhere: {read.remote}")
+    else:
+        click.echo(f"installed in its box: {', '.join((*read.requirements, *read.programs)) or 'nothing'}")
     click.echo("parameters:")
     for parameter in read.parameters:
         value = read.mode if parameter.name == "mode" else read.arguments.get(parameter.name, parameter.default)
@@ -81,7 +84,8 @@ def check(spec: str, *, sandbox: str | None, home: Home) -> None:
 
     read, failed, count = recipe.read(spec), 0, 0
     with remarks():
-        for finding in conformance.check(read, back_end(home, sandbox), lambda line: click.echo(line, err=True)):
+        boxes = None if read.remote else back_end(home, sandbox)
+        for finding in conformance.check(read, boxes, lambda line: click.echo(line, err=True)):
             count, failed = count + 1, failed + (not finding.passed)
             click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:29}  {finding.detail}")
     click.echo(f"{count - failed} of {count} checks passed")

@@ -115,8 +115,15 @@ board_options = _with_query(BoardQuery, _OF_BOARDS)
     is_flag=True,
     help="Show what each context brought and what was made up (docs/diagnostics.md); JSON and CSV always do.",
 )
+@click.option(
+    "--by",
+    metavar="PARAMETER",
+    default="",
+    help="Add a table of what strategies reach at each value of a parameter in which alone they differ, such as "
+    "budget; JSON and CSV have a row for each spec.",
+)
 @format_option(*FORMS)
-def leaderboard(*, query: BoardQuery, diagnostics: bool, form: str) -> None:
+def leaderboard(*, query: BoardQuery, diagnostics: bool, by: str, form: str) -> None:
     """Rank the stored runs by sample set, language and generator: means, 95% intervals, paired tests, tiers.
 
     Rows that share a tier are not told apart. What each number means is in docs/statistics.md.
@@ -124,7 +131,7 @@ def leaderboard(*, query: BoardQuery, diagnostics: bool, form: str) -> None:
     from ctxbench.harness.leaderboard.notes import missing_scores
 
     board = query.board()
-    click.echo(printed(board, form, diagnostics=diagnostics, full=bool(query.by_level)), nl=False)
+    click.echo(printed(board, form, diagnostics=diagnostics, full=bool(query.by_level), by=by), nl=False)
     if sentence := query.left_out():
         click.echo(sentence, err=True)
     # The other forms have it among their notes.
@@ -133,10 +140,13 @@ def leaderboard(*, query: BoardQuery, diagnostics: bool, form: str) -> None:
             click.echo(f"{group.samples}, {group.language}: {sentence}", err=True)
 
 
-def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = False) -> str:
+def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
     """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
 
-    With `full` the levels of CoderEval have rankings of their own, not only a table.
+    With `full` the levels of CoderEval have rankings of their own, not only a table; `by` adds a table by a parameter.
+
+    Raises:
+        UnknownName: if no two strategies differ only in the parameter `by`, unless JSON or CSV is asked for.
     """
     from ctxbench.harness.leaderboard import latex, records, render
 
@@ -145,12 +155,12 @@ def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = 
     if form == "csv":
         return records.to_csv(board)
     if form == "markdown":
-        return render.markdown(board, diagnostics=diagnostics, full=full)
+        return render.markdown(board, diagnostics=diagnostics, full=full, by=by)
     if form == "latex":
-        return latex.latex(board, diagnostics=diagnostics, full=full)
+        return latex.latex(board, diagnostics=diagnostics, full=full, by=by)
     terminal = sys.stdout.isatty()
     width = min(_WIDEST, shutil.get_terminal_size().columns) if terminal else _WIDEST
-    return render.table(board, width=width, terminal=terminal, diagnostics=diagnostics, full=full)
+    return render.table(board, width=width, terminal=terminal, diagnostics=diagnostics, full=full, by=by)
 
 
 @click.command()

@@ -18,7 +18,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.progress import say
 from ctxbench.harness.measures import EVERY, Measurement
-from ctxbench.sandbox.registry import SPELLINGS, runtime_of
+from ctxbench.sandbox.registry import SPELLINGS, read_name
 
 if TYPE_CHECKING:
     from ctxbench.harness.run.units import Share
@@ -113,7 +113,7 @@ def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str 
     """Return what checks the value of an option that names a back end, or one of some words beside."""
 
     def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
-        if value is not None and value not in beside and runtime_of(value) is None:
+        if value is not None and value not in beside and read_name(value) is None:
             words = ", ".join((SPELLINGS.replace(" or", ","), *beside))
             raise click.BadParameter(f"{value!r} is none of {words}", param=param)
         return value
@@ -128,7 +128,8 @@ def sandbox_option(function: F) -> F:
         metavar="[docker|bubblewrap]",
         callback=sandbox_name(),
         default=None,
-        help="Where tests run; default: docker where an engine answers, else bubblewrap.",
+        help="Where tests run; default: docker where an engine answers, else bubblewrap. "
+        "'docker(hosts=URL,URL)' takes several engines.",
     )(function)
 
 

@@ -8,15 +8,13 @@ file is neither: it is shown anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.types import Sample, Use
+from ctxbench.harness.diagnostics.relevance import modules_of, relevant_files
 from ctxbench.harness.exports.stored import ExportedRun
 from ctxbench.harness.store.details import Detail
-
-_PACKAGE_FILE = "/__init__"
 
 
 def trec(run: ExportedRun) -> Iterator[tuple[str, str]]:
@@ -52,34 +50,6 @@ def trec(run: ExportedRun) -> Iterator[tuple[str, str]]:
         )
     yield "qrels.txt", "".join(judged)
     yield "run.txt", "".join(retrieved)
-
-
-def modules_of(paths: Mapping[str, str] | Sequence[str]) -> dict[str, list[str]]:
-    """Return dotted name -> the files that may be that module or class, from the folders that sources begin in."""
-    files_by_name: dict[str, list[str]] = {}
-    for path in sorted(paths):
-        stem = path.rpartition(".")[0].removesuffix(_PACKAGE_FILE)
-        parts = stem.split("/")
-        for start in range(len(parts)):
-            files_by_name.setdefault(".".join(parts[start:]), []).append(path)
-    return files_by_name
-
-
-def relevant_files(sample: Sample, modules: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the files of the repository that define what the target uses, without the target's own."""
-    files = (path for use in sample.uses for path in _defining(use, modules))
-    return tuple(dict.fromkeys(path for path in files if path != sample.path))
-
-
-def _defining(use: Use, modules: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """Return the files of a use: of several of that name the one nearest to the root."""
-    # A class in a class is defined in the outer one's file.
-    names = use.module.split(".")
-    for end in range(len(names), 0, -1):
-        if files := modules.get(".".join(names[:end])):
-            fewest = min(path.count("/") for path in files)
-            return [path for path in files if path.count("/") == fewest][:1]
-    return ()
 
 
 def shown_files(detail: Detail) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind
 from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.chat import Chat
 
 if TYPE_CHECKING:
     from ctxbench.harness.generators.fim import Template
@@ -45,6 +46,8 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     index: int = 0
     """Which of n samples this is."""
+    chat: Chat | None = None
+    """What `prompt` is the text of, for a generator that calls `tools` itself; its answer is that text's protocol."""
     one_line: bool = False
     """Whether only the answer's first line that is not blank counts: a generator may end it there."""
 
@@ -113,6 +116,8 @@ class Capabilities:
     """Whether it counts tokens as its model does, by `count`, so that prompts are cut to `window`."""
     thinking: int = 0
     """Tokens that it may write beside those of the answer."""
+    tools: bool = False
+    """Whether it takes chats with tools as such, in `Request.chat`; others read and write them as text."""
     weights: bool = False
     """Whether it loads a model's weights into the process that asks it."""
     service: bool = False

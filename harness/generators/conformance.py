@@ -16,11 +16,16 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import CutShort, Generator, Request, Response, Sampling, TooLong, accounted
 from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolParameter
 
 _CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
 _ANSWER = "area(width, height) * depth"
 _AFTER = Block(kind=BlockKind.AFTER, text="\n\n\nprint(volume(1, 2, 3))\n")
 _INSTRUCTION = "Answer with one word: what is Python, a language or a planet?\n"
+_CHAT = Chat(
+    messages=(Message(role=Role.USER, text="What does the file shop.py define? Read it."),),
+    tools=(Tool(name="read", help="Read a file.", parameters=(ToolParameter(name="path", help="Its path."),)),),
+)
 _PIECE = "def area(width, height):\n    return width * height\n\n\n"
 _FEW, _SOME, _MANY = 2, 40, 560
 """Repetitions: some are under 1,000 tokens, which every server reads; many are some 8,000."""
@@ -31,6 +36,7 @@ _AROUND = 8
 _MOST_THREADS = 64
 _MOST_TIMED = 16
 """Requests of the timed batch, if as many go out at once."""
+_TOOL_TOKENS = 256
 _TIMED_TOKENS = 64
 """Tokens of an answer of the timed batch at most."""
 _TIMED = "def area_{number}(width, height):\n    return width * height\n\n\n" * 16 + "def volume_{number}("
@@ -80,6 +86,7 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
     """
     able = generator.capabilities
     yield "instructions", "follows them" if able.instructs else "goes on with text; is asked for no plans"
+    yield "tools", "calls them itself" if able.tools else "reads and writes calls as text"
     yield "context gain", "prices texts itself" if able.prices else "measured by the built-in copy model"
     window = generator.window if able.counts else 0
     yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
@@ -133,6 +140,10 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
         prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_INSTRUCTION),))
         answers = _answers(generator, [replace(requests[0], prompt=prompt)])
         yield "takes an instruction", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
+    if able.tools:
+        chat = replace(requests[0], prompt=_prompt(_CHAT.text), chat=_CHAT, sampling=Sampling(max_tokens=_TOOL_TOKENS))
+        answers = _answers(generator, [chat])
+        yield "takes a chat with tools", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
     if able.counts:
         yield _counting(generator, requests, first)
     if able.fills:

@@ -10,14 +10,14 @@ model and changes none of its answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.parameters import Parameter
 from ctxbench.bench.registry import Factories
-from ctxbench.bench.spec import Shorthand, spelled
+from ctxbench.bench.spec import Shorthand, Value, spelled
 from ctxbench.harness.generators.base import Generator
 
 Factory = Callable[..., Generator]
@@ -38,19 +38,26 @@ class GeneratorCard:
     """Name and default as a spec spells it; an empty default means that the parameter must be given."""
 
 
-def generator(name: str, *, machine: Sequence[str] = (), shorthand: Shorthand | None = None) -> Callable[[F], F]:
+def generator(
+    name: str,
+    *,
+    machine: Sequence[str] = (),
+    identity: Mapping[str, Callable[[Any], Value]] | None = None,
+    shorthand: Shorthand | None = None,
+) -> Callable[[F], F]:
     """Register a factory function as the generator `name`.
 
     Args:
         name: how specs call it.
         machine: the parameters that do not affect the content of answers.
+        identity: parameter -> what stands for a value of it in the canonical spec, if not the value itself.
         shorthand: a short spelling, such as ``name:MODEL``.
 
     Raises:
         InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one of
-            `machine` or of the short spelling's.
+            `machine`, of `identity` or of the short spelling's.
     """
-    return lambda factory: _REGISTRY.register(name, factory, machine=machine, shorthand=shorthand)
+    return lambda factory: _REGISTRY.register(name, factory, machine=machine, identity=identity, shorthand=shorthand)
 
 
 names = _REGISTRY.names

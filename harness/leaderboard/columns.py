@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.results import COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
+from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
 Value: TypeAlias = float | str | None
 """Whole numbers among them are counts, and are written as they are."""
@@ -100,18 +100,7 @@ def metric_column(group: Group, metric: str) -> Column:
         help=" ".join(filter(None, (scale.explained if scale else "", INTERVAL_HELP))),
         value=lambda _, row: mean(row, metric),
         text=lambda _, row: interval_of(row, metric),
-    )
-
-
-def metric_mean(group: Group, metric: str) -> Column:
-    """Return the column of a metric's means alone, as a page shows it beside the ranking."""
-    scale = group.scales.get(metric)
-    return Column(
-        key=metric,
-        heading=heading(group, metric),
-        help=scale.explained if scale else "",
-        value=lambda _, row: mean(row, metric),
-        text=lambda _, row: _estimated(row, metric, "mean"),
+        exact=True,
     )
 
 
@@ -140,10 +129,11 @@ def interval_of(row: Row, metric: str) -> str:
     return numbers.interval(estimate.mean, estimate.low, estimate.high) if estimate else numbers.UNKNOWN
 
 
-def _estimated(row: Row, metric: str, part: str) -> str:
-    """Write a number of a metric to the digits that its interval justifies; nothing where the row lacks the metric."""
-    estimate = row.metrics.get(metric)
-    return numbers.value(getattr(estimate, part), numbers.half_width(estimate.low, estimate.high)) if estimate else ""
+def _mean_of_repositories(group: Group, row: Row) -> str:
+    """Write it to the digits that the interval of the mean justifies; nothing where the row lacks the metric."""
+    estimate = row.metrics.get(group.metric)
+    half = numbers.half_width(estimate.low, estimate.high) if estimate else None
+    return numbers.value(estimate.mean_of_repositories, half) if estimate else ""
 
 
 def _difference(row: Row, metric: str) -> str:
@@ -165,36 +155,6 @@ def _p_text(row: Row, metric: str) -> str:
     if difference is None:
         return ""
     return numbers.p_value(_p(row, metric)) + "*" * difference.significant
-
-
-def _estimate_column(part: str, heading: str | Callable[[Group], str], help: str, *, always: bool = False) -> Column:  # noqa: A002
-    """Declare the column of a number of the ranking metric's estimate."""
-
-    def value(group: Group, row: Row) -> Value:
-        return getattr(row.metrics.get(group.metric), part, None)
-
-    return Column(
-        key=part,
-        heading=heading,
-        help=help,
-        value=value,
-        text=lambda group, row: _estimated(row, group.metric, part),
-        always=always,
-    )
-
-
-def _difference_column(part: str, heading: str | Callable[[Group], str], help: str) -> Column:  # noqa: A002
-    """Declare the column of a number of the difference to the baseline."""
-
-    def value(group: Group, row: Row) -> Value:
-        return getattr(row.difference.get(group.metric), part, None)
-
-    def text(group: Group, row: Row) -> str:
-        difference = row.difference.get(group.metric)
-        half = numbers.half_width(difference.low, difference.high) if difference else None
-        return numbers.value(getattr(difference, part, None), half)
-
-    return Column(key=f"difference_{part}", heading=heading, help=help, value=value, text=text)
 
 
 def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
@@ -248,6 +208,13 @@ def cost_column(
         return write(None if isinstance(cost, str) else cost)
 
     return Column(key=key, heading=heading, help=help, page=page, value=value, text=text)
+
+
+_SHARES = {
+    "recall": "Of the files that define what the reference uses, the share",
+    "precision": "The share that define what the reference uses, of the files",
+}
+"""Measures of files -> the beginning of their help."""
 
 
 def _offline_column(key: str) -> Column:
@@ -315,25 +282,12 @@ _ALL = (
         value=lambda group, row: mean(row, group.metric),
         text=lambda group, row: interval_of(row, group.metric),
     ),
-    _estimate_column(
-        "mean", lambda group: heading(group, group.metric), "Mean over the samples that count.", always=True
-    ),
-    _estimate_column(
-        "low",
-        "low",
-        "Lower end of the 95% interval of the mean, over repositories where there are five or more.",
-        always=True,
-    ),
-    _estimate_column(
-        "high",
-        "high",
-        "Upper end of the 95% interval of the mean, over repositories where there are five or more.",
-        always=True,
-    ),
-    _estimate_column(
-        "mean_of_repositories",
-        "by repo",
-        "The mean of the repositories' means: every repository weighs the same.",
+    Column(
+        key="mean_of_repositories",
+        heading="by repo",
+        help="The mean of the repositories' means: every repository weighs the same.",
+        value=lambda group, row: getattr(row.metrics.get(group.metric), "mean_of_repositories", None),
+        text=_mean_of_repositories,
     ),
     Column(
         key="difference",
@@ -342,14 +296,8 @@ _ALL = (
         help="The paired difference to the baseline on the samples that both completed, with its 95% interval.",
         value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),
         text=lambda group, row: _difference(row, group.metric),
+        exact=True,
     ),
-    _difference_column(
-        "mean",
-        lambda group: f"to {group.baseline}",
-        "Mean difference to the baseline, on the samples that both completed.",
-    ),
-    _difference_column("low", "to low", "Lower end of the difference's 95% interval."),
-    _difference_column("high", "to high", "Upper end of the difference's 95% interval."),
     Column(
         key="p",
         heading="p",
@@ -375,6 +323,12 @@ _ALL = (
     cost_column("tokens_cached", "cached", "Mean tokens, of those sent, that the service had at hand."),
     *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds", *SUMMARY_COSTS, *ENGINE_COSTS)),
     *map(_offline_column, OFFLINE_COSTS),
+    *(
+        cost_column(f"{what}_{share}", f"{what} {share} %", f"{_SHARES[share]} that {words}.", write=numbers.percent)
+        for what, words in (("explored", "the strategy looked at"), ("shown", "the prompt shows"))
+        for share in _SHARES
+    ),
+    cost_column("explored_files", "explored", "Mean number of files that the strategy looked at."),
     Column(
         key="origin",
         heading="origin",
@@ -407,15 +361,14 @@ RANKING = (
 """The first table of a group."""
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
 """What stands behind the other metrics in the second table."""
-PAGE_RANKING = (
-    *("rank", "strategy", "mean", "low", "high", "mean_of_repositories"),
-    *("difference_mean", "difference_low", "difference_high", "p", "tier", "beats", "repositories_needed", "n"),
-)
-"""A page's columns before its links."""
+PAGE_RANKING = ("rank", "strategy")
+"""A page's first columns; the ranking metric and what stands beside it follow."""
+PAGE_TEST = ("difference", "p", "mean_of_repositories", "tier", "beats", "repositories_needed", "n")
+"""Those behind them, before its links."""
 PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "runs", "unscored", "excluded", "origin")
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """The table of scores before and after the model's cutoff, behind the strategy."""
-PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *CUTOFF)
+PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *ACCESS, *CUTOFF)
 """A page's columns behind its links, and behind the other metrics."""
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
@@ -423,6 +376,7 @@ RECORD = (
     *SUMMARY_COSTS,
     *ENGINE_COSTS,
     *OFFLINE_COSTS,
+    *ACCESS,
     *CUTOFF,
     "runs",
 )

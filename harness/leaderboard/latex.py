@@ -68,19 +68,20 @@ _ACCENTS = {
 }
 
 
-def latex(board: Board, *, diagnostics: bool = False, full: bool = False) -> str:
+def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
     """Return the board as floats to be read into a paper: captions, labels, tables, notes.
 
     Args:
         board: what to show.
         diagnostics: add a table of what each context brought and what was made up.
         full: give the levels of CoderEval groups of their own.
+        by: add a table of strategies by the values of this parameter.
     """
     groups = {title(group): group for group in board.groups}
     labels: set[str] = set()
     floats = [
         _float(section, groups.get(section.title), _label(section.title, labels))
-        for section in sections(board, diagnostics=diagnostics, full=full)
+        for section in sections(board, diagnostics=diagnostics, full=full, by=by)
     ]
     return "\n".join([f"% Needs {PACKAGES}.\n", *floats])
 
@@ -106,7 +107,7 @@ def _character(character: str) -> str:
 
 
 def _float(section: BoardSection, group: Group | None, label: str) -> str:
-    # All tables of a group have its rows in the same order.
+    # The tables of a group have its rows in the same order.
     rows = group.rows if group else ()
     first = {index for index, row in enumerate(rows) if row.standing is Standing.UNBEATEN}
     lines = [
@@ -116,9 +117,10 @@ def _float(section: BoardSection, group: Group | None, label: str) -> str:
         f"  \\caption[{{{escaped(section.title)}}}]{{{_caption(section, group)}}}",
         f"  \\label{{{label}}}",
     ]
-    for number, text_table in enumerate(section.tables):
+    for number, text_table in enumerate(section.all_tables):
         lines += [r"  \par\medskip"] if number else []
-        lines += [f"  {line}" for line in (_FITTED, *_tabular(text_table, first))]
+        bold = first if number < len(section.tables) else set[int]()
+        lines += [f"  {line}" for line in (_FITTED, *_tabular(text_table, bold))]
     if section.notes:
         lines += [r"  \par\medskip", r"  \begin{minipage}{\linewidth}\raggedright"]
         lines += [f"    {escaped(note)}\\par" for note in section.notes]

@@ -1,4 +1,4 @@
-"""Numbers as text, never with more digits than their interval justifies. Pure."""
+"""Numbers as text, never with more digits than their interval justifies, and the steps of axes. Pure."""
 
 from __future__ import annotations
 
@@ -53,3 +53,14 @@ def amount(number: float | None) -> str:
     if number is None:
         return UNKNOWN
     return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def round_step(rough: float) -> float:
+    """Return the least of 1, 2 or 5 times a power of ten that is no less."""
+    power = float(f"1e{Decimal(rough).adjusted()}")
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+
+
+def percent(number: float | None) -> str:
+    """Write a mean share, 0..1, in percent."""
+    return UNKNOWN if number is None else f"{100 * number:.1f}"

@@ -279,6 +279,8 @@ class Samples:
         distinct = dict.fromkeys((table.sample, table.repo) for table in tables)
         repos = {sample: repo for ids, of in distinct for sample, repo in zip(ids, of, strict=True)}
         self.ids = sorted(repos)
+        self.repos = sorted(set(repos.values()))
+        """What the codes stand for."""
         self.codes: Codes = stats.coded([repos[id_] for id_ in self.ids])
         place = {id_: index for index, id_ in enumerate(self.ids)}
         self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, _ in distinct}

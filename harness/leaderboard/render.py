@@ -27,7 +27,13 @@ _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 
 
 def table(
-    board: Board, *, width: int = WIDTH, terminal: bool = False, diagnostics: bool = False, full: bool = False
+    board: Board,
+    *,
+    width: int = WIDTH,
+    terminal: bool = False,
+    diagnostics: bool = False,
+    full: bool = False,
+    by: str = "",
 ) -> str:
     """Return the board for a person: tables a group (the ranking; other metrics and costs) and its notes.
 
@@ -37,16 +43,17 @@ def table(
         terminal: mark headings with bold; False gives plain text.
         diagnostics: add a table of what each context brought and what was made up.
         full: give the levels of CoderEval groups of their own.
+        by: add a table of strategies by the values of this parameter.
     """
     screen = io.StringIO()
     console = Console(
         file=screen, width=width, force_terminal=terminal, no_color=True, highlight=False, emoji=False, markup=False
     )
-    for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full)):
+    for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full, by=by)):
         if index:
             console.print()
         console.print(Text(section.title, style="bold"))
-        for text_table in section.tables:
+        for text_table in section.all_tables:
             console.print(_rich(text_table))
             console.print()
         for line in section.notes:
@@ -54,11 +61,11 @@ def table(
     return "".join(f"{line.rstrip()}\n" for line in screen.getvalue().splitlines())
 
 
-def markdown(board: Board, *, diagnostics: bool = False, full: bool = False) -> str:
+def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
     """Return the board as markdown: a heading, tables and notes, as `table` does."""
     parts = []
-    for section in sections(board, diagnostics=diagnostics, full=full):
-        tables = "\n".join(map(_markdown, section.tables))
+    for section in sections(board, diagnostics=diagnostics, full=full, by=by):
+        tables = "\n".join(map(_markdown, section.all_tables))
         remarks = "\n".join(f"- {plain_markdown(line)}" for line in section.notes)
         parts.append(f"## {plain_markdown(section.title)}\n\n" + (f"{tables}\n" if tables else "") + f"{remarks}\n")
     return "\n".join(parts)

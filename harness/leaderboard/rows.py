@@ -117,6 +117,11 @@ class Row:
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """Name of `harness.results.COSTS` -> mean over the samples that count; a price is None unless all of theirs are
     known."""
+    repository_means: Mapping[str, float] = field(default_factory=dict)
+    """Repository -> mean of the ranking metric over its samples that count."""
+    repository_gains: Mapping[str, float] = field(default_factory=dict)
+    """Repository -> this row's mean of the ranking metric minus the baseline's, over the samples that both completed;
+    empty for the baseline itself."""
 
     @property
     def standing(self) -> Standing:
@@ -147,6 +152,8 @@ class Group:
     """Ranked rows best first, then those that are not ranked."""
     family: Family
     """What the test says of all pairs of ranked rows."""
+    pairs: Mapping[tuple[int, int], Difference]
+    """Places of two ranked rows -> the first minus the second, corrected for all pairs; each pair stands once."""
     ages: SampleAges | None = None
     """None if no sample's day is known, or the generator knows nothing but its prompt."""
     superseded: int

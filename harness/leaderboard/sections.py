@@ -10,8 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import choices, numbers
-from ctxbench.harness.leaderboard.columns import BESIDE, COLUMNS, CUTOFF, RANKING, Column, TextTable, metric_column
+from ctxbench.harness.leaderboard.columns import (
+    BESIDE,
+    COLUMNS,
+    CUTOFF,
+    RANKING,
+    Column,
+    TextTable,
+    label,
+    metric_column,
+)
+from ctxbench.harness.leaderboard.curves import Curves, curves, parameters
+from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, LEVELLED, Board, Group, Row, groups_by_level
@@ -23,6 +35,8 @@ _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
 _DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
 _MOST_PASSES = 2
+_MOST_ALIKE = 2
+"""Names of rows that the first sentence gives: the table has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +45,36 @@ class BoardSection:
 
     title: str
     tables: tuple[TextTable, ...]
+    """A line is a row of the group, in its order."""
     notes: tuple[str, ...]
+    over: tuple[TextTable, ...] = ()
+    """Strategies by the values of a parameter, where that is asked for: a line is several rows."""
+
+    @property
+    def all_tables(self) -> tuple[TextTable, ...]:
+        """All that is printed, in order."""
+        return (*self.tables, *self.over)
 
 
-def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> Iterator[BoardSection]:
+def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> Iterator[BoardSection]:
     """Yield the sections of a board, in its order.
 
     Args:
         board: what to show.
         diagnostics: add a table of what each context brought and what was made up.
         full: give the levels of CoderEval groups of their own, each with its ranking.
+        by: add a table of strategies by the values of this parameter, where some differ in it only.
+
+    Raises:
+        UnknownName: if no two strategies of a group differ only in that parameter.
     """
+    if by and not any(isinstance(curves(group, by), Curves) for group in board.groups):
+        raise UnknownName("parameter in which alone strategies of these runs differ", by, parameters(board.groups))
     pending = {(listing.benchmark.lower(), listing.language): listing for listing in board.published}
     for index, group in enumerate(board.groups):
         parts = groups_by_level(board.groups, group) if group.benchmark == LEVELLED else {}
         if full or group.level == ALL_LEVELS or group.benchmark != LEVELLED:
-            yield _group(group, parts if group.level == ALL_LEVELS and not full else {}, diagnostics)
+            yield _group(group, parts if group.level == ALL_LEVELS and not full else {}, diagnostics, by)
         after = board.groups[index + 1 :]
         if not any((later.benchmark, later.language) == (group.benchmark, group.language) for later in after):
             yield from _published(pending.pop((group.benchmark, group.language), None), group)
@@ -64,7 +92,30 @@ def title(group: Group) -> str:
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
-def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> BoardSection:
+def headline(group: Group) -> str:
+    """Return who leads, and whether the lead is real, in a sentence or two."""
+    ranked = group.ranked
+    if not ranked:
+        return f"No run here has {group.metric}: nothing is ranked."
+    first, value = ranked[0], ranked[0].metrics[group.metric]
+    unit = group.scales[group.metric].unit
+    interval = numbers.interval(value.mean, value.low, value.high)
+    start = f"{first.run.strategy} has the best {group.metric}: {interval} {unit}."
+    if len(ranked) == 1:
+        return f"{start} Nothing else here is ranked: run another strategy to compare with."
+    alike = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
+    if not alike:
+        return f"{start} Its lead over every other is significant at 5%."
+    if not group.family.pairs:
+        return f"{start} No two ranked rows share a completed sample, so that nothing is compared."
+    if not group.family.significant:
+        return f"{start} {group.family.verdict()}"
+    more = len(alike) - _MOST_ALIKE
+    names = [*alike[:_MOST_ALIKE], f"{more} others"] if more > 1 else alike
+    return f"{start} The test does not tell it from {listed(names)}."
+
+
+def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str) -> BoardSection:
     more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
     columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
     read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
@@ -72,7 +123,10 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> Board
     columns += [[COLUMNS["strategy"], *read_before]] if read_before else []
     columns += [[COLUMNS["strategy"], *(metric_column(group, name) for name in more)]] if more else []
     tables = tuple(TextTable.of(table_columns, group) for table_columns in columns)
-    return BoardSection(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))
+    over = (picture.table(),) if by and isinstance(picture := curves(group, by), Curves) else ()
+    return BoardSection(
+        title=title(group), tables=tables, over=over, notes=(*notes(group), *notes_of_levels(group, parts))
+    )
 
 
 def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSection]:
@@ -119,12 +173,16 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
     ]
 
 
-def _beside(group: Group) -> list[Column]:
+def beside(group: Group) -> list[str]:
+    """Return the metrics that stand beside the ranking one: for lines em, es, identifier F1 and gain."""
     passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
     own = choices.own_metrics(group.profile, group.scales)
     usual = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
     # A profile with none of the usual metrics shows its own first.
     others = (*([] if set(own) & set(usual) else own), *usual)
-    names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
+    return [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
+
+
+def _beside(group: Group) -> list[Column]:
     costs = [COLUMNS[key] for key in BESIDE if key != PRICE or priced(group)]
-    return [COLUMNS["strategy"], *(metric_column(group, name) for name in names), *costs]
+    return [COLUMNS["strategy"], *(metric_column(group, name) for name in beside(group)), *costs]

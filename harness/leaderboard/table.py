@@ -33,7 +33,7 @@ from ctxbench.harness.leaderboard.rows import (
     overall_means,
 )
 from ctxbench.harness.leaderboard.scales import ScaleOf, completed, scale_of
-from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.leaderboard.stats import Clustered, Estimate
 from ctxbench.harness.results import PRICE, RunTable, Status
 
 
@@ -129,6 +129,7 @@ class GroupMaker:
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
+        self.repos = samples.repos
         group_tables = [RunArrays(table, samples) for table in self.tables]
         self.values: list[Values] = [
             {name: group_table.column(name, scale) for name, scale in self.scales.items()}
@@ -156,6 +157,7 @@ class GroupMaker:
         rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in order]
         repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
         names = {i: self.tables[i].run.strategy for i in order}
+        place = {i: position for position, i in enumerate(order)}
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
@@ -172,6 +174,7 @@ class GroupMaker:
                 [((names[a], names[b]), difference) for (a, b), difference in family.items()],
                 repositories=min(repositories, default=0),
             ),
+            pairs={(place[a], place[b]): difference for (a, b), difference in family.items()},
             superseded=superseded,
             ages=self.ages,
         )
@@ -281,7 +284,21 @@ class GroupMaker:
             before_cutoff=before,
             after_cutoff=after,
             costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
+            repository_means=self._by_repository(mine[self.metric].clustered) if mine.get(self.metric) else {},
+            repository_gains=self._gains(index),
         )
+
+    def _by_repository(self, column: Clustered) -> dict[str, float]:
+        means = (column.sums / column.sizes).tolist()
+        return dict(zip([self.repos[code] for code in column.codes.tolist()], means, strict=True))
+
+    def _gains(self, index: int) -> dict[str, float]:
+        """Return repository -> mean difference to the baseline; empty where there is none."""
+        base = self.base
+        if base in (None, index) or not (self.values[index].get(self.metric) and self.values[base].get(self.metric)):
+            return {}
+        [aligned] = self.aligned([(index, base)], self.metric)
+        return self._by_repository(aligned.gap)
 
     def _around_cutoff(self, table: RunTable, mine: Values) -> tuple[Estimate | None, Estimate | None]:
         """Return the estimates of the ranking metric before and after the model's cutoff."""

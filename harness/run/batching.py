@@ -133,6 +133,7 @@ class Batcher:
             sampling_key(request.sampling),
             request.index,
             *(["one line"] if request.one_line else []),
+            *([f"chat {request.chat.digest}"] if request.chat is not None else []),
         ]
         return sha256("\n".join(map(str, parts)))
 

@@ -10,6 +10,7 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench import samples as sets
@@ -184,10 +185,17 @@ def _scorer(
 
 def _engine_remarks(card: StrategyCard) -> list[str]:
     """Return what a reader must know of a strategy's engines."""
-    return [
+    recipes = [read(spec) for spec in card.engines]
+    remote = [
+        f"The engine {recipe.spec} is a server elsewhere ({urlsplit(recipe.remote).netloc}): "
+        "it may remember what it was sent for other target files, and nobody here saw what it did."
+        for recipe in recipes
+        if recipe.remote
+    ]
+    return remote + [
         f"The engine {recipe.spec} was shared by the samples of a repository and saw their target files whole: "
         "one that remembers may rank by the answers."
-        for recipe in map(read, card.engines)
+        for recipe in recipes
         if recipe.mode is Mode.SHARED
     ]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from ctxbench.bench.access import Access, AccessLedger, NotedRepository
 from ctxbench.bench.engines.boxes import Engines, EngineSession
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.files import sha256
@@ -17,14 +18,16 @@ from ctxbench.bench.repository import Repository, View, unmasked, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
+from ctxbench.harness.diagnostics.relevance import RelevantFiles
 from ctxbench.harness.extract import extract
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredGeneration, StoredVerdict
-from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt
+from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt, text_block
+from ctxbench.strategies.chat import HEADING, Chat, Role
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""
@@ -59,6 +62,22 @@ class AnsweredSample:
     strategy_seconds: float
     engines: tuple[EngineUse, ...] = ()
     """The work of the context engines that the strategy asked."""
+    access: Access | None = None
+    """What the strategy looked at; None where there was none."""
+    relevant: tuple[str, ...] = ()
+    """The other files that define what the target uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prompted:
+    """What a strategy made of a sample."""
+
+    prompt: Prompt
+    calls: tuple[tuple[str, Answer], ...]
+    """Of the model on the way."""
+    seconds: float
+    """That it worked."""
+    access: Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +86,9 @@ class _Model:
 
     instructs: bool
     summarises: bool
-    ask: Callable[[Prompt, str, int], str]
+    ask: Callable[[Prompt | Chat, str, int], str]
 
-    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
         return self.ask(prompt, role, max_tokens)
 
 
@@ -118,7 +137,7 @@ class Asker:
             unmasked: whether strategies are shown the lines that samples mask.
             engines: the context engines that the strategy may ask, each sample in its turn; None if it asks none.
         """
-        self._engines = engines
+        self._engines, self._relevant = engines, RelevantFiles(snapshots)
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
         self._ahead, self._summariser, self._unmasked = ahead, summariser or batcher, unmasked
@@ -153,12 +172,14 @@ class Asker:
         turn: contextlib.ExitStack,
     ) -> AnsweredSample:
         with self._batcher.member(), self._summariser.member():
-            prompt, calls, seconds = self._prompted(strategy, sample, sampling, session)
+            prompted = self._prompted(strategy, sample, sampling, session)
             turn.close()
             uses = session.uses if session is not None else ()
             try:
-                answered = self._complete(sample, prompt, sampling, n, calls=calls, seconds=seconds)
-                return replace(answered, engines=uses)
+                answered = self._complete(
+                    sample, prompted.prompt, sampling, n, calls=prompted.calls, seconds=prompted.seconds
+                )
+                return replace(answered, engines=uses, access=prompted.access, relevant=self._relevant.files(sample))
             except TooLong as fault:
                 # The model would refuse the same prompt again.
                 raise StrategyFault(
@@ -176,13 +197,11 @@ class Asker:
             InputFault: if the run fills in the middle and the model cannot.
         """
         with contextlib.ExitStack() as turn, self._batcher.member(), self._summariser.member():
-            prompt, _, _ = self._prompted(strategy, sample, sampling, self._turn(turn, sample))
-            return self._final_request(sample, prompt, sampling).prompt
+            prompted = self._prompted(strategy, sample, sampling, self._turn(turn, sample))
+            return self._final_request(sample, prompted.prompt, sampling).prompt
 
-    def _prompted(
-        self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None
-    ) -> tuple[Prompt, list[tuple[str, Answer]], float]:
-        """Return a strategy's prompt, its calls of the model on the way, and the seconds that it worked."""
+    def _prompted(self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None) -> _Prompted:
+        """Let a strategy make its prompt in a cell, with what it asks."""
         shown_sample = self._shown(sample)
         query = shown_sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
@@ -200,18 +219,17 @@ class Asker:
                 self._slots.acquire()
                 since = time.perf_counter()
 
-        def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
+        def generate(prompt: Prompt | Chat, role: str, max_tokens: int) -> str:
             batcher = self._summariser if role == SUMMARY_ROLE else self._batcher
+            sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
             with elsewhere():
-                sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = batcher.ask(
-                    [fitted(batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
-                )
+                [answer] = batcher.ask([_asked_on_the_way(batcher.generator, sample, prompt, sampling_of_call)])
             calls.append((role, answer))
             return answer.response.text
 
         execute = None if self._execute is None else _Programs(self._execute, elsewhere)
-        repo = self.view(shown_sample, query, engines)
+        ledger = AccessLedger()
+        repo = NotedRepository(self.view(shown_sample, query, engines), ledger)
         with self._slots:
             since = time.perf_counter()
             instructs, summarises = (
@@ -221,7 +239,7 @@ class Asker:
             worked += time.perf_counter() - since
         if self._unmasked and shown_sample.masked:
             prompt = replace(prompt, flags=(*prompt.flags, STILL_MASKED))
-        return fim.of_strategy(prompt), calls, worked
+        return _Prompted(prompt=fim.of_strategy(prompt), calls=tuple(calls), seconds=worked, access=ledger.access)
 
     def _shown(self, sample: Sample) -> Sample:
         """Return a sample as the strategy gets it."""
@@ -229,7 +247,7 @@ class Asker:
         return unmasked(sample, snapshot) if self._unmasked and snapshot is not None else sample
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
-        """Return the completions of one sample after a prompt that no strategy made.
+        """Return the completions of one sample after a prompt that no strategy prompted.
 
         Raises:
             MachineFault: if the model was lost.
@@ -298,6 +316,17 @@ def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool 
         # Strategies read every line of a draft, as the papers' programs do.
         one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
     )
+
+
+def _asked_on_the_way(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
+    """Return what a strategy asks a model on the way: a chat as it is, or as a text where the model takes none."""
+    if not isinstance(prompt, Chat):
+        return fitted(generator, _request(sample, fim.of_strategy(prompt), sampling))
+    request = _request(sample, Prompt(blocks=(text_block(prompt.text),)), sampling)
+    if generator.capabilities.tools:
+        return replace(request, chat=prompt)
+    # A model that goes on after its call would write the result itself.
+    return replace(request, sampling=replace(sampling, stop=(f"\n{HEADING}{Role.TOOL}",)))
 
 
 def completion(sample: Sample, answer: Answer) -> Completion:

@@ -25,6 +25,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind, Reference, Sample
 from ctxbench.harness import extract, metrics
 from ctxbench.harness.diagnostics import Diagnostics
+from ctxbench.harness.diagnostics.relevance import recall_precision
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.results import Status
@@ -33,7 +34,7 @@ from ctxbench.harness.run.sample import AnsweredSample, Completion
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
-from ctxbench.harness.store.write import Finished, StoredBits, StoredBlock, StoredCompletion
+from ctxbench.harness.store.write import Finished, StoredAccess, StoredBits, StoredBlock, StoredCompletion
 from ctxbench.strategies.api import Block, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 
@@ -114,6 +115,7 @@ class SampleScorer:
             completions=tuple(completions),
             bits=bits,
             engines=answered.engines,
+            access=_access(answered),
         )
 
     def checks(self, sample: Sample, prompt: Prompt, text: str) -> Scores:
@@ -206,6 +208,33 @@ def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
         for block in prompt.dropped
     ]
     return tuple(rows)
+
+
+def _access(answered: AnsweredSample) -> StoredAccess | None:
+    """Return what its strategy looked at, beside what the prompt shows."""
+    access = answered.access
+    if access is None:
+        return None
+    shown_places = [place for block in answered.prompt.blocks for place in block.places]
+    explored_recall, explored_precision, shown_recall, shown_precision = (
+        share
+        for places in (access.places, shown_places)
+        for share in recall_precision(places, answered.relevant, answered.sample.path)
+    )
+    lines: dict[str, list[int]] = {}
+    for place in access.places:
+        lines.setdefault(place.path, []).extend((place.start, place.end))
+    return StoredAccess(
+        opened=access.opened,
+        searches=access.searches,
+        characters=access.characters,
+        explored_files=len(lines),
+        places=json.dumps(lines, ensure_ascii=False, separators=(",", ":")),
+        explored_recall=explored_recall,
+        explored_precision=explored_precision,
+        shown_recall=shown_recall,
+        shown_precision=shown_precision,
+    )
 
 
 def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -15,6 +16,7 @@ from ctxbench.harness.store.loading import clean, load, merge, name_numbers, num
 from ctxbench.harness.store.prompts import add_prompts
 from ctxbench.harness.store.write import (
     Finished,
+    StoredAccess,
     StoredGeneration,
     StoredVerdict,
     append_new,
@@ -141,7 +143,10 @@ def _append_results(
     """Append samples, by key, with all but their scores; the mappings give the numbers of prompts and of answers."""
     rows: dict[Table, list[tuple[Any, ...]]] = {
         table: []
-        for table in (t.RESULT_FACT, t.CALL_FACT, t.ENGINE_FACT, t.BLOCK_FACT, t.COMPLETION_FACT, t.JUDGED_FACT)
+        for table in (
+            *(t.RESULT_FACT, t.CALL_FACT, t.ENGINE_FACT, t.ACCESS_FACT, t.BLOCK_FACT),
+            *(t.COMPLETION_FACT, t.JUDGED_FACT),
+        )
     }
     for key, sample in finished:
         rows[t.RESULT_FACT].append(
@@ -174,6 +179,8 @@ def _append_results(
             )
             for use in sample.engines
         ]
+        if sample.access is not None:
+            rows[t.ACCESS_FACT].append(_access_row(key, sample.access))
         rows[t.BLOCK_FACT] += [
             (
                 key,
@@ -207,6 +214,18 @@ def _append_results(
         ]
     for table, table_rows in rows.items():
         load(connection, table, table.c.keys(), table_rows)
+
+
+def _access_row(key: int, access: StoredAccess) -> tuple[Any, ...]:
+    return (
+        key,
+        access.opened,
+        access.searches,
+        access.characters,
+        access.explored_files,
+        *(number_or_null(getattr(access, name)) for name in t.ACCESS_SHARES),
+        zlib.compress(clean(access.places).encode()),
+    )
 
 
 def _append_scores(connection: Connection, run: int | None, finished: Sequence[tuple[int, Finished]]) -> None:

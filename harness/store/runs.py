@@ -12,10 +12,11 @@ from sqlalchemy import Connection, Table, exists, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
+from ctxbench.bench.types import VERSION_MARK
 from ctxbench.harness.measures import ALWAYS, left_out, without_parts
 from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT, MEMORISED
 from ctxbench.harness.prices import Prices
-from ctxbench.harness.results import PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable, Status
+from ctxbench.harness.results import ACCESS, PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
@@ -32,6 +33,8 @@ from ctxbench.strategies.registration import is_control
 SET_BACK = "bring back the set as it was then"
 _GIVE_SET = "give --samples the set that it was run over, as it was then"
 """Cure a set that has changed: for commands that take no other, and for those that do."""
+_FIELDS = ("context_tokens", "calls")
+"""Numbers of a result that a table has in fields of their own."""
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
 """The costs that reference results come with."""
 CONTEXT = "context"
@@ -322,7 +325,8 @@ class RunColumns:
         return RunTable(
             run=self._info(samples, language),
             sample=ids,
-            repo=tuple([facts.repo for facts in samples.facts]),
+            # Versions of one project resemble each other as its files do: they are one cluster.
+            repo=tuple([facts.repo.partition(VERSION_MARK)[0] for facts in samples.facts]),
             level=tuple([facts.level for facts in samples.facts]),
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
             metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},
@@ -352,9 +356,14 @@ class RunColumns:
             "tokens_cached": self.costs.tokens_cached,
             PRICE: self.costs.price,
         }
+        is_noted = any(count is not None for count in samples.numbers["explored_files"])
         costs = {
             **{name: tuple(map(column.get, samples.id)) for name, column in of_calls.items()},
-            **{name: column for name, column in samples.numbers.items() if name not in ("context_tokens", "calls")},
+            **{
+                name: column
+                for name, column in samples.numbers.items()
+                if name not in _FIELDS and (name not in ACCESS or is_noted)
+            },
             "test_seconds": self._test_seconds(samples),
             **{name: tuple(map(column.get, samples.id)) for name, column in self.engines.items()},
         }

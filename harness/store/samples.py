@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, select
 
 from ctxbench.bench.types import is_tested
-from ctxbench.harness.results import Status, status_cases
+from ctxbench.harness.results import ACCESS, Status, status_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.scores import Counts
@@ -30,8 +30,9 @@ _NUMBERS: dict[str, ColumnElement[Any]] = {
     column.name: column
     for column in t.RESULT_FACT.c
     if isinstance(column.type, Integer | Float) and column.name not in ("key", "prompt")
-}
-"""The columns of a result that hold numbers; each that is no field of `RunTable` is one of its costs."""
+} | {name: t.ACCESS_FACT.c[name] for name in ACCESS}
+"""The columns of a result, and of what its strategy looked at, that hold numbers; each that is no field of `RunTable`
+is one of its costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
     facts = {digest: _facts(connection, digest) for digest in dict.fromkeys(digest for _, digest in runs)}
     p, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
     joined = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number).outerjoin(t.RESULT_FACT, p.key == r.key)
+    joined = joined.outerjoin(t.ACCESS_FACT, p.key == t.ACCESS_FACT.c.key)
     query = (
         select(s.id, p.key, r.status, *(column.label(name) for name, column in _NUMBERS.items()))
         .select_from(joined)

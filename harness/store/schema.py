@@ -10,6 +10,7 @@
     verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
     result 1─* engine_use                            (what context engines did for a sample)
+    result 1─0..1 access                             (what its strategy looked at)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
@@ -50,7 +51,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
-HEAD = "0016"
+ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
+HEAD = "0017"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 METADATA = MetaData()
 """The tables."""
@@ -267,6 +269,14 @@ ENGINE_FACT = _fact(
     Column("cut", Integer, nullable=False),
     Column("index_bytes", BigInteger, nullable=False),
 )
+ACCESS_FACT = _fact(
+    "access",
+    _key("result_fact"),
+    *(Column(name, Integer, nullable=False) for name in ("opened", "searches", "characters", "explored_files")),
+    *(Column(name, Float) for name in ACCESS_SHARES),
+    # JSON, compressed with zlib: file -> first line, line after the last, of one place behind the other.
+    Column("places", LargeBinary, nullable=False),
+)
 BLOCK_FACT = _fact(
     "block",
     _key("result_fact"),
@@ -331,6 +341,9 @@ ENGINE_USE = _view(
     "engine_use",
     *_copies(ENGINE_FACT, "engine", "version", "mode", "index_seconds", "query_seconds", "calls", "places", "cut"),
     Column("index_bytes", BigInteger),
+)
+ACCESS = _view(
+    "access", *_copies(ACCESS_FACT, "opened", "searches", "characters", "explored_files", *ACCESS_SHARES, "places")
 )
 BLOCK_GAIN = _view("block_gain", *_copies(GAIN_FACT, "ordinal", "coder", "gain"))
 COMPLETION = _view(

@@ -112,6 +112,28 @@ class StoredCompletion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAccess:
+    """What a strategy looked at for a sample, and what of that, and of what it showed, was of use."""
+
+    opened: int
+    """Files that it read."""
+    searches: int
+    characters: int
+    """That it was handed."""
+    explored_files: int
+    """In which it was handed something."""
+    places: str
+    """JSON: file -> first line, line after the last, of one place behind the other."""
+    explored_recall: float | None
+    """Share of the files that define what the target uses; None where nobody knows any, as for all four."""
+    explored_precision: float | None
+    """Share of the files looked at, without the target's own."""
+    shown_recall: float | None
+    """The same two of the files that the prompt shows."""
+    shown_precision: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """Everything about one sample of a run; stored whole or not at all."""
 
@@ -131,6 +153,8 @@ class Finished:
     bits: tuple[StoredBits, ...]
     engines: tuple[EngineUse, ...] = ()
     """The work of context engines."""
+    access: StoredAccess | None = None
+    """None where no strategy worked, or nobody noted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ engine    the client, and its faults in one line
 images    the base, built by what they hold once, listed, pruned
 launcher  every flag of a box
 box       frames over the attached stream, and the end
+hosts     several engines as one back end
 foreign   boxes of images that are taken as they stand, and files to and from them
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.docker import foreign, images
-from ctxbench.sandbox.docker.engine import Client, answers, connected
+from ctxbench.sandbox.docker.engine import ANSWER_SECONDS, Client, answers, connected
 from ctxbench.sandbox.docker.images import BUILDS, sweep, touch
 from ctxbench.sandbox.docker.launcher import DockerLauncher
 from ctxbench.sandbox.errors import SandboxUnavailable
@@ -28,31 +29,32 @@ __all__ = ["DockerSandbox", "answers"]
 
 
 class DockerSandbox:
-    """Runs jobs in containers of the local Docker engine."""
+    """Runs jobs in containers of one Docker engine."""
 
-    def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "") -> None:
+    def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "", host: str = "") -> None:
         """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet.
 
         Args:
             cache: a folder of the sandbox's own.
             base_image: what images are built on.
             runtime: what the engine runs boxes with, by the name that it has there; empty for its own choice.
+            host: the engine's address; empty for the one that Docker's own settings name.
         """
-        self.cache, self.runtime = cache, runtime
+        self.cache, self.runtime, self.host = cache, runtime, host
         self.name = f"docker(runtime={runtime})" if runtime else "docker"
         self.base_image = base_image or images.OFFICIAL
-        self._base: str | None = None
-        """Its id, once known: a registry that is out of reach is asked once."""
+        self.base: str | None = None
+        """Its id, once it is certain: a registry that is out of reach is asked once."""
 
     def prepare(self, environment: Environment, report: Report) -> str:
         """Build an environment's image unless it is there; return the digest of what a job finds."""
-        with connected() as client:
+        with self.connected() as client:
             if environment.image:
                 return foreign.key(client, environment)
             image = self._image(client, environment)
             if image is None:
-                self._base = self._base or images.base_id(client, self.base_image, report)
-                image = self._build(client, environment, self._base, report)
+                self.base = self.base or images.base_id(client, self.base_image, report)
+                image = self._build(client, environment, self.base, report)
             return images.key(image, environment)
 
     @contextlib.contextmanager
@@ -60,10 +62,12 @@ class DockerSandbox:
         """Open a pool of containers of a prepared environment; what killed pools left stopped is removed first."""
         from ctxbench.sandbox.pool import open_pool  # noqa: PLC0415
 
-        with connected() as client:
-            sweep(client)
+        if not self.host:
+            # Whose process is gone cannot be told of an engine that others may reach from other machines.
+            with self.connected() as client:
+                sweep(client)
         if environment.image:
-            with connected() as client, foreign.opened(client, environment, limits, width, self.runtime) as pool:
+            with self.connected() as client, foreign.opened(client, environment, limits, width, self.runtime) as pool:
                 yield pool
             return
         with (
@@ -88,7 +92,7 @@ class DockerSandbox:
         Raises:
             SandboxUnavailable: if its image is not there, or no engine answers.
         """
-        with connected() as client:
+        with self.connected() as client:
             image = self._image(client, environment)
             if image is None:
                 raise SandboxUnavailable("its image is not built", where=environment.name, cure="prepare it first")
@@ -96,13 +100,22 @@ class DockerSandbox:
             key = images.key(image, environment)
             yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)
 
+    def connected(self, seconds: float = ANSWER_SECONDS) -> contextlib.AbstractContextManager[Client]:
+        """Give a client of the engine; see `engine.connected`."""
+        return connected(seconds, self.host)
+
+    def image_name(self, client: Client, environment: Environment) -> str:
+        """Return the name of an environment's image, whether it is there or not; empty where its base image is not."""
+        base = self.base or images.local_base(client, self.base_image)
+        return environment.image or (images.tag(environment, base) if base else "")
+
     @property
     def _notes(self) -> Path:
         return self.cache / "docker"
 
     def _image(self, client: Client, environment: Environment) -> dict[str, Any] | None:
-        base = self._base or images.local_base(client, self.base_image)
-        return images.find(client, images.tag(environment, base)) if base else None
+        name = self.image_name(client, environment)
+        return images.find(client, name) if name else None
 
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
         python = images.base_python(client, base, self._notes)

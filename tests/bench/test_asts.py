@@ -32,6 +32,7 @@ def interrupted() -> Iterator[None]:
     gc.callbacks.remove(turn)
 
 
+@pytest.mark.slow
 def test_many_threads_get_whole_trees(interrupted: None) -> None:
     texts = [FLAT, DEEP] * 60
     with ThreadPoolExecutor(4) as pool:

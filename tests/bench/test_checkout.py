@@ -249,6 +249,7 @@ def start(folder: Path, home: Home) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
 
 
+@pytest.mark.slow
 def test_many_processes_fetch_one(tmp_path: Path, home: Home, copy: Path) -> None:
     load(tmp_path, 'path = "copy"')
     processes = [start(tmp_path, home) for _ in range(3)]
@@ -257,6 +258,7 @@ def test_many_processes_fetch_one(tmp_path: Path, home: Home, copy: Path) -> Non
     assert len(kept(home)) == 2
 
 
+@pytest.mark.slow
 def test_killed_half_way_the_next_fetch_works(tmp_path: Path, home: Home, copy: Path) -> None:
     for number in range(1000):
         (copy / "pkg" / f"f{number}.py").write_text(f"x = {number}\n")

@@ -65,6 +65,7 @@ def _plain(texts: dict[str, str], query: str, top: int, size: int, stride: int, 
     return [(text, score, places) for score, _, text, places in rows[::-1][:top]] if wanted else []
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     files=_FILES,

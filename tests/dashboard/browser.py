@@ -38,6 +38,7 @@ ARGUMENTS = (
 DESKTOP, PHONE = (1280, 900), (390, 844)
 PATIENCE = 90
 """Seconds that a page may take on a busy machine."""
+NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
 Query = Mapping[str, str | Sequence[str]]
 
 
@@ -98,12 +99,29 @@ class Site:
 
     def visit(self, page: Page, name: str, **query: str | Sequence[str]) -> None:
         """Go to a page of the site and wait until it is complete; see `settled` and `check`."""
-        page.goto(f"{self.address}/{name}" + (f"?{urlencode(query, doseq=True)}" if query else ""))
-        page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
-        settled(page)
+        address = f"{self.address}/{name}" + (f"?{urlencode(query, doseq=True)}" if query else "")
+        while not self._loaded(page, address):
+            self.errors.clear()
         self.check(page)
         title = tab_title(next(info.title for info in PAGES if info.name == (name or PAGES[0].name)))
         assert page.title() == title, page.title()
+
+    def _loaded(self, page: Page, address: str) -> bool:
+        """Load a page; return whether the machine kept its networks meanwhile.
+
+        A browser drops what it is loading whenever a container somewhere on the machine comes or goes.
+        """
+        from playwright.sync_api import Error
+
+        try:
+            page.goto(address)
+            page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
+            settled(page)
+        except Error as error:
+            if NETWORK_CHANGED not in " ".join([str(error), *self.errors]):
+                raise
+            return False
+        return NETWORK_CHANGED not in " ".join(self.errors)
 
     def check(self, page: Page) -> None:
         """Refuse a page with an exception, an error on the console, a script's work or a request to elsewhere."""

@@ -44,6 +44,7 @@ def records(home: Path, *options: str) -> list[dict[str, object]]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_page_has_the_commands_scores_before_and_after_the_cutoff(home: Path) -> None:
     page = app("leaderboard", home)
     lines = page.dataframe[0].value.to_dict("records")
@@ -71,6 +72,7 @@ def test_a_day_in_the_address_leaves_the_newer_samples(home: Path) -> None:
     assert all("after=2024-01-01" in line["compare"] for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["compare", "cost"])
 def test_the_other_pages_take_the_same_choice(home: Path, name: str) -> None:
     page = app(name, home, after="2024-01-01")

@@ -75,6 +75,7 @@ def test_a_set_that_only_runs_know(home: Home) -> None:
     assert (list(kinds["samples"]), list(repositories["samples"])) == ([8], [4, 4])
 
 
+@pytest.mark.slow
 def test_a_set_that_was_made_again_is_not_taken_for_the_old_one(home: Home) -> None:
     old = sets.load(home, "demo").digest
     shutil.rmtree(home.samples / "demo")

@@ -95,10 +95,7 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
     )
     for row, record in zip(rows, printed, strict=True):
         difference = record["difference"]
-        low, high = difference["low"], difference["high"]
-        half = numbers.half_width(low, high)
-        assert row["difference"] == number(difference["mean"], low, high)
-        assert row["95% interval"] == f"[{numbers.value(low, half, sign=True)}, {numbers.value(high, half, sign=True)}]"
+        assert row["difference [95%]"] == pytest.approx(difference["mean"], abs=1e-6)
         assert row["p"] == pytest.approx(difference["p_adjusted"], abs=1e-6)
         assert (row["better"], row["equal"], row["worse"]) == (
             difference["wins"],
@@ -110,7 +107,7 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
     levels = frame(page, "level")
     assert [(row["level"], row["samples"]) for row in levels] == [(at["level"], at["n"]) for at in record["levels"]]
     for row, at in zip(levels, record["levels"], strict=True):
-        assert row["difference"] == number(*(at["difference"][part] for part in ("mean", "low", "high")))
+        assert row["difference [95%]"] == pytest.approx(at["difference"]["mean"], abs=1e-6)
     (repositories,) = [
         element.value for element in page.dataframe if list(element.value.columns[:2]) == ["repository", "samples"]
     ]
@@ -210,14 +207,14 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
     assert [row["strategy"] for row in rows] == [f"{hostile} · {HARMFUL}", "lc.repocoder · incontext"]
     for row, record in zip(rows, printed, strict=True):
         difference = record["difference"]
-        assert float(row["difference"]) == number(difference["mean"], difference["low"], difference["high"])
+        assert float(row["difference [95%]"]) == pytest.approx(difference["mean"], abs=1e-6)
         # What is read aloud is the number itself, what is seen its text.
         assert float(row["p"]) == pytest.approx(difference["p_adjusted"], abs=1e-6)
         assert [int(row[name]) for name in ("better", "equal", "worse", "common")] == [
             difference[name] for name in ("wins", "ties", "losses", "n_common")
         ]
-    # Differences, repositories, levels and the Venn diagram are drawn.
-    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 4
+    # Differences, repositories, levels, the samples' differences and the Venn diagram are drawn.
+    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 5
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
     assert re.search(r"Of the 24 samples", text)

@@ -77,8 +77,9 @@ def test_rows_are_those_of_the_json() -> None:
         difference = record["difference"]
         # Two digits of the interval's half width, which is between 1 and 10 here.
         assert 1 <= (difference["high"] - difference["low"]) / 2 < 10
-        assert row["difference"] == round(difference["mean"], 1)
-        assert row["95% interval"] == f"[{difference['low']:+.1f}, {difference['high']:+.1f}]"
+        assert row["difference [95%]"] == pytest.approx(difference["mean"])
+        shown = f"{difference['mean']:+.1f} [{difference['low']:+.1f}, {difference['high']:+.1f}]"
+        assert getattr(row["difference [95%]"], "text", "") == shown
         assert row["over"] == "over repositories"
         assert row["p"] == pytest.approx(difference["p_adjusted"], abs=1e-6)
         assert getattr(row["p"], "text", "") == f"{difference['p_adjusted']:.3f}"
@@ -113,7 +114,7 @@ def test_levels_and_repositories_are_those_of_the_json() -> None:
     rows = view.level_rows(compared[0])
     assert [(row["level"], row["samples"]) for row in rows] == [("next-line", 20), ("single-line", 60)]
     for row, level in zip(rows, record["levels"], strict=True):
-        assert row["difference"] == pytest.approx(level["difference"]["mean"], abs=0.05)
+        assert row["difference [95%]"] == pytest.approx(level["difference"]["mean"])
         assert row["baseline"] == pytest.approx(level["baseline"], abs=0.05)
         assert row["this run"] == pytest.approx(level["this"], abs=0.05)
     assert [bar["mean"] for bar in data_of(view.level_chart(compared[0]))[1]] == [
@@ -163,7 +164,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     compared = compare(apart, metric="es")
     assert view.remarks(compared, {"0": "x", "1": "y"}) == ["y shares no completed sample with the baseline."]
     (row,) = view.difference_rows(compared, {"0": "x", "1": "y"})
-    assert (row["difference"], row["95% interval"], row["p"], row["over"]) == (None, "-", None, "no interval")
+    assert (row["difference [95%]"], row["p"], row["over"]) == (None, None, "no interval")
     specification(view.difference_chart(compared, {"0": "x", "1": "y"}))
 
 

@@ -19,6 +19,7 @@ from ctxbench.harness.store.work import construction_times
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs, shows_amount
 from tests.dashboard.test_compare_page import frame, page_text, stored
+from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ def test_every_number_is_that_of_the_leaderboard(database: Home, cost: str) -> N
     for record in records:
         row, value = rows[record["strategy"]], record["es"]
         assert shows_amount(row[view.COSTS[cost]], record[cost])
-        half = numbers.half_width(value["low"], value["high"])
-        assert row["es"] == float(numbers.value(value["mean"], half))
-        assert row["95% interval"] == f"[{numbers.value(value['low'], half)}, {numbers.value(value['high'], half)}]"
+        assert row["es [95%]"] == pytest.approx(value["mean"], abs=1e-6)
         beaten = any(
             other[cost] <= record[cost]
             and other["es"]["mean"] >= value["mean"]
@@ -131,8 +130,7 @@ def test_a_browser_shows_the_leaderboards_numbers(database: Home, server: Site, 
     for row in rows:
         record = records[row["strategy"]]
         assert shows_amount(float(row["tokens in"].replace(",", "")), record["tokens_in"])
-        half = numbers.half_width(record["es"]["low"], record["es"]["high"])
-        assert float(row["es"]) == float(numbers.value(record["es"]["mean"], half))
+        assert float(row["es [95%]"]) == pytest.approx(record["es"]["mean"], abs=1e-6)
     # Accuracy against cost, time by stage, construction.
     assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 3
     page.set_viewport_size({"width": 390, "height": 844})
@@ -140,3 +138,23 @@ def test_a_browser_shows_the_leaderboards_numbers(database: Home, server: Site, 
     server.check(page)
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 390, json.dumps({"the page is wider than a phone": wide})
+
+
+def test_strategies_at_several_budgets_are_a_curve(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, repos=3, per_repo=2)
+    specs = ("--strategy", "lc.random_windows", "--strategy", "lc.random_windows(budget={64,256})")
+    run = run_cli("run", "--home", str(home.root), "--samples", "demo", *specs, "--generator", "incontext")
+    assert run.code == 0, run.err
+    page = app("cost", home.root, samples="demo", generator="incontext", metric="es")
+    assert not page.exception and not page.error
+    [table] = [frame.value for frame in page.dataframe if "budget 64" in frame.value]
+    printed = run_cli("leaderboard", "--home", str(home.root), "--samples", "demo", "--metric", "es", "--by", "budget")
+    line = table.to_dict("records")[0]
+    assert line["es % [95%]"] == "lc.random_windows" and len(line) == 4, "the default is a budget too"
+    assert all(str(cell) in printed.out for cell in line.values())
+    out = tmp_path / "report.html"
+    assert (
+        run_cli("report", "--home", str(home.root), "--samples", "demo", "--metric", "es", "--out", str(out)).code == 0
+    )
+    assert "es over budget" in out.read_text() and line["budget 64"] in out.read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
+from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled, show
 from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES, shows_amount
@@ -48,19 +50,20 @@ def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     assert [row.run.strategy for row in group.rows] == ["lc.repocoder", "lc.infile", "theirs", "oracle"]
     first, row = lines[0], group.rows[0]
     value = row.metrics["es"]
-    half = numbers.half_width(value.low, value.high)
-    assert first["es %"] == float(numbers.value(value.mean, half)) and first["n"] == 16
-    assert first["low"] == float(numbers.value(value.low, half))
+    assert first["es % [95%]"] == value.mean and first["n"] == 16
+    assert getattr(first["es % [95%]"], "text", "") == numbers.interval(value.mean, value.low, value.high)
     assert [line["rank"] for line in lines][-1] == "-" and lines[-1]["origin"] == "control"
     assert {line["origin"] for line in lines} == {"run", "imported", "control"}
 
 
 def test_figures_keep_their_last_zero_and_p_its_star(group: Group) -> None:
     first = view.lines(group)[0]
-    texts = {name: getattr(first[name], "text", None) for name in ("es %", "low", "to lc.infile", "p")}
+    texts = {name: getattr(first[name], "text", None) for name in ("es % [95%]", "to lc.infile", "p")}
     difference = group.rows[0].difference["es"]
-    assert texts["to lc.infile"] == "50.0" and texts["p"] == f"{numbers.p_value(difference.p_adjusted)}*"
-    assert first["p"] == difference.p_adjusted and len(str(texts["es %"]).partition(".")[2]) == 2
+    assert (
+        str(texts["to lc.infile"]).startswith("+50.0 [") and texts["p"] == f"{numbers.p_value(difference.p_adjusted)}*"
+    )
+    assert first["p"] == difference.p_adjusted and re.match(r"\d+\.\d\d \[", str(texts["es % [95%]"]))
 
 
 def test_columns_that_nobody_fills_are_left_out(group: Group) -> None:
@@ -81,18 +84,18 @@ def test_links_stand_behind_their_rows(group: Group) -> None:
 
 
 def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
-    assert view.headline(group).startswith("lc.repocoder has the best es: 60.75 [")
-    assert "Its lead over every other is significant" in view.headline(group)
+    assert headline(group).startswith("lc.repocoder has the best es: 60.75 [")
+    assert "Its lead over every other is significant" in headline(group)
     same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
-    assert "Nothing is told apart: no difference is significant." in view.headline(same)
+    assert "Nothing is told apart: no difference is significant." in headline(same)
     third = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
-    assert "The test does not tell it from b." in view.headline(third)
+    assert "The test does not tell it from b." in headline(third)
     strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
-    assert "No two ranked rows share a completed sample" in view.headline(strangers)
+    assert "No two ranked rows share a completed sample" in headline(strangers)
     alone = board([table("a", [0.5] * 16)]).groups[0]
-    assert "Nothing else here is ranked" in view.headline(alone)
+    assert "Nothing else here is ranked" in headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]
-    assert "with 2 repositories the smallest possible p is 0.500" in view.headline(board(few).groups[0])
+    assert "with 2 repositories the smallest possible p is 0.500" in headline(board(few).groups[0])
 
 
 def test_what_is_told_apart_from_none_is_grey() -> None:
@@ -117,8 +120,8 @@ def test_what_is_told_apart_from_none_is_grey() -> None:
 def test_nothing_scored_is_said_and_not_drawn() -> None:
     lost = make_table({}, ["r"] * 2, status=[Status.INFRA_FAILED] * 2, functions=True)
     group = board([lost]).groups[0]
-    assert "nothing is ranked" in view.headline(group) and chart(group) is None
-    assert view.lines(group)[0]["pass@1"] is None and view.lines(group)[0]["unscored"] == 2
+    assert "nothing is ranked" in headline(group) and chart(group) is None
+    assert "pass@1" not in view.lines(group)[0] and view.lines(group)[0]["unscored"] == 2
 
 
 def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
@@ -186,7 +189,7 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
     cells: dict[str, Any] = {name: record[name] for name in ("strategy", "tier", "n", "unscored", "origin")}
     ranks = sorted({record["rank_low"], record["rank_high"]})
     cells["rank"] = "-".join(map(str, ranks))
-    cells |= dict(zip((_heading(metric), "low", "high"), _interval(value), strict=True))
+    cells[_heading(metric)] = value["mean"]
     cells["by repo"] = float(
         numbers.value(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
     )
@@ -200,25 +203,18 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
     for name, key in {"calls": "calls", "seconds": "seconds", **costs}.items():
         cells[name] = record[key]
     if other := record["difference"].get(metric):
-        cells |= dict(zip((f"to {record['baseline']}", "to low", "to high"), _interval(other), strict=True))
+        cells[f"to {record['baseline']}"] = other["mean"]
         corrected = other["p"] if other["p_adjusted"] is None else other["p_adjusted"]
         cells["p"] = corrected
     for name, value in record.items():
         if isinstance(value, dict) and "mean" in value and name not in (metric, "made_up_names"):
-            cells[_heading(name)] = _interval(value)[0]
+            cells[_heading(name)] = value["mean"]
     return cells
 
 
 def _heading(metric: str) -> str:
-    return (
-        metric if metric == "bits" else f"{metric} bits" if metric in ("context_gain", "block_gain") else f"{metric} %"
-    )
-
-
-def _interval(value: dict[str, Any]) -> list[float | None]:
-    half = numbers.half_width(value["low"], value["high"])
-    parts = (value["mean"], value["low"], value["high"])
-    return [None if part is None else float(numbers.value(part, half)) for part in parts]
+    unit = "" if metric == "bits" else " bits" if metric in ("context_gain", "block_gain") else " %"
+    return f"{metric}{unit} [95%]"
 
 
 def _width(value: Any) -> float | None:
@@ -230,9 +226,7 @@ def check(lines: list[dict[str, Any]], records: list[dict[str, Any]], metric: st
     assert len(lines) == len(records) > 0
     names = {row["run"]: row["strategy"] for row in records}
     full = [expected(row, metric, names) for row in records]
-    alike = {_heading(name) for row in records for name, value in row.items() if _width(value) == 0}
-    alike |= {"low", "high", "by repo"} if _heading(metric) in alike else set()
-    alike |= {f"to {row['baseline']}" for row in records} | {"to low", "to high"} if alike else set()
+    alike = {"by repo"} if any(_width(row[metric]) == 0 for row in records) else set()
     headings = set(lines[0]) - {"compare", "samples"}
     assert headings <= {name for row in full for name in row}
     for line, row in zip(lines, full, strict=True):
@@ -246,8 +240,9 @@ def check(lines: list[dict[str, Any]], records: list[dict[str, Any]], metric: st
             # Where all repositories agree, an interval of nothing is 0 in the JSON, and its digits a matter of noise.
             same = cell == value or (name in alike and cell == pytest.approx(value, abs=0.051))
             same = same or (name in _AMOUNTS and value is not None and shows_amount(cell, value))
-            # The JSON has six decimals of a p.
-            same = same or (name == "p" and cell == pytest.approx(value, abs=1e-6))
+            # The JSON has six decimals.
+            exact = name == "p" or name.startswith("to ") or name.endswith("[95%]")
+            same = same or (exact and cell == pytest.approx(value, abs=1e-6))
             assert missing if value is None else same, (row["strategy"], name, cell, value)
         assert all(line[name] is None or line[name] != line[name] for name in headings - row.keys())
 
@@ -298,7 +293,11 @@ def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: 
     for line, row in zip(cells(page), records, strict=True):
         for name, text in expected_of_sight(row).items():
             # A number is read aloud as itself; that its text is seen says the next test.
-            alike = line[name] == text if name in ("rank", "tier", "strategy") else float(line[name]) == float(text)
+            alike = (
+                float(line[name]) == pytest.approx(row[name.split()[0]]["mean"], abs=1e-6)
+                if "[" in text
+                else line[name] == text
+            )
             assert alike, (name, line[name], text)
     assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() == 1
     assert "metric=context_gain" in page.url and "baseline=lc.infile" in page.url
@@ -322,17 +321,12 @@ def test_what_is_seen_has_the_digits_of_the_command(database: Home) -> None:
 
 def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:
     """Return the first cells as they are seen: numbers with the digits of the command."""
-    gain = row["context_gain"]
-    half = numbers.half_width(gain["low"], gain["high"])
     ranks = sorted({row["rank_low"], row["rank_high"]})
-    return {
-        "rank": "-".join(map(str, ranks)),
-        "tier": row["tier"],
-        "strategy": row["strategy"],
-        "context_gain bits": numbers.value(gain["mean"], half),
-        "low": numbers.value(gain["low"], half),
-        "high": numbers.value(gain["high"], half),
+    means = {
+        _heading(name): numbers.interval(row[name]["mean"], row[name]["low"], row[name]["high"])
+        for name in ("context_gain", "em", "es", "id_f1")
     }
+    return {"rank": "-".join(map(str, ranks)), "strategy": row["strategy"], **means, "tier": row["tier"]}
 
 
 @pytest.mark.slow

@@ -8,13 +8,16 @@ import socket
 import socketserver
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ctxbench.bench.home import Home
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, Site, serving, settled
 from tests.helpers.cli import assert_fault, run_cli
-from tests.helpers.extras import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NAME, PATH = "lab.example", "/team/ctxbench"
 
@@ -47,26 +50,21 @@ def forwarding(port: int) -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_the_pages_and_their_links_work_below_the_path_of_a_proxy(database: Home) -> None:
-    program = shutil.which(CHROMIUM)
-    if program is None:
-        missing("no browser: `apt-get install chromium`")
-    from playwright.sync_api import sync_playwright
-
+def test_the_pages_and_their_links_work_below_the_path_of_a_proxy(database: Home, browser: Browser) -> None:
     with serving(database.root, "--public-url", f"http://{NAME}{PATH}") as site:
         port = int(site.address.removeprefix("http://127.0.0.1:").partition("/")[0])
-        with forwarding(port) as outer, sync_playwright() as playwright:
+        with forwarding(port) as outer:
             named = f"--host-resolver-rules=MAP {NAME} 127.0.0.1"
-            browser = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS, named])
+            resolving = browser.browser_type.launch(executable_path=shutil.which(CHROMIUM), args=[*ARGUMENTS, named])
             proxied = Site(f"http://{NAME}:{outer}{PATH}", database.root)
-            page = browser.new_page()
+            page = resolving.new_page()
             page.on("pageerror", lambda error: proxied.errors.append(str(error)))
             proxied.visit(page, "runs")
             page.get_by_role("link", name="Leaderboard").first.click()
             page.wait_for_url(f"**{PATH}/leaderboard*")
             settled(page)
             proxied.check(page)
-            browser.close()
+            resolving.close()
 
 
 def test_links_begin_with_the_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,7 @@ def test_the_command_goes_on_with_the_run_wherever_it_is_stored(home: Home) -> N
     assert again.out == first.out and again.out.startswith(record["run"])
 
 
+@pytest.mark.slow
 def test_every_run_of_a_real_database(database: Home) -> None:
     stored = records(database)
     text = runs_command(database).out

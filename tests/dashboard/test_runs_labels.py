@@ -89,6 +89,7 @@ def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
         assert_fault(command(home, "runs", "delete", run, "--yes"), "a process works at it", "hide the run")
 
 
+@pytest.mark.slow
 def test_the_page_takes_labels_only_where_it_may_write(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     assert not app("runs", home.root).text_input

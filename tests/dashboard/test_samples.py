@@ -88,7 +88,8 @@ def fill_harmful(store: Store, digest: str) -> None:
         HARMFUL, places=places, reason=HARMFUL, state="dropped", char_start=None, char_end=None,
     ))  # fmt: skip
     store.add_finished(run, "c", make_finished(
-        HARMFUL, prompt=text, prompt_digest="h", blocks=blocks, bits=(), calls=((HARMFUL, "bad"), ("final", "bad")),
+        HARMFUL, prompt=text, prompt_digest="h", blocks=blocks, bits=(),
+        calls=((HARMFUL, "bad"), ("explore", "bad"), ("final", "bad")),
         flags=(HARMFUL,), completions=(completion(text, 0.5, "bad", flags=(HARMFUL, HIDING)),),
     ))  # fmt: skip
 
@@ -156,6 +157,23 @@ def test_a_sample_is_shown_whole(home: Home) -> None:
     assert "referenceapply_tax(user.cart, rate)completionapply_tax(cart, rate)" in notes(test)
 
 
+def test_an_agents_steps_are_a_list(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    called = 'Where? <tool_call>{"name": "grep", "arguments": {"text": "pay"}}</tool_call>'
+    with open_store(home.database) as store:
+        store.add_generations([make_generation(id="s1", text=called), make_generation(id="s2", text="No." * 900)])
+        calls = (("explore", "s1"), ("explore", "s2"), ("final", "g"))
+        store.add_generations([make_generation()])
+        run = store.add_run(make_spec(strategy="agent.explore"), samples_of())
+        store.add_finished(run, "c", make_finished("demo/0", calls=calls))
+    test = sound(app("samples", home.root, run=run, sample="demo/0"))
+    [steps] = [table(test, at) for at in range(len(test.dataframe)) if "tool" in test.dataframe[at].value]
+    assert [tuple(row.values()) for row in steps] == [
+        (1, "grep", '{"text": "pay"}', "Where?"),
+        (2, "none", "", ("No." * 900)[:500] + "…"),
+    ]
+
+
 def test_its_values_are_the_leaderboards(home: Home) -> None:
     with open_store(home.database) as store:
         [expected] = [table for table in run_tables(store) if table.run.strategy == "lc.a"]
@@ -166,6 +184,7 @@ def test_its_values_are_the_leaderboards(home: Home) -> None:
         assert math.isnan(row["A"]) if value is None else row["A"] == value * 100
 
 
+@pytest.mark.slow
 def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None:
     both = {"run": runs(home)["lc.a"], "other": runs(home)["lc.b"], "metric": "es"}
     test = sound(app("samples", home.root, **both))
@@ -189,6 +208,7 @@ def test_a_missing_sample_says_why(home: Home) -> None:
     assert "infra-failed" in notes(test) and f"The machine said: lost: {HARMFUL}" in notes(test)
 
 
+@pytest.mark.slow
 def test_samples_are_filtered_by_the_url(home: Home) -> None:
     run = runs(home)["lc.a"]
     for query, expected in (
@@ -204,6 +224,7 @@ def test_samples_are_filtered_by_the_url(home: Home) -> None:
     assert "No sample matches these filters" in test.info[0].value
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
     test = sound(app("samples", home.root, low="many"))
     assert "is no number" in test.error[0].value.replace("\\", "")
@@ -238,6 +259,7 @@ def test_a_changed_set_is_said_and_the_rest_is_shown(home: Home, tmp_path: Path)
     assert "apply_tax(cart, rate)" in [code.value for code in test.code]
 
 
+@pytest.mark.slow
 def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with open_store(home.database) as store:

@@ -19,7 +19,9 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import stored_runs
 from tests.helpers.cli import run_cli
+from tests.helpers.mining import local_manifest
 from tests.helpers.openai_server import Server, serving
+from tests.helpers.sandboxes import real
 from tests.helpers.sets import make_set
 
 pytestmark = [
@@ -36,12 +38,15 @@ MAIN = "from ctxbench.harness.cli.main import main; main()"
 class TwoNodes:
     """Two raylets with a core each, a home, and a server that both ask."""
 
-    def __init__(self, cluster: Any, home: Home, server: Server) -> None:
-        self.cluster, self.home, self.server = cluster, home, server
+    def __init__(
+        self, cluster: Any, home: Home, server: Server, samples: str = "demo", more: tuple[str, ...] = ()
+    ) -> None:
+        self.cluster, self.home, self.server, self.samples, self.more = cluster, home, server, samples, more
 
     def options(self, db: str) -> list[str]:
         generator = f"openai(model=tiny, url={self.server.url}, endpoint=completions, concurrency=4)"
-        options = ["--home", str(self.home.root), "--db", f"sqlite:///{self.home.root / db}.db", "--samples", "demo"]
+        options = ["--home", str(self.home.root), "--db", f"sqlite:///{self.home.root / db}.db"]
+        options += ["--samples", self.samples, *self.more]
         return ["run", *options, "--strategy", "lc.infile", "--strategy", "lc.repocoder", "--generator", generator]
 
     def start(self, db: str) -> subprocess.Popen[str]:
@@ -60,7 +65,7 @@ class TwoNodes:
     def scores(self, db: str) -> Any:
         """Return all scores and texts, without times."""
         options = ["--home", str(self.home.root), "--db", f"sqlite:///{self.home.root / db}.db"]
-        scores = run_cli("scores", *options, "--samples", "demo", "--format", "jsonl")
+        scores = run_cli("scores", *options, "--samples", self.samples, "--format", "jsonl")
         assert scores.code == 0, scores.err
         rows = [json.loads(line) for line in scores.out.splitlines()]
         return sorted(
@@ -186,3 +191,31 @@ def test_doctor_says_what_every_node_offers(two: TwoNodes) -> None:
     # A node that an earlier test took away may not be missed yet.
     assert len(heads) >= 2 and all("1 core" in line for line in heads), told.stdout
     assert told.stdout.count("bubblewrap") >= 2 and told.stdout.count("docker") >= 2
+
+
+def test_functions_are_judged_on_nodes_that_have_only_what_they_are_sent(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    real("bubblewrap")
+    local_manifest(tmp_path)
+    home, sandbox = Home(tmp_path / "home"), ("--sandbox", "bubblewrap")
+    build = ("samples", "build", "shop", "--kind", "function", "--repo", str(tmp_path / "demo.toml"))
+    built = run_cli(*build, "--home", str(home.root), *sandbox)
+    assert built.code == 0, built.err
+    with pytest.MonkeyPatch.context() as patch:
+        # Nodes that cannot fetch a wheel themselves.
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_CONFIG_FILE", os.devnull)
+        patch.delenv("PIP_FIND_LINKS", raising=False)
+        nodes = [cluster.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]
+    try:
+        with serving(answer=lambda *_: "    return x * RATE\n") as server:
+            two = TwoNodes(cluster, home, server, "shop", sandbox)
+            code, said = ended(two.start("ray"))
+            assert code == 0 and said.count("scored 4  model-failed 0  missing 0  pass@1 25.0%") == 2, said
+            assert run_cli(*two.options("local")).code == 0
+            assert two.scores("ray") == two.scores("local")
+    finally:
+        for node in nodes:
+            cluster.remove_node(node, allow_graceful=False)

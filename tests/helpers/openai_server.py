@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ctxbench.bench import code_tokens
+from ctxbench.strategies.chat import Message
 
 Body = dict[str, Any]
 VLLM, VLLM_OLD, OPENAI, LLAMA_CPP = "vllm", "vllm-old", "openai", "llama.cpp"
@@ -69,6 +70,8 @@ class Server:
     delay: float = 0.0
     key: str = ""
     model: str = "tiny"
+    tools: bool = True
+    """Whether a chat may have tools; answers in the text protocol are then sent as calls of them."""
     listed_prompts: bool = True
     """Whether prompts may come as a list; llama.cpp's server breaks on it."""
     finish: str | None = "stop"
@@ -167,9 +170,13 @@ class Server:
         if isinstance(body.get("prompt"), list) and not self.listed_prompts:
             return 500, self._error("'list' object has no attribute 'encode'", "internal_server_error", 500)
         chat = "chat" in path
+        if "tools" in body and not self.tools:
+            said = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+            return 400, self._error(said, "BadRequestError", 400)
         prompt = body["messages"][-1]["content"] if chat else body["prompt"]
         prompts = prompt if isinstance(prompt, list) else [prompt]
-        tokens_in, limit = sum(map(self.count, prompts)) + self.template, body.get("max_tokens", 16)
+        read = [said["content"] for said in body["messages"]] if chat else prompts
+        tokens_in, limit = sum(map(self.count, read)) + self.template, body.get("max_tokens", 16)
         if self.window and tokens_in + limit > self.window:
             return 400, self._too_long(tokens_in, limit)
         tokens_in = min(tokens_in, self.cuts or tokens_in)
@@ -190,7 +197,13 @@ class Server:
         for stop in () if self.keeps_stop else body.get("stop", ()):
             text = text.partition(stop)[0]
         if chat:
-            message = {"role": "assistant", "content": text}
+            message: Body = {"role": "assistant", "content": text}
+            if "tools" in body and (said := Message.read(text)).calls:
+                finish, message["content"] = "tool_calls", said.text or None
+                message["tool_calls"] = [
+                    {"id": f"c{at}", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                    for at, call in enumerate(said.calls)
+                ]
             return {"index": index, "message": message, "logprobs": None, "finish_reason": finish}
         choice = {"index": index, "text": text, "logprobs": None, "finish_reason": finish, "stop_reason": None}
         if body.get("echo"):

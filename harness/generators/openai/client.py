@@ -1,28 +1,22 @@
-"""`Client`: send requests to the server, within bounds, with retries for passing faults only. The only I/O here."""
+"""`Client`: requests that are tried until they are answered or have failed for good, by whichever server is free."""
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
+import logging
 import random
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from ctxbench.bench.concurrency import TREE_LOCK
-from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.bench.visible import visible
-from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
-from ctxbench.harness.generators.openai.settings import Credentials, OpenAISettings
-from ctxbench.harness.generators.openai.wire import LONG, Body, Garbled, dig, failure, renamed
-
-if TYPE_CHECKING:
-    from ctxbench.harness.generators.openai.connections import Connections
-import contextlib
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
+
+from ctxbench.bench.errors import CtxbenchError, MachineFault
+from ctxbench.harness.generators.openai.faults import Problem
+from ctxbench.harness.generators.openai.server import Read, Server, stopped
+from ctxbench.harness.generators.openai.servers import Servers
+from ctxbench.harness.generators.openai.settings import OpenAISettings
+from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
 
 _LOG = logging.getLogger(__name__)
 TROUBLED, SLOW = 2.0, 30.0
@@ -127,12 +121,8 @@ class ServerPatience:
 
 
 T = TypeVar("T")
-Read = Callable[[Any, float], T]
-"""A reply's JSON data and the seconds that it took -> the answer; raises `Garbled` if there is none."""
 LARGEST = 8 << 20
 """The most bytes of a reply, uncompressed: an answer of a million tokens has fewer."""
-_QUOTED_CHARACTERS = 300
-"""The most characters of a fault, which may quote a server."""
 _LONGEST = 30.0
 """The most seconds between tries, unless the server asks for more."""
 _STEPS = 16
@@ -140,26 +130,21 @@ _STEPS = 16
 
 
 class Client:
-    """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
+    """Sends requests from many threads, at most `OpenAISettings.concurrency` at once to each server."""
 
     def __init__(self, settings: OpenAISettings) -> None:
         """Prepare; nothing is opened, and no secret is read, before the first request."""
-        self._settings = settings
-        self._slots = threading.BoundedSemaphore(settings.concurrency)
-        self._lock = threading.Lock()
+        self._settings, self._servers = settings, Servers(settings)
         self._closed = threading.Event()
-        self._connections: Connections | None = None
-        self._credentials = Credentials()
         self._patience = ServerPatience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
-        self._not_before = 0.0
-        self._long = False  # whether the server takes the limit of tokens by its long name only
+        self._long = False  # whether the model takes the limit of tokens by its long name only
         self._answered = False  # whether the service has accepted key, model and address
 
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or has failed for good.
 
-        These are tried again, after pauses that double: status 429 and 5xx, no connection, no answer in time, a reply
-        that was cut off or is no answer.
+        These are tried again: status 429 and 5xx, no connection, no answer in time, a reply that was cut off or is no
+        answer. First by each other server that answers, at once; then by all again, after pauses that double.
 
         Args:
             path: below the server's address.
@@ -168,36 +153,32 @@ class Client:
             largest: the most bytes that the reply may have.
 
         Raises:
-            InputFault: if no request would be answered: a wrong key, model or address.
+            InputFault: if no request would be answered: a wrong key, model or address, or servers of different models.
             MachineFault: if this request failed; also, within a second, when the client is closed.
         """
-        try:
-            with self._slots, self._patience.request() as waiting:
-                return self._answer(path, renamed(body) if self._long else body, read, largest, waiting)
-        except CtxbenchError as fault:
-            raise self._redacted(fault) from None
+        with self._patience.request() as waiting:
+            return self._answer(path, renamed(body) if self._long else body, read, largest, waiting)
 
     def close(self) -> None:
         """Close every connection, from any thread: requests that wait for a reply or a try fail at once."""
         self._closed.set()
         self._patience.close()
-        with self._lock:
-            connections, self._connections = self._connections, None
-        if connections is not None:
-            connections.close()
+        self._servers.close()
 
     def scrub(self, text: str) -> str:
         """Return a server's words without the secrets that were sent to it, which some repeat."""
-        return self._credentials.scrub(text)
+        return self._servers.scrub(text)
 
     def _answer(self, path: str, body: Body, read: Read[T], largest: int, waiting: Waiting) -> T:
         tries = steps = 0
+        tried: set[Server] = set()
         while True:
-            self._pause(self._not_before - time.monotonic())
-            began = time.monotonic()
-            outcome = self._try(path, body, read, largest)
+            with self._servers.lease(tried) as server:
+                began = time.monotonic()
+                outcome = self._try(server, path, body, read, largest)
             if not isinstance(outcome, Problem):
                 self._answered = True
+                self._servers.answered(server)
                 self._patience.answered()
                 return outcome
             if outcome.instead is not None and steps < _STEPS:
@@ -205,87 +186,26 @@ class Client:
                 self._long = self._long or (LONG in outcome.instead and LONG not in body)
                 body, steps = outcome.instead, steps + 1
                 continue
+            tried.add(server)
+            passing = outcome.again or (outcome.turned_away and self._answered)
+            if passing and self._servers.moves(server, outcome, tried):
+                continue
             if not outcome.again or tries >= self._settings.retries:
-                raise self._final(outcome, tries)
-            if outcome.wait:
-                # A pause that the server asks of one request holds for all: more requests would only prolong it.
-                with self._lock:
-                    self._not_before = max(self._not_before, time.monotonic() + outcome.wait)
+                raise server.redacted(self._final(outcome, tries)) from None
             now = time.monotonic()
             pauses = [_backoff(self._settings.backoff, number) for number in range(tries, self._settings.retries)]
             pauses[0] = max(pauses[0], outcome.wait)
-            waiting.failed(self._redacted(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
-            self._pause(pauses[0])
+            waiting.failed(server.redacted(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
+            if self._closed.wait(pauses[0]):
+                raise stopped(self._settings)
             tries += 1
+            tried.clear()
 
-    def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
-        # A finished run needs neither. anyio, which httpcore imports, parses its own source.
-        with TREE_LOCK:
-            import httpcore  # noqa: PLC0415
-
-            from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge  # noqa: PLC0415
-
-        start = time.monotonic()
+    def _try(self, server: Server, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         try:
-            status, headers, data = self._send(path, body, largest)
-        except NetworkClosed:
-            return Problem(fault=self._stopped())
-        except httpcore.ConnectError as error:
-            return self._broken(f"no connection ({error})")
-        except TimeoutError:
-            return self._broken(f"no answer within {self._settings.timeout:g} s")
-        except TooLarge:
-            return self._broken(f"the reply is larger than {largest >> 20} MiB")
-        except (httpcore.UnsupportedProtocol, httpcore.LocalProtocolError) as error:
-            what = f"the request cannot be sent ({type(error).__name__})"
-            return Problem(fault=InputFault(what, where=self._settings.where, cure="check the url and the key"))
-        except (httpcore.ProtocolError, httpcore.NetworkError, httpcore.ProxyError) as error:
-            return self._broken(f"the answer was cut off ({error or type(error).__name__})")
-        except ValueError as error:
-            return self._broken(f"the reply {error}")
-        if not 200 <= status < 300:
-            return refused(status, headers, self.scrub(data.decode("utf-8", "replace")), body, self._settings)
-        return self._read(data, body, read, time.monotonic() - start)
-
-    def _read(self, data: bytes, body: Body, read: Read[T], seconds: float) -> T | Problem:
-        """Return the answer in the body of a successful reply."""
-        try:
-            reply = json.loads(data.decode("utf-8-sig"))
-            if (failed := failure(reply)) is not None:
-                # Without a code it is the server's fault, and may pass.
-                code = dig(failed, "error", "code")
-                status = code if type(code) is int and 400 <= code < 600 else 502
-                return refused(status, {}, self.scrub(json.dumps(failed)), body, self._settings)
-            return read(reply, seconds)
-        except Garbled as error:
-            return self._broken(str(error))
-        except (ValueError, RecursionError):
-            begin = " ".join(self.scrub(data[:_QUOTED_CHARACTERS].decode("utf-8", "replace")).split())[:60]
-            return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
-
-    def _send(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes]:
-        connections = self._opened()
-        # Half characters, which no server takes, are sent as question marks, as the store keeps them.
-        data = json.dumps(self._credentials.filled(body), ensure_ascii=False).encode("utf-8", "replace")
-        query = f"?{self._settings.query}" if self._settings.query else ""
-        return connections.post(f"{path}{query}", data, seconds=self._settings.timeout, largest=largest)
-
-    def _opened(self) -> Connections:
-        from ctxbench.harness.generators.openai.connections import Connections  # noqa: PLC0415 - as in `_try`
-
-        with self._lock:
-            if self._closed.is_set():
-                raise self._stopped()
-            if self._connections is None:
-                self._credentials = Credentials.read(self._settings, os.environ)
-                self._connections = Connections(
-                    self._settings.url,
-                    {"Content-Type": "application/json", **self._credentials.headers},
-                    width=self._settings.concurrency,
-                    secret=bool(self._credentials.variables),
-                    where=self._settings.where,
-                )
-            return self._connections
+            return server.post(path, body, read, largest)
+        except CtxbenchError as fault:
+            raise server.redacted(fault) from None
 
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
         """Return the final fault of a problem after so many further tries."""
@@ -296,22 +216,6 @@ class Client:
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
-
-    def _redacted(self, fault: CtxbenchError) -> CtxbenchError:
-        """Return a fault that may quote a server, cut short and without secrets, fit to be stored and shown."""
-        what = visible(" ".join(self.scrub(fault.what).split()))
-        what = what if len(what) <= _QUOTED_CHARACTERS else f"{what[:_QUOTED_CHARACTERS]}…"
-        return type(fault)(what, where=fault.where, cure=fault.cure)
-
-    def _broken(self, what: str) -> Problem:
-        return Problem(fault=MachineFault(what, where=self._settings.where, cure=AGAIN), again=True)
-
-    def _stopped(self) -> MachineFault:
-        return MachineFault("the generator was closed", where=self._settings.where, cure="run the same command again")
-
-    def _pause(self, seconds: float) -> None:
-        if seconds > 0 and self._closed.wait(seconds):
-            raise self._stopped()
 
 
 def _backoff(first: float, tries: int) -> float:

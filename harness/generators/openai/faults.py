@@ -47,6 +47,7 @@ _AGAIN = (408, 409, 424, 425, 429)
 """Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
+_NO_TOOLS = re.compile(r"\btools?\b|tool[_ -](?:choice|call)", re.I)
 _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template|v1/(?:chat/)?completions", re.I)
 
 _RESET, _REMAINING = "ratelimit-reset", "ratelimit-remaining"
@@ -69,6 +70,8 @@ class Problem:
     """A request that the server would take where it refuses this one."""
     turned_away: bool = False
     """Whether the key, the model or the address is refused, and not this request."""
+    away: bool = False
+    """Whether the server is not there: no connection, or no answer in time."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -131,6 +134,9 @@ def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Prob
         return Problem(fault=fault, instead=None if settings.thinking else _shorter(message, body))
     if _NO_ROOM.search(message) and not settings.thinking:
         return Problem(fault=InputFault(f"the model had no room for its answer: {message}", where=where, cure=ROOM))
+    if "tools" in body and _NO_TOOLS.search(message):
+        cure = "leave tools=on out: they are sent as text then"
+        return Problem(fault=InputFault(f"the server takes no tools: {message}", where=where, cure=cure))
     if field := _refused_field(text, message, body):
         cure = f"""give extra='{{"{field}": null}}': the server then decides"""
         refused_ = InputFault(f"the model takes no {field}: {message}", where=where, cure=cure)

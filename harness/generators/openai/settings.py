@@ -1,21 +1,24 @@
-"""Settings of `openai`, checked, and the secrets that they name. Pure: the environment is an argument."""
+"""Settings of `openai`, checked. Pure."""
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.generators.fim import family
 
 OFFICIAL = "https://api.openai.com/v1"
+SERVERS = "servers"
+"""The url that stands for several addresses in a canonical spec, because they are no part of a run's identity."""
+VARIABLE = "CTXBENCH_SERVERS"
+"""The environment variable that says which they are, where a spec says `SERVERS` itself."""
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 INSTRUCTED, RAW = "asked", "raw"
 BEARER = "Authorization"
@@ -34,23 +37,27 @@ _FOLLOWS = re.compile(
 """A piece of a model's name by which its maker says that it follows instructions."""
 _LONGEST_HEADER = 40
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
-_OURS = ("model", "prompt", "messages", "stream", "n", "echo", "logprobs", "suffix")
+_BETWEEN = ","
+"""What stands between the addresses of several servers."""
+_OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprobs", "suffix")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAISettings:
-    """One model behind one server."""
+    """One model behind one server, or several that serve the same."""
 
     model: str
     """Its name, as the server lists it."""
     url: str
     """Without a slash at its end; with ``/v1`` where the spec gave no path."""
+    others: tuple[str, ...] = ()
+    """The addresses of further servers of the model."""
     chat: bool
     """Whether answers are asked of ``/chat/completions``."""
     instructed: bool
     """Whether a chat model gets instructions with the prompt of a line."""
     concurrency: int
-    """Requests at once."""
+    """Requests at once, of each server."""
     timeout: float
     """Seconds that one try may take."""
     retries: int
@@ -75,6 +82,8 @@ class OpenAISettings:
     """More headers of every request."""
     query: str = ""
     """The query of every request's address, after the question mark."""
+    tools: bool = False
+    """Whether the server takes ``tools`` with a chat, and answers with ``tool_calls``."""
 
     def __post_init__(self) -> None:
         """Check the numbers and the family.
@@ -94,11 +103,23 @@ class OpenAISettings:
                 raise InputFault(f"{name}={number:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
         if self.fim != AUTO:
             family(self.fim, where=_WHERE)
+        if self.tools and not self.chat:
+            raise InputFault("tools=on takes a chat model", where=_WHERE, cure="give endpoint=chat too")
 
     @property
     def where(self) -> str:
         """The model and its server, for messages."""
-        return f"{self.model} at {self.url}"
+        return f"{self.model} at {self.url}{f' and {len(self.others)} more' if self.others else ''}"
+
+    @property
+    def servers(self) -> tuple[Self, ...]:
+        """The settings of each server by itself."""
+        return tuple(replace(self, url=url, others=()) for url in (self.url, *self.others))
+
+    @property
+    def width(self) -> int:
+        """Requests at once, of all servers."""
+        return self.concurrency * (1 + len(self.others))
 
     @property
     def official(self) -> bool:
@@ -144,6 +165,31 @@ def is_instructed(lines: str) -> bool:
     return lines == INSTRUCTED
 
 
+def addresses(url: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the servers' addresses that a spec's ``url`` gives, as requests use them, each once.
+
+    Args:
+        url: an address, several with commas between them, or `SERVERS`.
+        environment: holds them for `SERVERS`.
+
+    Raises:
+        InputFault: as `base_url`; also if there is none, or OpenAI's own service is one of several: it has a key that
+            goes to no other.
+    """
+    if url == SERVERS and not (url := environment.get(VARIABLE, "").strip()):
+        what, cure = f"{VARIABLE} is not set", f"export {VARIABLE}=http://HOST:PORT/v1,… or write openai:MODEL@URL,URL"
+        raise InputFault(what, where=_WHERE, cure=cure)
+    urls = tuple(dict.fromkeys(map(base_url, url.split(_BETWEEN))))
+    if len(urls) > 1 and any(urlsplit(address).hostname == _OFFICIAL_HOST for address in urls):
+        raise InputFault("OpenAI's own service is one of several", where=_WHERE, cure="name it alone")
+    return urls
+
+
+def identity(url: str) -> str:
+    """Return the ``url`` of a run's canonical spec: several servers are as good as any others of the same model."""
+    return SERVERS if _BETWEEN in url else url
+
+
 def base_url(url: str) -> str:
     """Return a server's address as requests use it.
 
@@ -183,8 +229,9 @@ def see_private(settings: OpenAISettings) -> None:
     Raises:
         InputFault: if one would.
     """
-    address = urlsplit(settings.url)
-    if address.scheme == "http" and settings.variables and not is_loopback(address.hostname or ""):
+    addresses_ = map(urlsplit, (settings.url, *settings.others))
+    exposed = any(address.scheme == "http" and not is_loopback(address.hostname or "") for address in addresses_)
+    if exposed and settings.variables:
         raise InputFault(
             f"{settings.variables[0]} would go over plain http to another machine, readable on the way",
             where=settings.where,
@@ -332,82 +379,3 @@ def _references(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _references(item)
-
-
-_SHORT = 8
-"""Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a plain word for a server of one's own,
-and may well occur in an answer."""
-_HALF = 16
-"""Characters of a key whose first or last half must not show either."""
-_CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
-"""The characters of keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """The secrets of one server's requests."""
-
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Headers of every request, with the values of the variables that the spec names."""
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Environment variable -> its value, of those that the spec names."""
-    secrets: re.Pattern[str] | None = field(default=None, repr=False)
-    """Matches the secrets in a server's words."""
-
-    @classmethod
-    def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
-        """Return the secrets that the environment holds for these settings.
-
-        Raises:
-            InputFault: if a variable that is named is not set, or holds no key. Its value is not repeated.
-        """
-        variables = {name: _value(name, environment, settings) for name in settings.variables}
-        headers = {name: _filled(value, variables) for name, value in settings.headers.items()}
-        if settings.key_variable:
-            key = variables[settings.key_variable]
-            headers[settings.key_header] = f"Bearer {key}" if settings.key_header == BEARER else key
-        patterns = [pattern for value in dict.fromkeys(variables.values()) for pattern in _spellings(value)]
-        return cls(headers, variables, re.compile("|".join(patterns), re.I) if patterns else None)
-
-    def filled(self, body: Any) -> Any:
-        """Return a body with the values of the variables that it names in the place of secrets."""
-        if not self.variables:
-            return body
-        if isinstance(body, dict):
-            return {
-                key: _filled(value, self.variables)
-                if secrets.named(key) and secrets.reference(value)
-                else self.filled(value)
-                for key, value in body.items()
-            }
-        return [self.filled(item) for item in body] if isinstance(body, list) else body
-
-    def scrub(self, text: str) -> str:
-        """Return a text without the secrets, nor half of one, as they are or as addresses and headers spell them."""
-        return self.secrets.sub(secrets.HIDDEN, text) if self.secrets else text
-
-
-def _filled(value: Any, variables: Mapping[str, str]) -> Any:
-    name = secrets.reference(value)
-    return value.replace(f"${name}", variables[name]) if name is not None and name in variables else value
-
-
-def _spellings(secret: str) -> Iterator[str]:
-    """Yield patterns that match a secret, or a half of it."""
-    if len(secret) < _SHORT or secret.isalpha():
-        return
-    coded = base64.b64encode(secret.encode()).decode().rstrip("=")[:-1]
-    if len(secret) >= _HALF:
-        half = len(secret) // 2
-        yield re.escape(secret[:half]) + _CHARACTERS
-        yield re.escape(secret[-half:])
-    yield from map(re.escape, dict.fromkeys((secret, quote(secret, safe=""), coded)))
-
-
-def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) -> str:
-    value = environment.get(name, "").strip()
-    if not value:
-        raise InputFault(f"{name} is not set", where=settings.where, cure=f"export {name}=… and run again")
-    if not (value.isascii() and value.isprintable() and " " not in value):
-        raise InputFault(f"{name} holds no key", where=settings.where, cure="check for blanks and line ends")
-    return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ctxbench.bench import code_tokens
@@ -11,11 +11,13 @@ from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import fim, lines
 from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong, sample_seed
 from ctxbench.harness.generators.openai.settings import OpenAISettings
+from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
 
 Body = dict[str, Any]
 SHORT, LONG = "max_tokens", "max_completion_tokens"
 """Names of the limit of tokens."""
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
+_CALLED = ("tool_calls", "function_call")
 _CUT = ("length", "max_tokens", "model_length")
 _BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
 """The server stopped half way: the same request may well be answered the next time."""
@@ -69,7 +71,10 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
     how = request.sampling
     fields: Body = {"model": settings.model}
     text = message(request, settings)
-    fields |= {"messages": [{"role": "user", "content": text}]} if settings.chat else {"prompt": text}
+    if request.chat is not None:
+        fields |= chat_fields(request.chat)
+    else:
+        fields |= {"messages": [{"role": "user", "content": text}]} if settings.chat else {"prompt": text}
     # OpenAI's newer models know only the long name, all other servers know the short one. Thoughts count as well.
     fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature
@@ -85,6 +90,48 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
 def message(request: Request, settings: OpenAISettings) -> str:
     """Return the text that is sent: a chat model's message, else the prompt."""
     return lines.message(request, settings.instructed) if settings.chat else request.prompt.text
+
+
+def sent(request: Request, settings: OpenAISettings) -> str:
+    """Return the words that the model must read of a request: of a chat those of its messages."""
+    if request.chat is None:
+        return message(request, settings)
+    return "\n".join(entry.text for entry in request.chat.messages)
+
+
+def chat_fields(chat: Chat) -> Body:
+    """Return a chat's messages and tools as fields of a body; calls are numbered, for their results name them."""
+    messages: list[Body] = []
+    numbers = range(0)
+    last = 0
+    for entry in chat.messages:
+        fields: Body = {"role": str(entry.role), "content": entry.text}
+        if entry.role is Role.TOOL:
+            fields["tool_call_id"] = _call_id(numbers[0])
+            numbers = numbers[1:]
+        if entry.calls:
+            numbers = range(last, last + len(entry.calls))
+            last = numbers.stop
+            fields["tool_calls"] = [
+                {"id": _call_id(at), "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
+                for at, call in zip(numbers, entry.calls, strict=True)
+            ]
+        messages.append(fields)
+    tools = [
+        {"type": "function", "function": {"name": tool.name, "description": tool.help, "parameters": tool.schema}}
+        for tool in chat.tools
+    ]
+    return {"messages": messages, **({"tools": tools} if tools else {})}
+
+
+def _arguments(call: ToolCall) -> str:
+    """Return a call's arguments; servers refuse, or break on, what is no object."""
+    return "{}" if call.values is None else call.arguments
+
+
+def _call_id(number: int) -> str:
+    """Return the name of a call: nine letters and digits, as Mistral's models want it."""
+    return f"call{number:05d}"
 
 
 def renamed(fields: Body) -> Body:
@@ -161,7 +208,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     finish = finish.lower() if isinstance(finish, str) else finish
     if finish in _BROKEN:
         raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
-    if finish not in (*_STOPPED, *_CUT):
+    if finish not in (*_STOPPED, *_CUT, *(_CALLED if request.chat is not None else ())):
         # A text that a filter withheld is no answer of the model, and is not scored as one.
         raise MachineFault(
             f"the service ended the answer for a reason of its own (finish_reason {finish!r})",
@@ -169,6 +216,8 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
             cure="use a service that lets the model answer; the sample stays missing",
         )
     words = _words(reply, settings)
+    if request.chat is not None:
+        words = replace(words, text=str(Message(role=Role.ASSISTANT, text=words.text, calls=_calls(reply))))
     if settings.chat:
         _see_answer(words, finish in _CUT, request, settings)
     if len(words.text) > _LONGEST:
@@ -267,6 +316,18 @@ def _unthought(text: str, *, thought: bool, has_thoughts: bool) -> _Words:
     if text.lstrip().startswith(_BEGIN) or (end and _BEGIN not in before):
         return _Words(behind, thought=True, has_thoughts=False)
     return _Words(text, thought, has_thoughts)
+
+
+def _calls(reply: Any) -> tuple[ToolCall, ...]:
+    """Return the calls of tools in a reply."""
+    written = dig(choice(reply), "message", "tool_calls") or []
+    calls = [
+        ToolCall(name=dig(call, "function", "name"), arguments=dig(call, "function", "arguments") or "{}")
+        for call in (written if isinstance(written, list) else [None])
+    ]
+    if not all(isinstance(part, str) and part for call in calls for part in (call.name, call.arguments)):
+        raise Garbled("the reply has a call without a name, or whose arguments are no text")
+    return tuple(calls)
 
 
 def _text(value: Any) -> str:

@@ -66,6 +66,7 @@ def test_it_lives_in_docker_too(docker_sandbox: Sandbox) -> None:
     assert len(findings) == 7 and all(finding.passed for finding in findings), findings
 
 
+@pytest.mark.slow
 def test_a_strategy_asks_the_engines_that_its_parameters_name_and_no_others(
     tmp_path: Path, bubblewrap_sandbox: Sandbox
 ) -> None:

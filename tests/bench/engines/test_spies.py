@@ -13,6 +13,8 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.types import Sandbox
 from tests.bench.engines.rooms import answer_of, attempt, make_set, prompts, rows, spy
 
+pytestmark = pytest.mark.slow
+
 REFUSED = {
     "Outside": "outside its tree",
     "Text": "with text",

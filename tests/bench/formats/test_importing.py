@@ -82,7 +82,17 @@ def imported(tmp_path: Path, *pairs: tuple[Sample, Reference], **options: Any) -
 
 def test_every_installed_format_has_samples_or_predictions() -> None:
     assert formats.names() == (
-        *("codereval", "crosscodeeval", "ctxbench", "infercom", "projbench", "repobench", "repocoder", "repoeval"),
+        *(
+            "codereval",
+            "context_collection",
+            "crosscodeeval",
+            "ctxbench",
+            "infercom",
+            "projbench",
+            "repobench",
+            "repocoder",
+            "repoeval",
+        ),
     )
     assert {*formats.names()} == {*formats.sample_names(), *formats.prediction_names()}
     assert all(formats.samples(name).shape.endswith(".") for name in formats.sample_names())

@@ -108,6 +108,7 @@ BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "line", "count", "words"),
     [
@@ -130,6 +131,7 @@ def test_a_file_that_would_fill_the_memory_is_refused(
         assert word in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_gzip_file_of_honest_records_is_no_bomb(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl.gz"
     record = json.dumps({"code": "\n".join(f"    total_{n} = apply_tax(cart_{n}, rate)" for n in range(50))})

@@ -127,6 +127,7 @@ def _found(view: View, text: str) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_cases())
 def test_two_snapshots_that_differ_only_where_the_view_does_not_look_are_searched_alike(case: Any) -> None:

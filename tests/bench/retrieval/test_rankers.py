@@ -52,6 +52,7 @@ def _unit(place: tuple[str, int], keys: list[str]) -> Unit:
     return Unit(place=Place(path=path, start=start, end=start + 1), text=f"{path} {start}", keys=tuple(keys))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     shared=_UNITS, own=st.dictionaries(st.integers(0, 5), st.lists(_TEXT, min_size=1), max_size=3), query=_TEXT,

@@ -194,6 +194,7 @@ def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_
             read_since(text)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     origin.commit("2024-12-01", {"shop/pay.py": pay(USES[:4])})
     origin.commit("2025-03-01", {"shop/pay.py": pay(USES[:5])})

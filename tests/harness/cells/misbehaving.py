@@ -117,6 +117,10 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
         "while True: ask(repo, call='search', text='a', unit='function', ranker='bm25', top=1)",
         "searches: more than 200",
     ),
+    "result-of-nothing": (
+        "ask(repo, call='generate', prompt={'messages': [['tool', '', []]], 'tools': []}, role='x', max_tokens=1)",
+        "where no results of calls are due",
+    ),
     "windows-for-ever": ("while True: repo.similar_windows('cart')", "questions: more than 500"),
     "drafts-for-ever": ("while True: generate(shown(query), max_tokens=1)", "drafts: more than 20"),
     "sends-for-ever": (

@@ -211,6 +211,10 @@ def searches(query, repo, generate, home):
         with contextlib.suppress(Exception):
             for hit in repo.search(guess, unit=unit, ranker=ranker, top=10_000):
                 yield f"{hit.text} {hit.name} {hit.matched}"
+    for pattern in ("zqx", "z|q|x", "_.*_", "e"):
+        with contextlib.suppress(Exception):
+            for hit in repo.grep(pattern, top=10_000):
+                yield hit.text
     for ranker in (f"minilm(path={home})", f"minilm(path='{home}/samples/set/references.jsonl')", "mpnet(download=on)"):
         try:
             repo.similarity("x", ["y"], ranker=ranker)

@@ -22,12 +22,14 @@ from ctxbench.harness.cells import Cells, StrategyFault, open_cells, transport, 
 from ctxbench.harness.cells.contract import Account, Excess, StrategyBounds
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.generators.base import TooLong
+from ctxbench.harness.generators.openai.wire import chat_fields
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.scoring import _blocks
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.chat import Chat
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells import misbehaving
 from tests.helpers.cli import run_cli
@@ -223,6 +225,7 @@ class Channel:
         return part
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
@@ -240,6 +243,31 @@ def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject
     assert prompt.digest and all(block.score is None or abs(block.score) <= 1e12 for block in prompt.blocks)
     assert wire.load_prompt(json.loads(json.dumps(wire.dump_prompt(prompt)))) == prompt
     assert all(one.tokens >= 0 for one in _blocks(prompt))
+
+
+ASKED: dict[str, Any] = {
+    "messages": [
+        ["user", "Begin.", []],
+        ["assistant", "I look.", [["read", '{"path": "a"}'], ["list", "{}"]]],
+        ["tool", "x = 1", []],
+        ["tool", "a", []],
+    ],
+    "tools": [["read", "Read a file.", [["path", "Its path.", "string", False], ["n", "", "integer", True]]]],
+}
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_no_mutated_chat_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
+    assert isinstance(wire.load_asked(ASKED), Chat)
+    try:
+        chat = wire.load_asked(mutated(ASKED, draw))
+    except transport.Garbage:
+        return
+    if isinstance(chat, Chat):
+        # It can be kept, sent as text, and sent as such.
+        assert chat.digest and chat.text and json.dumps(chat_fields(chat))
+        assert wire.load_asked(json.loads(json.dumps(wire.dump_chat(chat)))) == chat
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))

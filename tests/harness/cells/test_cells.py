@@ -357,6 +357,7 @@ def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells, file: Path) -> No
         cells.run(f"{file}@raises", query, view_for(query), _generate)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_landlock")
 def test_a_cell_writes_only_to_its_own_folder_and_has_no_network(
     file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -596,6 +597,7 @@ def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture
     assert shown.count("is left out from here on") == 1 and len(shown) < MOST + 10_000
 
 
+@pytest.mark.slow
 def test_remarks_are_shown_without_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with Remarks().of_cell() as handle:
         os.write(handle, "straße \x1b[2J\rgone\x9b\n".encode() + b"\xff")

@@ -94,6 +94,7 @@ def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
     assert caught.value.cure == "make it faster, or allow it more with --strategy-seconds"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_proc")
 @pytest.mark.parametrize(
     ("name", "words"),

@@ -36,6 +36,7 @@ def test_installed_copies_of_the_files_are_found(site: Path, tmp_path: Path) -> 
     assert copies(["lib/cart.py"]) == [cache]
 
 
+@pytest.mark.slow
 def test_a_hidden_copy_cannot_be_read_or_imported(site: Path, tmp_path: Path) -> None:
     if not landlock.abi():
         missing("no Landlock on this kernel")

@@ -116,6 +116,7 @@ def served(world: World) -> Iterator[None]:
             server.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.slow
 def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_NOTE", ANSWER)
     with (
@@ -155,6 +156,7 @@ def wrapper(query: Query, repo: Repository, generate: Generate, *, inner: Inner 
 """
 
 
+@pytest.mark.slow
 def test_nor_can_a_wrapper_through_summaries_drafts_or_what_it_wraps(world: World) -> None:
     mine = world.file.with_name("wrapper.py")
     mine.write_text(WRAPPER)

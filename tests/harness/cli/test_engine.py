@@ -23,7 +23,7 @@ def test_it_lists_and_shows_engines_without_running_them() -> None:
     listed = run("engine", "list")
     assert listed.code == 0
     names = {row.split()[0] for row in listed.out.splitlines()}
-    assert {"ripgrep", "jedi", "repomap", "tantivy", "mcp", "command"} <= names
+    assert {"ripgrep", "ctags", "jedi", "repomap", "tantivy", "mcp", "command"} <= names
     shown = run("engine", "show", "ripgrep(window=10, mode=shared)")
     assert "mode: shared" in shown.out and "ripgrep==" in shown.out and "window = 10" in shown.out
 

@@ -17,8 +17,8 @@ from huggingface_hub import DatasetCard, ModelCard
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Use
+from ctxbench.harness.diagnostics.relevance import modules_of, relevant_files
 from ctxbench.harness.exports import RUN_FORMATS
-from ctxbench.harness.exports.trec import modules_of, relevant_files
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set

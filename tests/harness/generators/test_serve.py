@@ -27,6 +27,7 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import needed
 from tests.helpers.samples import make_sample
+from tests.helpers.sets import make_set
 from tests.helpers.tiny_llama import corpus, tiny_llama
 from tests.helpers.transformers_server import TransformersServer
 
@@ -168,6 +169,20 @@ def make_code_set(home: Home) -> int:
             references.append(Reference(id=sample.id, target=lines[at][-8:]))
     sets.save(home, "demo", samples, references, {"repositories": entries})
     return len(samples)
+
+
+def test_a_tiny_model_that_writes_noise_explores_within_its_budgets(server: TransformersServer, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    make_set(home, repos=1, per_repo=1)
+    strategy, spec = "agent.explore(steps=2, infile=64)", f"{server.spec}(endpoint=chat)"
+    how = ("--samples", "demo", "--strategy", strategy, "--generator", spec, "--measure", "scores")
+    result = run_cli("run", *how, "--home", str(home.root))
+    assert result.code == 0, result.err
+    with open_store(home.database) as store, store.reading() as connection:
+        roles = list(connection.scalars(text("SELECT role FROM call ORDER BY ordinal")))
+        [flags] = connection.scalars(text("SELECT flags FROM result"))
+    assert roles == ["explore", "explore", "final"]
+    assert "agent_nonsense" in flags and "agent_unfinished" in flags
 
 
 def test_a_run_over_a_killed_server_loses_nothing(

@@ -33,6 +33,7 @@ def test_meaning_counts_more_than_spelling() -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 def test_a_vector_is_a_function_of_its_text() -> None:
     encoder = get("minilm")
@@ -45,6 +46,7 @@ def test_a_vector_is_a_function_of_its_text() -> None:
     assert encoder.encode([]).shape == (0, 384)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 def test_texts_are_cut_at_the_end() -> None:
     # 254 words of one token, between the two special ones.

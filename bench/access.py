@@ -1,0 +1,156 @@
+"""`AccessLedger`: what one strategy was shown of a repository for one sample, noted by the view that showed it.
+
+A file that is opened counts as seen whole, a search as the places of its hits. Nothing is copied and no token counted,
+so that it costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.repository import EngineSearch, Repository
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Place
+from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a strategy looked at."""
+
+    opened: int = 0
+    """Files that it read."""
+    searches: int = 0
+    """Its searches: for windows, units and lines, and of engines."""
+    characters: int = 0
+    """Of all that it was handed, each as often as it was."""
+    places: tuple[Place, ...] = ()
+    """By path and line; what touches is one place."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of its places."""
+        return tuple(dict.fromkeys(place.path for place in self.places))
+
+
+@dataclass(slots=True)
+class AccessLedger:
+    """Notes while a strategy works; belongs to one sample."""
+
+    _opened: dict[str, int] = field(default_factory=dict)
+    _spans: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
+    _searches: int = 0
+    _characters: int = 0
+
+    def open(self, path: str, text: str) -> None:
+        """Note that a file was read."""
+        self._opened[path] = text.count("\n") + 1
+        self._characters += len(text)
+
+    def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
+        """Note a search, and each hit's text and places."""
+        self._searches += 1
+        for text, places in hits:
+            self._characters += len(text)
+            for place in places:
+                self._spans[place.path].add((place.start, place.end))
+
+    @property
+    def access(self) -> Access:
+        """All of it so far."""
+        whole = {path: {(0, lines)} for path, lines in self._opened.items()}
+        spans = {**self._spans, **whole}
+        return Access(
+            opened=len(self._opened),
+            searches=self._searches,
+            characters=self._characters,
+            places=tuple(
+                Place(path=path, start=start, end=end)
+                for path in sorted(spans)
+                for start, end in _merged(sorted(spans[path]))
+            ),
+        )
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield sorted spans, those that touch as one."""
+    last: tuple[int, int] | None = None
+    for start, end in spans:
+        if last is not None and start <= last[1]:
+            last = last[0], max(last[1], end)
+            continue
+        if last is not None:
+            yield last
+        last = start, end
+    if last is not None:
+        yield last
+
+
+class NotedRepository:
+    """A `Repository` that notes what it hands out."""
+
+    def __init__(self, view: Repository, ledger: AccessLedger) -> None:
+        """Answer as `view` does, and note it in `ledger`."""
+        self._view, self._ledger = view, ledger
+
+    @property
+    def name(self) -> str:
+        """The repository's name."""
+        return self._view.name
+
+    @property
+    def language(self) -> Language:
+        """The language of its source files."""
+        return self._view.language
+
+    def files(self) -> tuple[str, ...]:
+        """Return the paths; names are not looked at."""
+        return self._view.files()
+
+    def read(self, path: str) -> str:
+        """Return a file's text."""
+        text = self._view.read(path)
+        self._ledger.open(path, text)
+        return text
+
+    def similar_windows(
+        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
+    ) -> tuple[WindowHit, ...]:
+        """Return the windows most like `text`."""
+        hits = self._view.similar_windows(text, top=top, size=size, stride=stride, before=before)
+        self._ledger.search((hit.text, hit.places) for hit in hits)
+        return hits
+
+    def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
+        """Return the units most like `text`."""
+        return self._noted(self._view.search(text, unit=unit, ranker=ranker, top=top))
+
+    def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
+        """Return the lines that match."""
+        return self._noted(self._view.grep(pattern, top=top))
+
+    def engine(self, name: str) -> EngineSearch:
+        """Return a context engine."""
+        return _NotedEngine(self._view.engine(name), self._noted)
+
+    def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
+        """Return how like `text` each candidate is; the strategy has them already."""
+        return self._view.similarity(text, candidates, ranker=ranker)
+
+    def _noted(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        self._ledger.search((hit.text, (hit.place,)) for hit in hits)
+        return hits
+
+
+class _NotedEngine:
+    """An engine whose answers are noted; see `EngineSearch`."""
+
+    def __init__(self, engine: EngineSearch, noted: Callable[[tuple[Hit, ...]], tuple[Hit, ...]]) -> None:
+        self._engine, self._noted = engine, noted
+
+    def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
+        """Return what the engine answers."""
+        return self._noted(self._engine.search(text, top=top, before=before))

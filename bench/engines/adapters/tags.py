@@ -1,0 +1,62 @@
+# /// script
+# requires-python = ">=3.11"
+#
+# [tool.ctxbench]
+# programs = ["universal-ctags"]
+# ///
+"""The definitions of the names of the last lines, by Universal Ctags: no types, any language."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections import defaultdict
+
+from ctxbench_engine import identifiers
+
+_FLAGS = ("--options=NONE", "--output-format=json", "--fields=+ne-P", "--quiet", "-f", "-")
+
+
+class Ctags:
+    """Keeps an index from names to the lines of their definitions."""
+
+    def __init__(self, *, lines: int = 20, shown: int = 20) -> None:
+        """Ask for the names of the last `lines` lines, and answer with `shown` lines of a definition at most."""
+        self._lines, self._shown = lines, shown
+        self._root = "."
+        self._tags: dict[str, dict[str, list[tuple[int, int]]]] = {}
+
+    def index(self, root: str) -> tuple[str, str]:
+        """Read the tags of all files."""
+        self._root = root
+        self._tags = defaultdict(lambda: defaultdict(list))
+        self._read(["-R", "."])
+        version = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=True).stdout
+        return "ctags", version.split(",")[0].rpartition(" ")[2]
+
+    def update(self, paths: list[str]) -> None:
+        """Read the tags of these files again."""
+        for path in paths:
+            self._tags.pop(path, None)
+        # One may begin with a dash.
+        self._read([f"./{path}" for path in paths])
+
+    def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
+        """Return definitions in other files, those of near and of rare names first."""
+        located: list[tuple[str, int, int, float]] = []
+        for name, weight in identifiers(text, self._lines).items():
+            spans = [(file, *span) for file, tags in self._tags.items() if file != path for span in tags.get(name, ())]
+            score = weight / (1 + math.log(max(1, len(spans))))
+            located += [(file, start, min(end, start + self._shown), score) for file, start, end in spans]
+        return sorted(located, key=lambda place: (-place[3], place))[:top]
+
+    def _read(self, what: list[str]) -> None:
+        command = ["ctags", *_FLAGS, *what]
+        tags = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, cwd=self._root)
+        for row in tags.stdout.splitlines():
+            tag = json.loads(row)
+            if tag.get("_type") == "tag":
+                start = tag["line"] - 1
+                spans = self._tags[tag["path"].removeprefix("./")][tag["name"]]
+                spans.append((start, max(tag.get("end", 0), start + 1)))

@@ -1,0 +1,60 @@
+"""Curves over a parameter as a chart of a page. Pure."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from ctxbench.dashboard.theme import SERIES
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.curves import Curves
+
+_LABEL = 280
+
+
+def chart(picture: Curves) -> alt.LayerChart:
+    """Return a line a strategy with the intervals of its means."""
+    rows = []
+    for curve in picture.curves:
+        for point in curve.points:
+            part = point.row.metrics[picture.metric]
+            mean = part.mean or 0.0
+            rows.append(
+                {
+                    "strategy": curve.strategy,
+                    "at": point.at,
+                    "mean": mean,
+                    "low": mean if part.low is None else part.low,
+                    "high": mean if part.high is None else part.high,
+                    "shown": f"{numbers.interval(part.mean, part.low, part.high)} {picture.unit}",
+                }
+            )
+    names = [curve.strategy for curve in picture.curves]
+    colours = [SERIES[at % len(SERIES)] for at in range(len(names))]
+    scale = alt.Scale(type="log", base=2) if picture.logarithmic else alt.Scale(zero=False)
+    across = alt.X(
+        "at:Q",
+        title=picture.parameter,
+        scale=scale,
+        axis=alt.Axis(values=list(picture.values), format=".6~g"),
+    )
+    colour = alt.Color(
+        "strategy:N",
+        sort=names,
+        scale=alt.Scale(domain=names, range=colours),
+        legend=alt.Legend(title=None, orient="top", direction="vertical", labelLimit=_LABEL),
+    )
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=across,
+        color=colour,
+        tooltip=[
+            alt.Tooltip("strategy:N"),
+            alt.Tooltip("at:Q", title=picture.parameter),
+            alt.Tooltip("shown:N", title=picture.metric),
+        ],
+    )
+    up = alt.Y("mean:Q", title=f"{picture.metric} ({picture.unit})", scale=alt.Scale(zero=False))
+    # Lines that look alike in grey differ in their dashes.
+    lines = base.mark_line(strokeWidth=2).encode(y=up, strokeDash=alt.StrokeDash("strategy:N", sort=names, legend=None))
+    bars = base.mark_rule(strokeWidth=2, opacity=0.55).encode(y=alt.Y("low:Q"), y2="high:Q")
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(y=up)
+    return alt.LayerChart(layer=[lines, bars, dots]).properties(height=340)

@@ -1,0 +1,196 @@
+"""Chats: messages, tools and calls of tools, and the text in which a model without tool calls has them. Pure.
+
+A chat as a text is its messages under headings (``### user``), with the tools and the way to call them in the first:
+
+    <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>
+
+The marks are those that Qwen and Hermes models are trained on. An answer is kept as such a text whatever the model, so
+that the store shows what was called.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from ctxbench.bench.files import sha256
+
+_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+_CALL = re.compile(rf"{_OPEN}(.*?)(?:{_CLOSE}|$)", re.S)
+_KINDS: Mapping[str, Mapping[str, Any]] = {
+    **{kind: {"type": kind} for kind in ("string", "integer", "number", "boolean")},
+    "strings": {"type": "array", "items": {"type": "string"}},
+}
+KINDS = tuple(_KINDS)
+"""What a tool's parameter may be."""
+HEADING = "### "
+"""Begins the heading of a message."""
+_RULES = f"""\
+You can call tools. To call one, end your answer with a line of this form:
+{_OPEN}{{"name": "NAME", "arguments": {{"PARAMETER": VALUE}}}}{_CLOSE}
+Its result is the next message. These are the tools:
+"""
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    """The model."""
+    TOOL = "tool"
+    """The result of a call; results follow the message with the calls, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolParameter:
+    """A parameter of a tool."""
+
+    name: str
+    help: str
+    kind: str = "string"
+    """One of `KINDS`."""
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What a model may call; the strategy does the work."""
+
+    name: str
+    help: str
+    parameters: tuple[ToolParameter, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments."""
+        properties = {p.name: {**_KINDS[p.kind], "description": p.help} for p in self.parameters}
+        required = [p.name for p in self.parameters if not p.optional]
+        return {"type": "object", "properties": properties, "required": required}
+
+    def __str__(self) -> str:
+        """Return it as the text protocol lists it."""
+        lines = [f"- {self.name}: {self.help}"]
+        lines += [f"    {p.name} ({p.kind}{', optional' * p.optional}): {p.help}" for p in self.parameters]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call of a tool, as the model wrote it."""
+
+    name: str
+    arguments: str
+    """JSON text, which may be wrong."""
+
+    @property
+    def values(self) -> dict[str, Any] | None:
+        """The arguments by name; None if they are no JSON object."""
+        values = _json(self.arguments)
+        return values if isinstance(values, dict) else None
+
+    def __str__(self) -> str:
+        """Return it in the text protocol."""
+        values = self.values
+        content = {"name": self.name, "arguments": self.arguments if values is None else values}
+        return f"{_OPEN}{_written(content)}{_CLOSE}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What somebody says in a chat."""
+
+    role: Role
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    """Of the model."""
+
+    @classmethod
+    def read(cls, answer: str) -> Message:
+        """Return a model's message from its answer in the text protocol.
+
+        What is marked as a call and is none stays text. An answer that is a call but for the marks counts as one.
+        """
+        if _OPEN not in answer and (bare := _bare(answer)) is not None:
+            return cls(role=Role.ASSISTANT, calls=(bare,))
+        calls = [call for written in _CALL.findall(answer) if (call := _call(written)) is not None]
+        text = _CALL.sub(lambda written: written[0] if _call(written[1]) is None else "", answer)
+        return cls(role=Role.ASSISTANT, text=text.strip(), calls=tuple(calls))
+
+    def __str__(self) -> str:
+        """Return it in the text protocol."""
+        return "\n".join(filter(None, [self.text, *map(str, self.calls)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """Messages, oldest first, and the tools that the model may call in its answer."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+
+    def then(self, *messages: Message) -> Chat:
+        """Return it with more messages at its end."""
+        return Chat(messages=(*self.messages, *messages), tools=self.tools)
+
+    @property
+    def text(self) -> str:
+        """All of it in the text protocol, up to where the model is to go on."""
+        rules = _RULES + "\n".join(map(str, self.tools)) + "\n\n" if self.tools else ""
+        messages = "".join(f"{HEADING}{message.role}\n{message}\n\n" for message in self.messages)
+        return f"{rules}{messages}{HEADING}{Role.ASSISTANT}\n"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        messages = [[m.role, m.text, [[c.name, c.arguments] for c in m.calls]] for m in self.messages]
+        return sha256(json.dumps([messages, [[tool.name, tool.help, tool.schema] for tool in self.tools]]))
+
+    @property
+    def unanswered(self) -> str:
+        """The first fault in the order of calls and their results; empty if every call has its result, in order."""
+        due = 0
+        for at, message in enumerate(self.messages):
+            if (message.role is Role.TOOL) != (due > 0):
+                return f"message {at} is of the role {message.role}, where {due or 'no'} results of calls are due"
+            due = due - 1 if message.role is Role.TOOL else len(message.calls)
+        return f"the last message lacks {due} results of its calls" if due else ""
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _written(content: Any) -> str:
+    """Return the JSON text of a value."""
+    return _whole(json.dumps(content, ensure_ascii=False))
+
+
+def _whole(text: str) -> str:
+    """Return a text without half characters, which JSON may hold and nobody can store or send."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _call(text: str) -> ToolCall | None:
+    """Return a call from its JSON text; None if it is none."""
+    content = _json(text)
+    if not isinstance(content, dict) or not isinstance(content.get("name"), str) or not content["name"]:
+        return None
+    arguments = content.get("arguments", content.get("parameters", {}))
+    return ToolCall(
+        name=_whole(content["name"]), arguments=_whole(arguments) if isinstance(arguments, str) else _written(arguments)
+    )
+
+
+def _bare(answer: str) -> ToolCall | None:
+    """Return the call that an answer is, where nothing but a fence or a word stands around it."""
+    start, end = answer.find("{"), answer.rfind("}") + 1
+    return _call(answer[start:end]) if 0 <= start < end else None

@@ -1,0 +1,77 @@
+"""An index is built once a tree: a slow one is paid for once a target file, or once a repository."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.home import Home
+from ctxbench.sandbox.types import Environment, Limits, Report
+from tests.bench.engines.rooms import attempt, make_set, rows
+
+REPOS, FILES, PER_FILE = 2, 3, 4
+SAMPLES = REPOS * FILES * PER_FILE
+
+
+class Counting:
+    """A back end whose boxes hold an engine that answers with the first lines of a file, and counts its calls."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        self.calls["prepare"] += 1
+        return "d" * 64
+
+    @contextlib.contextmanager
+    def converse(self, environment: Environment, *, limits: Limits) -> Iterator[Counting]:
+        yield self
+
+    def begin(self, function: str, arguments: Any) -> None:
+        self.calls["begin"] += 1
+
+    def ask(self, message: bytes, seconds: float) -> bytes:
+        call = json.loads(message)["call"]
+        self.calls[call] += 1
+        answers = {"index": {"told": ["slow", "1"], "bytes": 7}, "search": [["shop/rates.py", 0, 2, 1.0]]}
+        return json.dumps({"answer": answers.get(call)}).encode()
+
+
+@pytest.mark.parametrize(
+    ("mode", "strategy", "expected"),
+    [
+        ("per-file", "engine({})", {"index": REPOS * FILES, "search": SAMPLES}),
+        ("shared", "engine({})", {"index": REPOS, "update": SAMPLES, "search": SAMPLES}),
+        # Asked twice a sample, through a wrapper.
+        ("per-file", "aim(engine({}), encoder=bm25)", {"index": REPOS * FILES, "search": SAMPLES}),
+    ],
+)
+def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expected: dict[str, int]) -> None:
+    home, boxes = Home(tmp_path / "home"), Counting()
+    make_set(home, repos=REPOS, files=FILES, per_file=PER_FILE)
+    engine = f"ripgrep(mode={mode})"
+    summary = attempt(tmp_path, boxes, engine, home=home, strategy=strategy.format(engine))  # type: ignore[arg-type]
+    assert summary.scored == SAMPLES
+    started = {"prepare": 1, "begin": expected["index"]}
+    assert boxes.calls == {**started, **expected}
+    # The sample that waited for an index has its seconds, the others none.
+    waited = rows(tmp_path, "SELECT sum(index_bytes > 0), count(*), sum(calls) FROM engine_use")
+    assert waited == [(SAMPLES, SAMPLES, SAMPLES)]
+    if mode == "per-file":
+        assert rows(tmp_path, "SELECT count(*) FROM engine_use WHERE index_seconds > 0") == [(REPOS * FILES,)]
+
+
+def test_a_second_run_indexes_nothing(tmp_path: Path) -> None:
+    home, boxes = Home(tmp_path / "home"), Counting()
+    make_set(home)
+    for _ in range(2):
+        assert attempt(tmp_path, boxes, "ripgrep", home=home).missing == 0  # type: ignore[arg-type]
+    assert boxes.calls["index"] == 1

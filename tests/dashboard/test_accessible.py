@@ -1,0 +1,88 @@
+"""Every page in a browser, wide and light, narrow and dark: its number first, its pictures, nothing out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ctxbench.bench.home import Home
+from ctxbench.dashboard.app import PAGES
+from tests.dashboard.browser import DESKTOP, PHONE, Site, settled
+from tests.helpers.cli import run_cli
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = [page.name for page in PAGES]
+QUERY = {"samples": "demo", "generator": "incontext", "metric": "es"}
+LOOKS = ((DESKTOP, "light"), (PHONE, "dark"))
+CHARTS = {"leaderboard": 1, "compare": 4, "cost": 3, "benchmark": 1}
+"""Page -> charts of the set `demo`; what has no chart has tables only."""
+GRIDS: Mapping[str, tuple[str, ...]] = {"leaderboard": ("Who beats whom", "Gain over lc.infile by repository")}
+_SERIOUS = ("serious", "critical")
+
+
+def findings(page: Page) -> list[str]:
+    """Return what axe-core calls serious, a line a kind with the first element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    violations: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [f"{kind['id']}: {kind['nodes'][0]['html'][:200]}" for kind in violations if kind["impact"] in _SERIOUS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_seen_and_can_be_used_by_everybody(name: str, server: Site, browser: Browser) -> None:
+    context = browser.new_context(color_scheme="light")
+    page = context.new_page()
+    server.errors.clear()
+    server.watch(page)
+    for (width, height), scheme in LOOKS:
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
+        server.visit(page, name, **QUERY)
+        captions = page.locator(".picture caption").all_inner_texts()
+        assert [caption for caption in GRIDS.get(name, ()) if caption not in captions] == []
+        assert page.locator("[data-testid=stVegaLiteChart]:visible").count() >= CHARTS.get(name, 0)
+        assert page.locator("[data-testid=stDataFrame], .picture table").count() > 0, "pictures alone"
+        assert findings(page) == [], (width, scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if name != "samples":
+        _number_first(page)
+    context.close()
+
+
+def _number_first(page: Page) -> None:
+    """Ask for the answer, with a number in it, above everything else that has one, in sight of a phone."""
+    answer = page.locator("[data-testid=stMain] strong").first
+    assert any(letter.isdigit() for letter in answer.inner_text()), answer.inner_text()
+    box = answer.bounding_box()
+    assert box is not None and box["y"] + box["height"] < PHONE[1] / 2, box
+    choices = page.locator("#choices").bounding_box()
+    assert choices is not None and choices["y"] > box["y"]
+
+
+@pytest.mark.slow
+def test_the_way_to_the_choices_is_a_link(server: Site, page: Page) -> None:
+    server.visit(page, "leaderboard", **QUERY)
+    page.get_by_role("link", name="choose another").click()
+    page.wait_for_function("document.querySelector('#choices').getBoundingClientRect().top < innerHeight")
+    settled(page)
+    server.check(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_can_be_used_by_everybody(database: Home, browser: Browser, tmp_path: Path, scheme: Any) -> None:
+    out = tmp_path / "report.html"
+    assert run_cli("report", "--home", str(database.root), "--samples", "demo", "--out", str(out)).code == 0
+    context = browser.new_context(
+        viewport={"width": PHONE[0], "height": PHONE[1]}, color_scheme=scheme, bypass_csp=True
+    )
+    page = context.new_page()
+    page.goto(out.as_uri())
+    assert page.locator(".picture caption").count() >= 2 and findings(page) == []
+    context.close()

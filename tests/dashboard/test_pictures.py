@@ -1,0 +1,101 @@
+"""Pictures without a script: what stands where, and that nothing stored is markup in them."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from ctxbench.dashboard.pictures import markup
+from ctxbench.dashboard.pictures.curves import drawing
+from ctxbench.harness.leaderboard import board, grids
+from ctxbench.harness.leaderboard.curves import Curves, curves
+from ctxbench.harness.leaderboard.grids import SHADES, Blank, Grid, GridCell
+from tests.dashboard.stored import PLANTED
+from tests.helpers.runs import make_table
+
+REPOS = [f"r{index % 8}" for index in range(16)]
+
+
+def budgets(name: str = "a") -> Curves:
+    spread = [index / 1000 for index in range(16)]
+    tables = [
+        make_table({"es": [0.1 * at + more for more in spread]}, REPOS, id=f"{at}", strategy=f"{name}(budget={4**at})")
+        for at in (1, 2, 3)
+    ]
+    picture = curves(board(tables).groups[0])
+    assert isinstance(picture, Curves)
+    return picture
+
+
+def test_curves_stand_where_the_numbers_are() -> None:
+    picture = budgets()
+    places = drawing(picture)
+    [line] = places.lines
+    xs = [dot.x for dot in line.dots]
+    assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2), "equal factors are equally far apart"
+    ticks = [(tick.place, float(tick.label)) for tick in places.up]
+    (y0, v0), (y1, v1) = ticks[0], ticks[-1]
+    for dot, point in zip(line.dots, picture.curves[0].points, strict=True):
+        part = point.row.metrics["es"]
+        for y, value in zip((dot.y, dot.low, dot.high), (part.mean, part.low, part.high), strict=True):
+            assert v0 + (y - y0) * (v1 - v0) / (y1 - y0) == pytest.approx(value, abs=0.3)
+
+
+class _Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+
+
+def hostile_pictures() -> list[Grid | Curves | Blank]:
+    tables = [
+        make_table({"es": [0.1] * 8 + [more] * 8}, [f"{PLANTED}{name}" for name in REPOS], id=name, strategy=name)
+        for name, more in ((PLANTED, 0.2), ("b", 0.9))
+    ]
+    [group] = board(tables).groups
+    return [
+        grids.beats(group),
+        grids.over_repositories(group, gains=True),
+        grids.over_repositories(group, gains=False),
+        Blank(PLANTED, PLANTED),
+    ]
+
+
+def test_names_are_text_and_nothing_is_styled_or_run() -> None:
+    ours = {"div", "p", "b", "bdi", "table", "caption", "thead", "tbody", "tr", "th", "td", "small"}
+    ours |= {"figure", "figcaption", "svg", "line", "text", "g", "polyline", "circle", "title"}
+    for picture in (*hostile_pictures(), budgets()):
+        parsed = _Tags(str(markup.drawn(picture)))
+        assert parsed.tags <= ours, parsed.tags - ours
+        assert not {"style", "href", "src"} & {name for name, _ in parsed.attributes}
+        assert not any(name.startswith("on") for name, _ in parsed.attributes)
+
+
+def test_what_is_hidden_or_forbidden_is_written_out() -> None:
+    text = str(markup.drawn(Blank("a\u202eb", "c\x00d")))
+    assert "\u202e" not in text and "\x00" not in text
+
+
+def test_every_class_of_a_picture_is_in_the_style_sheet() -> None:
+    cells = tuple(GridCell(text="1", shade=shade) for shade in range(-SHADES, SHADES + 1))
+    grid = Grid(title="t", reading="r", corner="c", rows=("a",), columns=tuple("longer" for _ in cells), cells=(cells,))
+    for picture in (grid, budgets(), Blank("t", "w")):
+        for name in re.findall(r'class="([^"]+)"', str(markup.drawn(picture))):
+            for part in name.split():
+                assert f".{part}" in markup.css() or part == "nothing", part
+    assert "url(" not in markup.css() and "@import" not in markup.css()
+
+
+def test_a_picture_has_a_caption_and_can_be_reached_without_a_mouse() -> None:
+    for picture in (*hostile_pictures()[:3], budgets()):
+        text = str(markup.drawn(picture))
+        assert "<caption" in text and 'tabindex="0"' in text and "aria-label=" in text and 'scope="row"' in text
+    assert 'role="img"' in str(markup.drawn(budgets()))

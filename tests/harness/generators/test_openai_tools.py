@@ -1,0 +1,90 @@
+"""Chats with tools, as servers take and answer them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.conformance import abilities, check
+from ctxbench.strategies.api import Prompt, text_block
+from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolParameter
+from tests.helpers.openai_server import Fault, Server, serving
+
+TOOL = Tool(name="read", help="Read a file.", parameters=(ToolParameter(name="path", help="Its path."),))
+MARKED = 'I look. <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>'
+BROKEN = '<tool_call>{"name": "read", "arguments": "{"}</tool_call>'
+CHAT = Chat(
+    messages=(
+        Message(role=Role.USER, text="Begin."),
+        Message.read(MARKED + BROKEN),
+        Message(role=Role.TOOL, text="x = 1"),
+        Message(role=Role.TOOL, text="no JSON"),
+        Message.read(MARKED),
+        Message(role=Role.TOOL, text="x = 1"),
+    ),
+    tools=(TOOL,),
+)
+
+
+def ask(server: Server, chat: Chat = CHAT, **settings: Any) -> Response | MachineFault:
+    request = Request(
+        prompt=Prompt(blocks=(text_block(chat.text),)), language=PYTHON, chat=chat, sampling=Sampling(max_tokens=64)
+    )
+    given = {"model": "tiny", "url": server.url, "endpoint": "chat", "tools": True, "retries": 0} | settings
+    with closing(openai.openai(**given)) as made:
+        [answer] = made.generate([request])
+    return answer
+
+
+def test_a_chat_is_sent_as_such_and_calls_come_back_in_the_text_protocol() -> None:
+    with serving(answer=lambda *_: MARKED) as server:
+        answer = ask(server)
+    assert isinstance(answer, Response) and Message.read(answer.text) == Message.read(MARKED)
+    assert answer.finish == "stop"
+    [body] = server.calls
+    assert [said["role"] for said in body["messages"]] == ["user", "assistant", "tool", "tool", "assistant", "tool"]
+    called = [call["id"] for said in body["messages"] for call in said.get("tool_calls", [])]
+    results = [said["tool_call_id"] for said in body["messages"] if said["role"] == "tool"]
+    assert called == results == ["call00000", "call00001", "call00002"]
+    # What is no JSON object would break a server's template.
+    assert [call["function"]["arguments"] for call in body["messages"][1]["tool_calls"]] == ['{"path": "a.py"}', "{}"]
+    assert body["tools"][0]["function"]["parameters"]["required"] == ["path"]
+
+
+def test_a_server_without_tools_is_named_with_the_cure() -> None:
+    with serving(tools=False) as server, pytest.raises(InputFault, match="takes no tools.*leave tools=on out"):
+        ask(server)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["read", {"id": "1"}, {"function": {"name": "", "arguments": "{}"}}, {"function": {"name": "a", "arguments": {}}}],
+)
+def test_a_reply_with_a_call_that_is_none_is_a_fault_of_the_machine(call: object) -> None:
+    def change(reply: Any) -> None:
+        reply["choices"][0]["message"]["tool_calls"] = [call]
+
+    with serving(faults=[Fault(change=change)]) as server:
+        answer = ask(server)
+    # Arguments that are an empty object are none.
+    if call == {"function": {"name": "a", "arguments": {}}}:
+        assert isinstance(answer, Response) and Message.read(answer.text).calls[0].name == "a"
+    else:
+        assert isinstance(answer, MachineFault) and "a call without a name" in answer.what
+
+
+def test_tools_take_a_chat_model_and_are_checked() -> None:
+    with pytest.raises(InputFault, match="tools=on takes a chat model"):
+        registry.resolve("openai(model=tiny, endpoint=completions, tools=on)")
+    with serving(answer=lambda *_: MARKED) as server:
+        made = registry.resolve(f"openai(model=tiny, url='{server.url}', endpoint=chat, tools=on)")
+        with closing(made):
+            assert dict(abilities(made))["tools"] == "calls them itself"
+            finding = next(finding for finding in check(made) if finding.name == "takes a chat with tools")
+    assert finding.passed and "tool_call" in finding.detail

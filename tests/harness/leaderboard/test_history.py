@@ -1,0 +1,58 @@
+"""The versions of a strategy stand in one row, the newest on the right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.grids import SHADES, Blank, Grid
+from ctxbench.harness.leaderboard.history import over_versions
+from ctxbench.harness.results import RunTable, Status
+from tests.helpers.runs import make_table
+
+REPOS = [f"r{index % 8}" for index in range(16)]
+
+
+def run(name: str, version: str, value: float, **changes: Any) -> RunTable:
+    values = [value + index / 1000 for index in range(16)]
+    return make_table(
+        {"es": values}, REPOS, id=f"{name}{version}{value}", strategy=name, versions={"strategy": version}, **changes
+    )
+
+
+def shown(tables: list[RunTable]) -> Grid | Blank:
+    return over_versions(tables, board(tables).groups[0])
+
+
+def test_versions_stand_in_their_order_with_their_own_means() -> None:
+    picture = shown(
+        [
+            run("a/mine.py@m", "1", 0.1),
+            run("lc.infile", "x", 0.3),
+            run("b/mine.py@m", "1", 0.1),
+            run("a/mine.py@m", "2", 0.2),
+            run("lc.infile", "y", 0.5),
+            run("a/mine.py@m", "3", 0.15),
+        ]
+    )
+    assert isinstance(picture, Grid)
+    assert picture.rows == ("lc.infile", "mine.py@m") and picture.columns == ("2 before", "1 before", "newest")
+    lines = [[cell and (cell.text, cell.shade) for cell in line] for line in picture.cells]
+    assert lines == [[None, ("30.75", 0), ("50.75", SHADES)], [("10.75", 0), ("20.75", SHADES), ("15.75", 2)]]
+    assert all(cell.detail.startswith("[") for line in picture.cells for cell in line if cell)
+
+
+def test_of_a_version_run_again_the_last_complete_run_counts() -> None:
+    lost = [Status.INFRA_FAILED, *[Status.SCORED] * 15]
+    picture = shown([run("m", "1", 0.1), run("m", "2", 0.3), run("m", "1", 0.2), run("m", "2", 0.9, status=lost)])
+    assert isinstance(picture, Grid)
+    assert [cell.text for cell in picture.cells[0] if cell] == ["20.75", "30.75"]
+
+
+def test_one_version_or_an_unknown_one_is_no_history() -> None:
+    for tables in (
+        [run("m", "1", 0.1), run("m", "1", 0.2)],
+        [run("m", "", 0.1), run("m", "2", 0.2)],
+        [run("m", "1", 0.1, ranked=False), run("m", "2", 0.1)],
+    ):
+        assert isinstance(shown(tables), Blank)

@@ -1,0 +1,96 @@
+"""Runs of the agent by a served model, with tools and as text: steps are stored, and what was looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Use
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.access import Step, looked_at, steps_of
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.strategies.chat import ToolCall
+from tests.helpers.cli import run_cli
+from tests.helpers.openai_server import Body, Server, serving
+from tests.helpers.sets import make_set
+
+USES = (Use(name="apply_tax", module="shop.tax", kind="function"),)
+
+
+def call(name: str, **arguments: Any) -> str:
+    return str(ToolCall(name=name, arguments=json.dumps(arguments)))
+
+
+def walk(prompt: str, body: Body) -> str:
+    """Look at two files, show one of them, and then write the line."""
+    said = json.dumps(body["messages"])
+    if "Only output the generated code" in prompt:
+        return "<output_start>apply_tax(cart_0, rate)<output_end>"
+    if "def apply_tax(amount, rate):" in said:
+        return call("show", places=["shop/tax.py:1-2"])
+    if "cost_0 = apply_tax" in said:
+        return "Where is it defined?" + call("grep", text="def apply_tax")
+    return call("read", path="shop/use.py")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(answer=walk) as server:
+        yield server
+
+
+def explored(home: Home, server: Server, how: str = "") -> list[tuple[Any, ...]]:
+    """Run the agent; return the rows of what it looked at."""
+    make_set(home, repos=1, per_repo=2, uses=USES)
+    spec = f"openai(model=tiny, url='{server.url}', endpoint=chat{how})"
+    result = run_cli(
+        *("run", "--samples", "demo", "--strategy", "agent.explore", "--generator", spec, "--home", str(home.root))
+    )
+    assert result.code == 0, result
+    with open_store(home.database) as store, store.reading() as connection:
+        return [
+            tuple(row)
+            for row in connection.execute(
+                text(
+                    "SELECT opened, searches, explored_files, explored_recall, explored_precision, shown_recall, "
+                    "shown_precision FROM access"
+                )
+            )
+        ]
+
+
+@pytest.mark.parametrize("how", ["", ", tools=on"])
+def test_every_step_is_stored_with_what_was_looked_at(tmp_path: Path, server: Server, how: str) -> None:
+    home = Home(tmp_path / "home")
+    # It read one file that is of no use, found the other, and showed that alone.
+    assert explored(home, server, how) == [(2, 1, 2, 1.0, 0.5, 1.0, 1.0)] * 2
+    assert any("tools" in body for body in server.calls) == bool(how)
+    with open_store(home.database) as store:
+        [table] = run_tables(store)
+        steps = steps_of(store, table.run.id, table.sample[0])
+        places = looked_at(store, table.run.id, table.sample[0])
+    assert table.calls == (4.0, 4.0) and set(table.costs["shown_recall"]) == {1.0}
+    assert steps == (
+        Step(number=1, text="", tool="read", arguments='{"path": "shop/use.py"}'),
+        Step(number=2, text="Where is it defined?", tool="grep", arguments='{"text": "def apply_tax"}'),
+        Step(number=3, text="", tool="show", arguments='{"places": ["shop/tax.py:1-2"]}'),
+    )
+    assert [(place.path, place.start, place.end) for place in places] == [
+        ("shop/tax.py", 0, 3),
+        ("shop/use.py", 0, 41),
+    ]
+
+
+def test_the_board_has_what_was_explored_and_shown(tmp_path: Path, server: Server, inline_cells: None) -> None:
+    home = Home(tmp_path / "home")
+    explored(home, server)
+    board = run_cli("leaderboard", "--samples", "demo", "--format", "json", "--home", str(home.root))
+    [row] = json.loads(board.out)
+    shares = ("explored_recall", "explored_precision", "shown_recall", "shown_precision", "explored_files")
+    assert [row[name] for name in shares] == [1.0, 0.5, 1.0, 1.0, 2.0]

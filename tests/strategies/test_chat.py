@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from ctxbench.strategies.api import Asking, Prompt
+from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolCall, ToolParameter
+
+READ = ToolCall(name="read", arguments='{"path": "a.py"}')
+MARKED = '<tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>'
+CHAT = Chat(
+    messages=(Message(role=Role.SYSTEM, text="Look around."), Message(role=Role.USER, text="Begin.")),
+    tools=(Tool(name="read", help="Read a file.", parameters=(ToolParameter(name="path", help="Its path."),)),),
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "calls"),
+    [
+        (MARKED, "", [READ]),
+        (f"I look.\n{MARKED}\n{MARKED}", "I look.", [READ, READ]),
+        (MARKED.removesuffix("</tool_call>"), "", [READ]),
+        ('```json\n{"name": "read", "parameters": {"path": "a.py"}}\n```', "", [READ]),
+        ('<tool_call>{"name": "read", "arguments": "{"}</tool_call>', "", [ToolCall(name="read", arguments="{")]),
+        ("<tool_call>read a.py</tool_call>", "<tool_call>read a.py</tool_call>", []),
+        ('{"path": "a.py"}', '{"path": "a.py"}', []),
+        ('<tool_call>{"name": 1}</tool_call>', '<tool_call>{"name": 1}</tool_call>', []),
+        ("[" * 100_000, "[" * 100_000, []),
+        ("", "", []),
+    ],
+)
+def test_calls_are_read_from_an_answer_and_what_is_none_stays_text(
+    answer: str, text: str, calls: list[ToolCall]
+) -> None:
+    message = Message.read(answer)
+    assert (message.text, list(message.calls)) == (text, calls)
+    assert Message.read(str(message)) == message
+
+
+def test_a_chat_as_text_has_its_tools_and_ends_where_the_model_goes_on() -> None:
+    text = CHAT.then(Message.read(MARKED), Message(role=Role.TOOL, text="x = 1")).text
+    assert text.index("- read: Read a file.\n    path (string): Its path.") < text.index("### system\nLook around.")
+    assert text.endswith(f"### assistant\n{MARKED}\n\n### tool\nx = 1\n\n### assistant\n")
+
+
+def test_everything_in_a_chat_is_in_its_digest() -> None:
+    others = [
+        CHAT.then(Message(role=Role.USER)),
+        Chat(messages=CHAT.messages),
+        Chat(messages=CHAT.messages[::-1], tools=CHAT.tools),
+        CHAT.then(Message(role=Role.ASSISTANT, calls=(READ,))),
+    ]
+    assert len({CHAT.digest, *(other.digest for other in others)}) == 5
+
+
+class _Echo:
+    instructs = summarises = True
+
+    def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
+        assert isinstance(prompt, Chat)
+        return f"{role} {max_tokens} {MARKED}"
+
+
+def test_a_strategy_gets_a_message_for_a_chat_and_hears_of_calls_without_results() -> None:
+    generate = Asking(_Echo())
+    assert generate(CHAT, role="look", max_tokens=9) == Message(role=Role.ASSISTANT, text="look 9", calls=(READ,))
+    assert Asking(generate)(CHAT, role="look", max_tokens=9) == generate(CHAT, role="look", max_tokens=9)
+    with pytest.raises(TypeError, match="lacks 1 results"):
+        generate(CHAT.then(Message.read(MARKED)))
+    with pytest.raises(TypeError, match="message 2 is of the role tool, where no results"):
+        generate(CHAT.then(Message(role=Role.TOOL)))
