@@ -70,7 +70,7 @@ class Frame(NamedTuple):
         return _LINE_KIND.get(self.line[0], 0) if self.line else LINE_KINDS - 1
 
 
-frame_of: Callable[[tuple[Any, ...]], Frame] = functools.partial(tuple.__new__, Frame)  # type: ignore[arg-type]
+frame_of: Callable[[tuple[Any, ...]], Frame] = functools.partial(tuple.__new__, Frame)
 """Makes a frame of its fields, in order, in a third of the time that calling the class takes."""
 
 
