@@ -117,11 +117,9 @@ def specs_of(shards: Sequence[Shard], runs: range, samples: int) -> Iterator[tup
     for run in runs:
         shard = shards[run % len(shards)]
         assert shard.spec is not None
-        changes = {
-            "strategy": f"lc.method{run % RUNS_OF_GENERATOR:02}",
-            "generator": f"model{run // RUNS_OF_GENERATOR}",
-        }
-        yield replace(shard.spec, samples="many", samples_digest=f"{samples:064x}", **changes), shard
+        method, model = f"lc.method{run % RUNS_OF_GENERATOR:02}", f"model{run // RUNS_OF_GENERATOR}"
+        digest = f"{samples:064x}"
+        yield replace(shard.spec, samples="many", samples_digest=digest, strategy=method, generator=model), shard
 
 
 def fill(store: Store, shards: Sequence[Shard], runs: range, samples: int) -> tuple[int, int, float]:
@@ -194,7 +192,7 @@ def on_postgresql(folder: Path, total: int) -> None:
     binaries = server.binaries()
     if binaries is None:
         raise SystemExit("no PostgreSQL server is installed")
-    samples = min(SET, total)
+    samples = min(SET, max(1, total // WRITERS))
     runs = max(WRITERS, total // samples)
     with server.running(binaries) as port:
         for writers in (1, WRITERS):

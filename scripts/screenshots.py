@@ -34,16 +34,25 @@ _TALL = (DESKTOP[0], 1500)
 
 
 def take(
-    browser: Browser, site: Site, page: str, name: str, size: tuple[int, int], scheme: str, query: dict[str, str]
+    browser: Browser,
+    site: Site,
+    page: str,
+    name: str,
+    size: tuple[int, int],
+    scheme: str,
+    query: dict[str, str],
+    *,
+    part: str = "",
 ) -> None:
-    """Save one picture of the top of a page."""
+    """Save one picture of the top of a page, or of the first `part` of it, a selector."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
     tab = context.new_page()
     site.watch(tab)
     site.visit(tab, page, **query)
     tab.wait_for_timeout(_DRAWN_MS)
-    picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB").quantize(_COLOURS)
+    taken_of = tab.locator(part).first if part else tab
+    picture = Image.open(io.BytesIO(taken_of.screenshot())).convert("RGB").quantize(_COLOURS)
     picture.save(OUT / f"{name}.png", optimize=True)
     print(f"{name}.png: {(OUT / f'{name}.png').stat().st_size // 1000} kB, {tab.url.partition('?')[2]}")
     context.close()
@@ -70,6 +79,7 @@ def main(home: Path) -> None:
             take(browser, site, info.name, info.name, size, "light", query)
         take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", {})
         take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", {})
+        take(browser, site, "leaderboard", "pictures", (DESKTOP[0], 900), "light", {}, part=".picture")
         browser.close()
 
 

@@ -19,7 +19,7 @@ LOOKS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class AxisMark:
     """A round number of an axis and its place."""
 
     place: float
@@ -58,8 +58,8 @@ class Drawing:
     """All that the template writes."""
 
     lines: tuple[Line, ...]
-    across: tuple[Scale, ...]
-    up: tuple[Scale, ...]
+    across: tuple[AxisMark, ...]
+    up: tuple[AxisMark, ...]
     left: int = _LEFT
     right: int = WIDTH - _RIGHT
     top: int = _TOP
@@ -101,8 +101,8 @@ def drawing(picture: Curves) -> Drawing:
         lines.append(Line(name=curve.strategy, look=number % LOOKS + 1, dots=tuple(dots)))
     return Drawing(
         lines=tuple(lines),
-        across=tuple(Scale(place=place, label=f"{value:g}") for value, place in places.items()),
-        up=tuple(Scale(place=up(value), label=f"{value:.6g}") for value in _round(low, high)),
+        across=tuple(AxisMark(place=place, label=f"{value:g}") for value, place in places.items()),
+        up=tuple(AxisMark(place=up(value), label=f"{value:.6g}") for value in _round(low, high)),
     )
 
 

@@ -11,7 +11,7 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.compare import Row
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.compare import Compared, Spread, spread
+from ctxbench.harness.leaderboard.compare import Compared, GapSpread, spread
 from ctxbench.harness.leaderboard.grids import Blank
 
 MOST_POINTS, MOST_ROWS = 2000, 100
@@ -32,9 +32,9 @@ def spread_rows(pair: Compared) -> list[Row]:
 
 def spread_chart(pair: Compared) -> alt.LayerChart | Blank:
     """Return the differences of single samples as a histogram, the better ones blue."""
-    drawn: Spread = spread(pair)
+    drawn: GapSpread = spread(pair)
     if not drawn.bins:
-        return Blank("Spread of the differences", "Both have the same value at every sample.")
+        return Blank("GapSpread of the differences", "Both have the same value at every sample.")
     rows = [
         {
             "low": part.low,
@@ -92,12 +92,9 @@ def scatter_chart(pair: Compared, address: Callable[[str], str], names: tuple[st
         }
         for at in _farthest(pair)[:MOST_POINTS]
     ]
-    ends = [
-        min(row[side] for row in rows for side in ("this", "other")),
-        max(row[side] for row in rows for side in ("this", "other")),
-    ]  # type: ignore[type-var]
+    both = [*of_pair.this.tolist(), *of_pair.other.tolist()]
     line = (
-        alt.Chart(alt.InlineData(values=[{"other": end, "this": end} for end in ends]))
+        alt.Chart(alt.InlineData(values=[{"other": end, "this": end} for end in (min(both), max(both))]))
         .mark_line(strokeDash=[4, 4], color=SERIES[7])
         .encode(x="other:Q", y="this:Q")
     )

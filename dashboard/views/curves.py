@@ -8,7 +8,8 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.curves import Curves
 
-_LABEL = 280
+_LABEL, _LINE = 280, 18
+"""Pixels of a name in the legend, and of its line."""
 
 
 def chart(picture: Curves) -> alt.LayerChart:
@@ -35,7 +36,7 @@ def chart(picture: Curves) -> alt.LayerChart:
         "at:Q",
         title=picture.parameter,
         scale=scale,
-        axis=alt.Axis(values=list(picture.values), format=".6~g"),
+        axis=alt.Axis(values=list(picture.values), format=".6~g", labelOverlap="greedy"),
     )
     colour = alt.Color(
         "strategy:N",
@@ -57,4 +58,4 @@ def chart(picture: Curves) -> alt.LayerChart:
     lines = base.mark_line(strokeWidth=2).encode(y=up, strokeDash=alt.StrokeDash("strategy:N", sort=names, legend=None))
     bars = base.mark_rule(strokeWidth=2, opacity=0.55).encode(y=alt.Y("low:Q"), y2="high:Q")
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(y=up)
-    return alt.LayerChart(layer=[lines, bars, dots]).properties(height=340)
+    return alt.LayerChart(layer=[lines, bars, dots]).properties(height=300 + _LINE * len(names))

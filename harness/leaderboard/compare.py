@@ -194,7 +194,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class GapSpread:
     """How the differences of single samples are spread."""
 
     bins: tuple[Bin, ...]
@@ -203,19 +203,19 @@ class Spread:
     """Samples without a difference, which are in no bin."""
 
 
-def spread(pair: Compared) -> Spread:
+def spread(pair: Compared) -> GapSpread:
     """Return how the differences of a pair's samples are spread, in at most `_BINS` bins to either side of zero."""
     gaps = pairs.gap(pair.paired.this, pair.paired.other)
     gaps = gaps[gaps != 0]
     equal = len(pair.paired.samples) - len(gaps)
     if not len(gaps):
-        return Spread(bins=(), equal=equal)
+        return GapSpread(bins=(), equal=equal)
     width = numbers.round_step(float(np.abs(gaps).max()) / _BINS)
     # From 1 on above zero, from -1 on below it.
     places = np.ceil(np.abs(gaps) / width - _EDGE).astype(int) * np.sign(gaps).astype(int)
     least, most = min(int(places.min()), 1), max(int(places.max()), -1)
     counts = {place: int((places == place).sum()) for place in range(least, most + 1) if place}
-    return Spread(
+    return GapSpread(
         bins=tuple(
             Bin(low=width * (place - (place > 0)), high=width * (place + (place < 0)), n=n)
             for place, n in counts.items()

@@ -88,7 +88,8 @@ class DockerHosts:
         if all(host.lost for host in self._hosts):
             cure = "start them, see that each is reached by a plain connection, or use --sandbox docker"
             raise SandboxUnavailable(f"no host answers ({lost})", where="docker", cure=cure)
-        self._say(f"not {lost}" if lost else "")
+        # Shown also where nobody looks at progress yet.
+        self._say(f"not {lost}" if lost else "", logging.WARNING if lost else logging.INFO)
 
     def prepare(self, environment: Environment, report: Report) -> str:
         """Build an environment's image on one host, and send it to the others that answer; return its digest."""
@@ -233,10 +234,10 @@ class DockerHosts:
         with self._changed:
             holders.append(host)
 
-    def _say(self, what: str) -> None:
+    def _say(self, what: str, level: int = logging.INFO) -> None:
         count = sum(not host.lost for host in self._hosts)
         head = f"docker: {count} of {len(self._hosts)} hosts {'answers' if count == 1 else 'answer'}"
-        _log.info("%s", f"{head}; {what}" if what else head)
+        _log.log(level, "%s", f"{head}; {what}" if what else head)
 
 
 class HostsPool:

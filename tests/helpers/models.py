@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.chat import Chat
 
 
 class Model:
@@ -15,5 +16,6 @@ class Model:
     ) -> None:
         self._answer, self.instructs, self.summarises = answer, instructs, instructs
 
-    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
+        assert isinstance(prompt, Prompt)
         return self._answer(prompt, role, max_tokens)

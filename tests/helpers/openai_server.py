@@ -70,6 +70,8 @@ class Server:
     delay: float = 0.0
     key: str = ""
     model: str = "tiny"
+    root: str = ""
+    """Where its weights lie, as it lists them; empty for the model's name."""
     tools: bool = True
     """Whether a chat may have tools; answers in the text protocol are then sent as calls of them."""
     listed_prompts: bool = True
@@ -162,7 +164,8 @@ class Server:
             # Some servers repeat what they were given.
             return 401, self._error(f"Incorrect API key provided: {key}", "invalid_request_error", 401)
         if path == "/v1/models":
-            return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "root": self.model}]}
+            root = self.root or self.model
+            return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "root": root}]}
         if path.partition("?")[0] not in ("/v1/completions", "/v1/chat/completions"):
             return 404, {"detail": "Not Found"}
         if body.get("model") != self.model:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ctxbench.bench.errors import CtxbenchError, MachineFault
 from ctxbench.harness.generators.openai.faults import Problem
-from ctxbench.harness.generators.openai.server import Read, Server, stopped
+from ctxbench.harness.generators.openai.server import ModelServer, Read, stopped
 from ctxbench.harness.generators.openai.servers import Servers
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
@@ -171,7 +171,7 @@ class Client:
 
     def _answer(self, path: str, body: Body, read: Read[T], largest: int, waiting: Waiting) -> T:
         tries = steps = 0
-        tried: set[Server] = set()
+        tried: set[ModelServer] = set()
         while True:
             with self._servers.lease(tried) as server:
                 began = time.monotonic()
@@ -201,7 +201,7 @@ class Client:
             tries += 1
             tried.clear()
 
-    def _try(self, server: Server, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
+    def _try(self, server: ModelServer, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         try:
             return server.post(path, body, read, largest)
         except CtxbenchError as fault:

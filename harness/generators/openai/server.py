@@ -1,4 +1,4 @@
-"""`Server`: one server of a model: its connections, its secrets, what it lists, and how it does. The only I/O here."""
+"""`ModelServer`: one server of a model: its connections and secrets, what it lists, how it does. The only I/O here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AWAY = (408, 429, 502, 503, 504)
 """Statuses of a server, or of what stands before it, that answers nothing now."""
 
 
-class Server:
+class ModelServer:
     """One server, asked from many threads. Who asks keeps to its limits; `servers.Servers` does."""
 
     def __init__(self, settings: OpenAISettings) -> None:
@@ -48,6 +48,8 @@ class Server:
         """When it may be asked again, as it said itself; by the monotonic clock."""
         self.lost = ""
         """Why the others get its requests; empty while it answers."""
+        self.differs = False
+        """Whether it came back with another model: then it is not asked, not even where no other answers."""
         self.looks, self.look_at = 0, 0.0
         """How often it was looked after since it was lost, and when it is the next time."""
         self._lock = threading.Lock()

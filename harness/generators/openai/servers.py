@@ -14,7 +14,7 @@ from typing import Any
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.visible import visible
 from ctxbench.harness.generators.openai.faults import Problem
-from ctxbench.harness.generators.openai.server import Server, stopped
+from ctxbench.harness.generators.openai.server import ModelServer, stopped
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import dig
 
@@ -39,7 +39,7 @@ class Servers:
     def __init__(self, settings: OpenAISettings) -> None:
         """Prepare; nothing is opened."""
         self._settings = settings
-        self._servers = tuple(map(Server, settings.servers))
+        self._servers = tuple(map(ModelServer, settings.servers))
         self._changed, self._closed = threading.Condition(), threading.Event()
         self._starting = threading.Lock()
         self._checked = len(self._servers) == 1
@@ -48,7 +48,7 @@ class Servers:
         self._watch: threading.Thread | None = None
 
     @contextlib.contextmanager
-    def lease(self, tried: Collection[Server]) -> Iterator[Server]:
+    def lease(self, tried: Collection[ModelServer]) -> Iterator[ModelServer]:
         """Give the least loaded server that answers, if possible none of those tried; wait until one has room.
 
         Raises:
@@ -66,14 +66,14 @@ class Servers:
                 server.load -= 1
                 self._changed.notify_all()
 
-    def answered(self, server: Server) -> None:
+    def answered(self, server: ModelServer) -> None:
         """Note that a server has answered a request."""
         with self._changed:
             server.failures = server.looks = 0
-        if server.lost:
+        if server.lost and not server.differs:
             self._back(server)
 
-    def moves(self, server: Server, problem: Problem, tried: Collection[Server]) -> bool:
+    def moves(self, server: ModelServer, problem: Problem, tried: Collection[ModelServer]) -> bool:
         """Note that a server left a request unanswered; return whether one that is not tried can have it at once."""
         now = time.monotonic()
         with self._changed:
@@ -103,11 +103,12 @@ class Servers:
         with self._changed:
             self._changed.notify_all()
 
-    def _next(self, tried: Collection[Server]) -> Server:
+    def _next(self, tried: Collection[ModelServer]) -> ModelServer:
         """Wait for a server that may be asked. Called with the lock held."""
         while not self._closed.is_set():
             now = time.monotonic()
-            answering = [server for server in self._servers if not server.lost] or self._servers
+            answering = [server for server in self._servers if not server.lost]
+            answering = answering or [server for server in self._servers if not server.differs]
             open_ = [server for server in answering if server.not_before <= now]
             candidates = [server for server in open_ if server not in tried] or open_
             free = [server for server in candidates if server.load < self._settings.concurrency]
@@ -124,7 +125,7 @@ class Servers:
             if self._checked:
                 return
             with ThreadPoolExecutor(len(self._servers)) as threads:
-                listings = list(threads.map(Server.listed, self._servers))
+                listings = list(threads.map(ModelServer.listed, self._servers))
             for server, listing in zip(self._servers, listings, strict=True):
                 if isinstance(listing, Problem):
                     server.lost = server.redacted(listing.fault).what
@@ -138,21 +139,21 @@ class Servers:
             for server in lost:
                 self._look_later(server)
 
-    def _differs(self, server: Server, models: list[Any]) -> str:
+    def _differs(self, server: ModelServer, models: list[Any]) -> str:
         """Return how the models that a server lists differ from those of the first that listed some; empty if not."""
         listing = (server.settings.url, models)
         if models and self._listing is None:
             self._listing = listing
         return difference(self._settings.model, self._listing or listing, listing)
 
-    def _lose(self, server: Server, fault: CtxbenchError) -> None:
+    def _lose(self, server: ModelServer, fault: CtxbenchError) -> None:
         """Give a server's requests to the others. Called with the lock held."""
         server.lost = server.redacted(fault).what
         self._look_later(server)
         self._say(f"{server.settings.url} is lost ({server.lost}), the others get its requests")
         self._changed.notify_all()
 
-    def _back(self, server: Server) -> None:
+    def _back(self, server: ModelServer) -> None:
         with self._changed:
             if not server.lost:
                 return
@@ -160,7 +161,7 @@ class Servers:
             self._changed.notify_all()
         self._say(f"{server.settings.url} is back")
 
-    def _look_later(self, server: Server) -> None:
+    def _look_later(self, server: ModelServer) -> None:
         """Let a lost server be looked after in a while. Called with the lock held."""
         server.look_at = time.monotonic() + min(_LONGEST, _FIRST_LOOK * 2.0 ** min(server.looks, 16))
         server.looks += 1
@@ -188,7 +189,7 @@ class Servers:
             if not why:
                 self._back(server)
 
-    def _trouble(self, server: Server) -> str:
+    def _trouble(self, server: ModelServer) -> str:
         """Return why a lost server cannot be asked again; empty if it can."""
         try:
             listing = server.listed()
@@ -197,6 +198,7 @@ class Servers:
         if isinstance(listing, Problem):
             return server.redacted(listing.fault).what
         what = self._differs(server, listing)
+        server.differs = bool(what)
         if what and what != server.lost:
             self._say(what)
         return what

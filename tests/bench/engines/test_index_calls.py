@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.sandbox.types import Environment, Limits, Report
+from tests.bench.engines import rooms
 from tests.bench.engines.rooms import attempt, make_set, rows
 
 REPOS, FILES, PER_FILE = 2, 3, 4
@@ -67,6 +69,39 @@ def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expect
     assert waited == [(SAMPLES, SAMPLES, SAMPLES)]
     if mode == "per-file":
         assert rows(tmp_path, "SELECT count(*) FROM engine_use WHERE index_seconds > 0") == [(REPOS * FILES,)]
+
+
+class Walking(rooms.Coder):
+    """Searches once, and shows what the engine found."""
+
+    capabilities = Capabilities(batch_size=16, prices=True, instructs=True)
+
+    def __init__(self, _: object, *, version: str) -> None:
+        super().__init__(self._walk, version=version)
+
+    def _walk(self, request: Request) -> str:
+        text = request.prompt.text
+        if "### assistant" not in text:
+            return "x"
+        if "shop/rates.py:1-2\n" in text:
+            return '<tool_call>{"name": "show", "arguments": {"places": ["shop/rates.py:1-2"]}}</tool_call>'
+        return '<tool_call>{"name": "search", "arguments": {"text": "levy"}}</tool_call>'
+
+
+def test_an_agent_keeps_its_turn_at_an_engine_while_the_model_thinks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "Coder", Walking)
+    home, boxes = Home(tmp_path / "home"), Counting()
+    make_set(home, repos=REPOS, files=FILES, per_file=PER_FILE)
+    strategy = "agent.explore(engine=ripgrep, steps=3)"
+    assert attempt(tmp_path, boxes, "", home=home, strategy=strategy).scored == SAMPLES  # type: ignore[arg-type]
+    assert (boxes.calls["index"], boxes.calls["search"]) == (REPOS * FILES, SAMPLES)
+    assert rows(tmp_path, "SELECT role, count(*) FROM call GROUP BY role") == [
+        ("explore", 2 * SAMPLES),
+        ("final", SAMPLES),
+    ]
+    assert all("# def levy" in prompt for prompt in rooms.prompts(tmp_path).values())
 
 
 def test_a_second_run_indexes_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import board, records, render
-from ctxbench.harness.leaderboard.compare import Spread, compare, spread
+from ctxbench.harness.leaderboard.compare import GapSpread, compare, spread
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
@@ -136,7 +136,7 @@ def test_bits_of_two_models_are_not_compared() -> None:
             compare(runs, metric="context_gain")
 
 
-def spread_of(gaps: list[float]) -> Spread:
+def spread_of(gaps: list[float]) -> GapSpread:
     base = make_table({"es": [0.5] * len(gaps)}, ["r"] * len(gaps))
     other = make_table({"es": [0.5 + gap / 100 for gap in gaps]}, ["r"] * len(gaps), id="r2", strategy="other")
     [pair] = compare([base, other], metric="es")
