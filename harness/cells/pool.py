@@ -176,7 +176,7 @@ class ForkedCells:
     ) -> tuple[Prompt, Sequence[str]]:
         bound = self.registrations.bound(spec)
         plain = not checks and self.registrations.is_plain(spec)
-        plain = plain and languages.module(query.language) in transport.PLAIN_LANGUAGES
+        plain = plain and languages.module(query.language).startswith(f"{languages.__name__}.")
         with self._slots, self._cell(spec, query.id, self._bounds, plain=plain) as talk:
             questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
             job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}

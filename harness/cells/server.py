@@ -339,7 +339,10 @@ def _load(plain: bool) -> None:
     if plain:
         registry.close()
         languages.close()
-        for name in (*transport.PLAIN, *transport.PLAIN_LANGUAGES):
+        ours = [
+            f"{languages.__name__}.{module.name}" for module in pkgutil.iter_modules(languages.__path__) if module.ispkg
+        ]
+        for name in (*transport.PLAIN, *ours):
             importlib.import_module(name)
         return
     for module in pkgutil.iter_modules(strategies.__path__):

@@ -24,8 +24,6 @@ GREETING = b"\n"
 PLAIN = tuple(f"ctxbench.strategies.{name}" for name in ("engine", "infile", "random_windows", "repocoder", "stored"))
 """Modules of our own strategies that need no parser. A server for these alone holds little, and every cell pays for
 what its server holds."""
-PLAIN_LANGUAGES = tuple(f"ctxbench.bench.languages.{name}" for name in ("java", "python"))
-"""The languages that such a server knows."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
 """Digits: none of our numbers is as long, and Python's own may be without end."""
