@@ -13,6 +13,8 @@ WIDTH, HEIGHT = 640, 320
 """Of the drawing, in its own unit."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 16, 12, 40
 _TICKS = 5
+_LABEL = 40
+"""From one label to the next."""
 _AIR = 0.05
 LOOKS = 8
 """Looks of lines that the style sheet tells apart."""
@@ -101,9 +103,18 @@ def drawing(picture: Curves) -> Drawing:
         lines.append(Line(name=curve.strategy, look=number % LOOKS + 1, dots=tuple(dots)))
     return Drawing(
         lines=tuple(lines),
-        across=tuple(AxisMark(place=place, label=f"{value:g}") for value, place in places.items()),
+        across=_apart([AxisMark(place=place, label=f"{value:g}") for value, place in places.items()]),
         up=tuple(AxisMark(place=up(value), label=f"{value:.6g}") for value in _round(low, high)),
     )
+
+
+def _apart(marks: Sequence[AxisMark]) -> tuple[AxisMark, ...]:
+    """Return the marks whose labels do not run into that of the one before."""
+    legible: list[AxisMark] = []
+    for mark in marks:
+        if not legible or mark.place - legible[-1].place >= _LABEL:
+            legible.append(mark)
+    return tuple(legible)
 
 
 def _place(value: float, least: float, most: float, start: float, end: float) -> float:

@@ -40,11 +40,11 @@ _STATES = {
     Standing.UNRANKED: "not ranked",
 }
 _COLOURS = dict(zip(_STATES.values(), ("#0072B2", "#B58900", "#8A9499", "#C4CBCF"), strict=True))
-_ROW = 30
+_ROW = 40
 _AROUND = 95
 """Pixels of the axis, and of a line of the legend, which a phone has no room for side by side."""
 _LEGEND = 18
-_LONGEST = 280
+_LONGEST = 340
 """Pixels of a name; the whole one is in the hover text."""
 
 
@@ -187,9 +187,7 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
         return None
     states = [state for state in _COLOURS if any(point["state"] == state for point in points)]
     base = alt.Chart(alt.InlineData(values=points))
-    y = alt.Y(
-        "label:N", sort=None, title=None, axis=alt.Axis(labelLimit=_LONGEST, labelOverlap=False, labelFlush=False)
-    )
+    y = alt.Y("label:N", sort=None, axis=None)
     colour = alt.Color(
         "state:N",
         title=None,
@@ -207,7 +205,11 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
         y=y, x=alt.X("value:Q", **axis), color=colour, tooltip=hover
     )
-    layers: list[Any] = [bars, dots]
+    # Above their bars names leave a phone's width to the bars.
+    names = base.mark_text(align="left", baseline="bottom", dy=-7, fontSize=12, limit=_LONGEST).encode(
+        y=y, x=alt.value(0), text="label:N", tooltip=hover
+    )
+    layers: list[Any] = [bars, names, dots]
     baseline = next((point for point in points if point["baseline"]), None)
     if baseline is not None:
         line = alt.Chart(alt.InlineData(values=[{"value": baseline["value"]}]))

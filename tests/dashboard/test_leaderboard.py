@@ -128,7 +128,7 @@ def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
     drawn = chart(group)
     assert drawn is not None
     spec = drawn.to_dict()
-    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rule", "bar", "point"]
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rule", "bar", "text", "point"]
     rule, points = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"][:2])
     assert [point["strategy"] for point in points] == [row.run.strategy for row in group.rows]
     for point, row in zip(points, group.rows, strict=True):
@@ -180,6 +180,7 @@ _AMOUNTS = {
     "tokens in": "tokens_in",
     "tokens out": "tokens_out",
     "cached": "tokens_cached",
+    "explored": "explored_files",
 }
 
 
@@ -194,13 +195,7 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
         numbers.value(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
     )
     cells |= {"beats": ", ".join(names[run] for run in record["beats"]) or None, "needs": record["repositories_needed"]}
-    costs = {
-        "tokens": "context_tokens",
-        "tokens in": "tokens_in",
-        "tokens out": "tokens_out",
-        "cached": "tokens_cached",
-    }
-    for name, key in {"calls": "calls", "seconds": "seconds", **costs}.items():
+    for name, key in _AMOUNTS.items():
         cells[name] = record[key]
     if other := record["difference"].get(metric):
         cells[f"to {record['baseline']}"] = other["mean"]

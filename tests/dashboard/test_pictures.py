@@ -43,6 +43,15 @@ def test_curves_stand_where_the_numbers_are() -> None:
             assert v0 + (y - y0) * (v1 - v0) / (y1 - y0) == pytest.approx(value, abs=0.3)
 
 
+def test_labels_of_budgets_do_not_run_into_each_other() -> None:
+    tables = [make_table({"es": [0.1] * 16}, REPOS, id=f"{at}", strategy=f"a(budget={at})") for at in (256, 2000, 2048)]
+    picture = curves(board(tables).groups[0])
+    assert isinstance(picture, Curves)
+    assert [mark.label for mark in drawing(picture).across] == ["256", "2000"] and len(
+        drawing(picture).lines[0].dots
+    ) == 3
+
+
 class _Tags(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
