@@ -8,7 +8,6 @@ import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from multiprocessing import resource_tracker
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -33,6 +32,8 @@ def uninterrupted() -> Iterator[None]:
     that its parent waits for. The mask of the thread that starts it is inherited, from its first instruction on; an
     interrupt of this very thread comes when this ends.
     """
+    from multiprocessing import resource_tracker  # noqa: PLC0415 - cells need the rest of this module only
+
     # It begins with the first pool, and whoever starts it then lets interrupts through to all that follows.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

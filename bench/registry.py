@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ctxbench.bench import old_names
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.parameters import Parameter, bind, check_keyword_only, parameters_of
 from ctxbench.bench.spec import Shorthand, Spec, Value, parse
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,9 +88,18 @@ class Registry(Generic[T]):
         """Return every known name, sorted; nothing is imported for it."""
         return tuple(sorted({*self._items, *self._points()}))
 
+    def close(self) -> None:
+        """Take no more from installed packages: there is nothing but what is imported, now and later."""
+        self._declared, self._clashes = {}, {}
+
     def has(self, name: str) -> bool:
         """Say whether the thing called `name` is here already, so that nothing has to be imported for it."""
         return name in self._items
+
+    def module(self, name: str) -> str:
+        """Return the module that installed packages declare for `name`; empty if none does. Imports nothing."""
+        point = self._points().get(name)
+        return "" if point is None or name in self._clashes else point.module
 
     def provider(self, name: str) -> str:
         """Return the distribution that declares `name`; empty if none does, or nobody knows. Imports nothing."""
@@ -118,6 +129,8 @@ class Registry(Generic[T]):
     def _points(self) -> Mapping[str, EntryPoint]:
         if self._declared is not None:
             return self._declared
+        from importlib.metadata import entry_points  # noqa: PLC0415 - a megabyte, for whoever asks by name
+
         points: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):
             other = points.setdefault(point.name, point)

@@ -18,14 +18,14 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.grep import matching_lines, read_pattern
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.retrieval.retrieval import IndexedFiles, Retrieval
 from ctxbench.bench.retrieval.types import Hit, VisibleTarget
 from ctxbench.bench.types import Place, Query, Sample
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index, split_lines
 
 if TYPE_CHECKING:
     from ctxbench.bench.engines.types import EngineDoor
+    from ctxbench.bench.repositories.snapshot import Snapshot
+    from ctxbench.bench.retrieval.retrieval import Retrieval
 
 _MAX_TOP = 10_000
 _MAX_LINES = 10_000_000
@@ -161,6 +161,9 @@ class View:
         engines: EngineDoor | None = None,
     ) -> None:
         """Make a view; see `view` for the arguments."""
+        # Here, because every strategy imports this module, and each of its cells pays for what it imports.
+        from ctxbench.bench.retrieval.retrieval import IndexedFiles  # noqa: PLC0415
+
         self._engines, self._cursor_line = engines, query.cursor.line
         target = visible_target(texts.get(query.path), query, masked)
         if hidden:
@@ -336,6 +339,8 @@ def _check(key: str, value: object, most: int, least: int = 1) -> None:
 @functools.cache
 def _shared_retrieval() -> Retrieval:
     """Return the retrieval that all views outside a run share; it keeps nothing on disk."""
+    from ctxbench.bench.retrieval.retrieval import Retrieval  # noqa: PLC0415 - as above
+
     return Retrieval()
 
 

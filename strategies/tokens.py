@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ctxbench.bench import code_tokens
-from ctxbench.bench.p50k_base import P50kBase
+
+if TYPE_CHECKING:
+    from ctxbench.bench.p50k_base import P50kBase
 
 _p50k: P50kBase | None = None
 """Of this process: strategies run in processes of one run, which set it before the first of them."""

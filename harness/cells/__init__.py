@@ -8,9 +8,15 @@ temporary folder can be written, and no network is reached; elsewhere `describe`
 Not covered: a strategy that already carries the answers in its own file.
 """
 
-from ctxbench.harness.cells.contract import Cells, InlineCells, StrategyBounds, StrategyCard, StrategyFault
-from ctxbench.harness.cells.paths import copies
-from ctxbench.harness.cells.pool import Registrations, checked, open_cells, open_registrations
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ctxbench.harness.cells.contract import Cells, InlineCells, StrategyBounds, StrategyCard, StrategyFault
+    from ctxbench.harness.cells.paths import copies
+    from ctxbench.harness.cells.pool import Registrations, checked, open_cells, open_registrations
 
 __all__ = [
     "Cells",
@@ -24,3 +30,17 @@ __all__ = [
     "open_cells",
     "open_registrations",
 ]
+
+_MODULES = {
+    **dict.fromkeys(("Cells", "InlineCells", "StrategyBounds", "StrategyCard", "StrategyFault"), "contract"),
+    **dict.fromkeys(("Registrations", "checked", "open_cells", "open_registrations"), "pool"),
+    "copies": "paths",
+}
+"""Name -> its module. The server of cells imports this package too, and every cell pays for what its server holds."""
+
+
+def __getattr__(name: str) -> object:
+    """Return what the package gives, of a module that is imported when the first of it is asked for."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -19,7 +19,7 @@ from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
 from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.wire import fitting
-from ctxbench.strategies import api, conformance, registry, resolve
+from ctxbench.strategies import BoundStrategy, api, registry, resolve
 from ctxbench.strategies.api import Execution, Misshapen, Prompt
 from ctxbench.strategies.chat import Chat
 
@@ -128,7 +128,7 @@ class Ask:
         """
         with self._lock:
             transport.send(self._channel, question)
-            answer = transport.receive(self._channel)[0]
+            answer = transport.take(self._channel)
         if "fault" in answer:
             what, where, cure = answer["fault"]
             raise InputFault(what, where=where, cure=cure)
@@ -137,11 +137,17 @@ class Ask:
 
 def work(channel: socket.socket) -> None:
     """Take one job from the channel, do it, and send the result."""
-    job, _ = transport.receive(channel)
+    job = transport.take(channel)
     try:
         transport.send(channel, _do(job, Ask(channel)), most=contract.MESSAGE)
     except (transport.Garbage, MemoryError) as error:
         transport.send(channel, _error(error))
+
+
+@functools.lru_cache(256)
+def resolved(spec: str) -> BoundStrategy:
+    """Return the strategy that a spec spells; see `registry.resolve` for what it raises."""
+    return resolve(spec)
 
 
 def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
@@ -152,7 +158,7 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
                 # Here and not for each sample: a registration is read once.
                 sys.stderr.write(f"{job['register']}: {hint}\n")
             return {"registration": wire.dump_registration(registration)}
-        bound = resolve(job["spec"])
+        bound = resolved(job["spec"])
     except InputFault as error:
         return {"fault": [error.what, error.where, error.cure]}
     except BaseException as error:  # noqa: BLE001 - importing foreign code may raise anything
@@ -165,6 +171,8 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         repo = RemoteRepository(ask, job["name"], query.language)
         if not job["checks"]:
             return {"prompt": wire.dump_prompt(bound(query, repo, model, sandbox))}
+        from ctxbench.strategies import conformance  # noqa: PLC0415 - no part of a run
+
         prompt, network = conformance.in_process(bound)(query, repo, model, sandbox)
         return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
     except Misshapen as error:

@@ -12,14 +12,15 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies import resolve
-from ctxbench.strategies.api import Execute, Model, Prompt
-from ctxbench.strategies.registration import Bound
+
+if TYPE_CHECKING:
+    from ctxbench.bench.repository import Repository
+    from ctxbench.bench.types import Kind, Query
+    from ctxbench.strategies.api import Execute, Model, Prompt
+    from ctxbench.strategies.registration import Bound
 
 MESSAGE = 8 << 20
 """Bytes of one message from a cell."""
@@ -129,10 +130,14 @@ class InlineCells:
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt."""
+        from ctxbench.strategies import resolve  # noqa: PLC0415 - a cell's server has this module too
+
         return resolve(spec)(query, repo, generate, execute)
 
     def card(self, spec: str) -> StrategyCard:
         """Return the card of a strategy."""
+        from ctxbench.strategies import resolve  # noqa: PLC0415 - as above
+
         return StrategyCard.of(resolve(spec))
 
     def describe(self) -> Mapping[str, str]:

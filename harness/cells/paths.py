@@ -43,6 +43,8 @@ def beside(spec: str) -> list[str]:
 
     A missing file and an unreadable spec have none: the cell says what is wrong.
     """
+    if "@" not in spec:
+        return []
     return _with_real(str(path.parent) for file in _files(spec) for path in (file, Path(os.path.realpath(file))))
 
 

@@ -17,13 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ctxbench.bench import languages
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Query
-from ctxbench.harness.cells import contract, wire
+from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.contract import StrategyBounds, StrategyCard, StrategyFault
 from ctxbench.harness.cells.paths import REFERENCE_FOLDER, beside, visible_paths
 from ctxbench.harness.cells.process import ForkServer, Remarks
@@ -74,8 +75,9 @@ class ForkedCells:
         self._slots = threading.BoundedSemaphore(max(1, workers))
         self._remarks = Remarks()
         self._hidden, self._visible = [*hidden, REFERENCE_FOLDER], visible_paths()
-        self._servers: dict[tuple[str, ...], ForkServer] = {}
-        """What its cells see beside the usual files: the folders of a strategy file, or nothing -> the server."""
+        self._servers: dict[tuple[bool, tuple[str, ...]], ForkServer] = {}
+        """Whether its cells are plain, and what they see beside the usual files: the folders of a strategy file, or
+        nothing -> the server."""
         self._starting = threading.Lock()
         self._telling = threading.Lock()
         self._remarked = -math.inf
@@ -91,21 +93,34 @@ class ForkedCells:
         with self._starting:
             servers = list(self._servers.values())
         # The weakest of those that have started: no cell has less.
-        return min((dict(server.report) for server in servers or [self._server()]), key=lambda it: len(it["isolation"]))
+        reports = [dict(server.report) for server in servers or [self._server(plain=True)]]
+        return min(reports, key=lambda report: len(report["isolation"]))
 
-    def _server(self, *more: str) -> ForkServer:
+    def _server(self, *more: str, plain: bool = False) -> ForkServer:
         """Return the server whose cells see `more` paths: what a view holds is settled when its server starts.
 
         Without namespaces cells have no view of their own, and one server hides their folders from one another.
+
+        Args:
+            *more: absolute paths.
+            plain: whether its cells run strategies of `transport.PLAIN` alone.
         """
         with self._starting:
             for server in self._servers.values():
-                if "namespaces" not in server.report["isolation"]:
+                if not server.separates:
                     return server
-            if more not in self._servers:
-                visible = [*self._visible, *more]
-                self._servers[more] = ForkServer(self._hidden, visible, self._bounds.memory, self._tokenizer)
-            return self._servers[more]
+            if (plain, more) not in self._servers:
+                self._servers[plain, more] = self._started(plain, more)
+            return self._servers[plain, more]
+
+    def _started(self, plain: bool, more: Sequence[str]) -> ForkServer:
+        visible = [*self._visible, *more]
+        server = ForkServer(self._hidden, visible, self._bounds.memory, self._tokenizer, plain=plain)
+        if plain and not server.separates:
+            # It has to be one for all cells.
+            server.close()
+            return self._started(False, more)
+        return server
 
     def card(self, spec: str) -> StrategyCard:
         """Return what there is to know of a strategy; no module but our own is imported for it in this process."""
@@ -160,7 +175,9 @@ class ForkedCells:
         checks: bool = False,
     ) -> tuple[Prompt, Sequence[str]]:
         bound = self.registrations.bound(spec)
-        with self._slots, self._cell(spec, query.id, self._bounds) as talk:
+        plain = not checks and self.registrations.is_plain(spec)
+        plain = plain and languages.module(query.language).startswith(f"{languages.__name__}.")
+        with self._slots, self._cell(spec, query.id, self._bounds, plain=plain) as talk:
             questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
             job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}
             job |= {"instructs": generate.instructs, "summarises": generate.summarises, "executes": execute is not None}
@@ -225,9 +242,11 @@ class ForkedCells:
                 self._slots.acquire()
 
     @contextlib.contextmanager
-    def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[Talk]:
+    def _cell(
+        self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "", plain: bool = False
+    ) -> Iterator[Talk]:
         """Have a cell forked, to talk with; end it, whatever happens."""
-        server = self._server(*beside(spec))
+        server = self._server(*beside(spec), plain=plain)
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
@@ -236,6 +255,8 @@ class ForkedCells:
         with self._remarks.of_cell() as output:
             try:
                 with theirs, or_gone():
+                    if plain:
+                        server.bind(spec)
                     server.start(job, theirs, output)
                 yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:
@@ -330,6 +351,7 @@ class Registrations:
         self._read = read
         self._registrations: dict[str, Registration] = {}
         self._bound: dict[str, Bound[Registration]] = {}
+        self._plain: dict[str, bool] = {}
 
     def get(self, name: str) -> Registration:
         """Return the registration of the strategy called `name`, or of the one in ``file.py@name``.
@@ -354,6 +376,18 @@ class Registrations:
             parsed = specs.parse(spec)
             self._bound[spec] = Bound(self.get(parsed.name), parsed, self.get)
         return self._bound[spec]
+
+    def is_plain(self, spec: str) -> bool:
+        """Say whether a strategy, wrapped ones included, is of `transport.PLAIN`.
+
+        Raises:
+            InputFault: see `bound`, as the next one.
+            MachineFault: likewise.
+        """
+        if spec not in self._plain:
+            names = _names(self.bound(spec), spec)
+            self._plain[spec] = all("@" not in name and registry.module(name) in transport.PLAIN for name in names)
+        return self._plain[spec]
 
     def installed(self) -> Mapping[str, Registration | InputFault]:
         """Return the registrations of all installed strategies by name, or the faults of those that cannot be imported.
@@ -386,8 +420,11 @@ def _check_file(name: str) -> None:
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
     """Return whether all code of a strategy, wrapped strategies included, is our own."""
-    names = [specs.parse(spec).name, *(specs.parse(inner.spec).name for inner in bound.inner)]
-    return all("@" not in name and registry.is_ours(name) for name in names)
+    return all("@" not in name and registry.is_ours(name) for name in _names(bound, spec))
+
+
+def _names(bound: Bound[Registration], spec: str) -> list[str]:
+    return [specs.parse(spec).name, *(specs.parse(inner.spec).name for inner in bound.inner)]
 
 
 def _is_read_here(name: str) -> bool:

@@ -20,7 +20,9 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.visible import visible
 from ctxbench.harness.cells import transport
-from ctxbench.harness.cells.transport import END, ORDER, START
+from ctxbench.harness.cells.paths import private
+from ctxbench.harness.cells.transport import BIND, END, ORDER, START
+from ctxbench.sandbox.bubblewrap import host
 
 _START_TIMEOUT = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
@@ -35,6 +37,8 @@ _SET_VARIABLES = {
 _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0
 """Seconds after which a living run has surely locked its folder."""
+_USERS = 64
+"""So many cells at once have a user each."""
 MOST_OF_CELL = 1 << 16
 """Bytes shown of what one strategy prints for one sample."""
 MOST = 1 << 22
@@ -45,17 +49,24 @@ class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
     def __init__(
-        self, hidden: Sequence[Path], visible: Sequence[str], memory: int, tokenizer: Path | None = None
+        self,
+        hidden: Sequence[Path],
+        visible: Sequence[str],
+        memory: int,
+        tokenizer: Path | None = None,
+        *,
+        plain: bool = False,
     ) -> None:
         """Start it; each process of a cell may hold so many bytes of memory.
 
         No cell may read `hidden` paths; `visible` ones are in the cells' own view of the files, where they have one.
-        Budgets are counted with the file `tokenizer`, if there is one.
+        Budgets are counted with the file `tokenizer`, if there is one. With `plain` its cells run nothing but the
+        strategies of `transport.PLAIN`.
 
         Raises:
             MachineFault: if it cannot be started.
         """
-        self._lock = threading.Lock()
+        self._lock, self._bound = threading.Lock(), set[str]()
         self.scratch = Scratch()
         self._control, theirs = socket.socketpair()
         self.process = subprocess.Popen(
@@ -73,6 +84,9 @@ class ForkServer:
             "visible": list(visible),
             "memory": memory,
             "tokenizer": str(tokenizer.absolute()) if tokenizer else "",
+            "plain": plain,
+            "users": [host.draw_uid() for _ in range(_USERS)],
+            "private": any(map(private, visible)),
         }
         self.report = self._greet(setup)
 
@@ -90,6 +104,11 @@ class ForkServer:
             ) from None
         return report
 
+    @property
+    def separates(self) -> bool:
+        """Whether its cells see no files but those that it was started with, because they have a view of their own."""
+        return "namespaces" in self.report["isolation"]
+
     def start(self, job: int, channel: socket.socket, output: int) -> None:
         """Have a cell forked that takes its job from `channel` and prints to `output`.
 
@@ -98,6 +117,18 @@ class ForkServer:
         """
         with self._lock:
             socket.send_fds(self._control, [ORDER.pack(START, job)], [channel.fileno(), output])
+
+    def bind(self, spec: str) -> None:
+        """Have a spec resolved once for all cells, where they run our own strategies only; again: nothing.
+
+        Raises:
+            OSError: if the process is gone.
+        """
+        with self._lock:
+            if spec not in self._bound:
+                self._bound.add(spec)
+                raw = spec.encode()
+                self._control.sendall(ORDER.pack(BIND, len(raw)) + raw)
 
     def end(self, job: int) -> None:
         """End a cell with all its processes.

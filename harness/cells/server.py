@@ -26,19 +26,16 @@ from typing import Any, NoReturn
 
 from ctxbench import strategies
 from ctxbench.bench import languages
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
-from ctxbench.bench.p50k_base import P50kBase
-from ctxbench.harness.cells import confinement, transport
-from ctxbench.harness.cells.cell import work
+from ctxbench.harness.cells import cell, confinement, transport
 from ctxbench.harness.cells.confinement import Namespaces
 from ctxbench.harness.cells.contract import RESERVE
-from ctxbench.harness.cells.paths import private
-from ctxbench.harness.cells.transport import GREETING, ORDER, START
-from ctxbench.sandbox.bubblewrap import host
+from ctxbench.harness.cells.transport import BIND, GREETING, ORDER, START
 from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.sandbox.guest.seccomp import ArgumentRule
 from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
-from ctxbench.strategies import tokens
+from ctxbench.strategies import registry, tokens
 
 _SYSTEM = ("/dev", "/proc", "/sys")
 """Closed to cells but for the next paths: root could read every answer from a disk's device or the kernel's memory."""
@@ -98,7 +95,6 @@ _NEWEST = 449
 _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
 """A cell may have at once, where those of others are not counted."""
-_USERS = 64
 _HANDLES = 1 << 10
 """More than the server ever has open."""
 
@@ -107,25 +103,45 @@ class Server:
     """Forks cells, and confines itself and them."""
 
     def __init__(
-        self, control: socket.socket, scratch: Path, hidden: list[Path], visible: list[str], memory: int
+        self,
+        control: socket.socket,
+        scratch: Path,
+        hidden: list[Path],
+        visible: list[str],
+        memory: int,
+        *,
+        users: list[int | None],
+        private: bool,
+        plain: bool,
     ) -> None:
-        """Confine this process; see `transport` for the orders on `control`."""
-        self._control, self._scratch, self._memory = control, scratch, memory
+        """Confine this process; see `transport` for the orders on `control`.
+
+        Args:
+            control: the trusted side.
+            scratch: a folder of this process.
+            hidden: what no cell may read.
+            visible: what cells see, where they have a view of their own.
+            memory: bytes that each process of a cell may hold.
+            users: one for each of the cells at work, as far as there are; None for the user that this process runs as.
+            private: whether some of `visible` can be read by its owner alone.
+            plain: whether its cells run `transport.PLAIN` alone.
+        """
+        self._control, self._scratch, self._memory, self._plain = control, scratch, memory, plain
         self._cells: dict[int, tuple[int, Path]] = {}
         self._hidden = [*hidden, scratch]
         self._namespaces: Namespaces | None = None
         self._rules: int | None = None
-        self._users = [host.draw_uid() for _ in range(_USERS)]
-        """One for each of the cells at work, as far as there are; None for the user that this process runs as."""
+        self._users = users
+        self._last_filter = b""
+        """Refuses to a cell with namespaces what gave it them."""
         self._reads_all = False
         """Whether cells may read files that are private to root, in a view that holds nothing hidden."""
         self.report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
-        self._confine(visible)
+        self._confine(visible, private)
 
-    def _confine(self, visible: list[str]) -> None:
+    def _confine(self, visible: list[str], private: bool) -> None:
         _limit()
         confinement.bound_privileges()
-        of_root = any(map(private, visible))
         secret = {form for path in self._hidden for form in (str(path), os.path.realpath(path))}
         words = ["process"]
         if confinement.granted(lambda: self._try_namespaces(visible, secret)):
@@ -143,9 +159,10 @@ class Server:
             words.insert(1, "landlock")
         with contextlib.suppress(OSError):
             self._filter()
+            self._last_filter = seccomp.refusal(_FURNISHING)
             self.report["syscalls"] = "filtered"
             # Only with a filter, which refuses to open by a handle what the view does not hold.
-            self._reads_all = of_root and self._users != [None]
+            self._reads_all = private and self._users != [None]
         self.report["isolation"] = "+".join(words)
 
     def _try_namespaces(self, visible: list[str], hidden: set[str]) -> None:
@@ -188,20 +205,22 @@ class Server:
             order, job = ORDER.unpack(raw)
             if order == START:
                 self._start(job, *handles)
+            elif order == BIND:
+                self._bind(self._control.recv(job, socket.MSG_WAITALL).decode())
             else:
                 self._end(job)
         for job in list(self._cells):
             self._end(job)
 
     def _start(self, job: int, channel: int, output: int) -> None:
-        # No cell can guess the name of another's.
-        folder = self._scratch / secrets.token_hex(16)
+        folder = Path(confinement.FOLDER)
         try:
             if self._namespaces is None:
+                # No cell can guess the name of another's.
+                folder = self._scratch / secrets.token_hex(16)
                 folder.mkdir(mode=0o700)
                 pid = os.fork()
             else:
-                folder = Path(confinement.FOLDER)
                 pid = self._namespaces.fork()
         except OSError as error:
             # No strategy's fault: with the server gone, the trusted side reports the machine.
@@ -211,6 +230,13 @@ class Server:
         os.close(channel)
         os.close(output)
         self._cells[job] = pid, folder
+
+    def _bind(self, spec: str) -> None:
+        """Resolve a spec of our own once, instead of in every cell; one that cannot be is the cell's to report."""
+        if self._plain:
+            with contextlib.suppress(InputFault):
+                cell.resolved(spec)
+            gc.freeze()
 
     def _become_cell(self, channel: int, output: int, folder: Path, uid: int | None) -> NoReturn:
         """Do one job in this new process, which then ends."""
@@ -231,12 +257,12 @@ class Server:
             elif self.report["landlock"] != "0":
                 landlock.restrict([*self._readable, f"/proc/{os.getpid()}"], ["/dev/null", str(folder)])
             if self._namespaces is not None and self.report["syscalls"] == "filtered":
-                seccomp.restrict(_FURNISHING)
+                seccomp.install(self._last_filter)
             _bound_memory(self._memory)
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has ended, and reads nothing
                 talk = socket.socket(fileno=channel)
                 talk.send(GREETING)
-                work(talk)
+                cell.work(talk)
         except OSError:
             traceback.print_exc()
         finally:
@@ -304,8 +330,21 @@ def _bound_memory(most: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most + RESERVE))
 
 
-def _load_builtins() -> None:
-    """Import our own strategies and the parsers once, instead of in every cell; foreign ones in their cells."""
+def _load(plain: bool) -> None:
+    """Import our own strategies and the parsers once, instead of in every cell; foreign ones in their cells.
+
+    Args:
+        plain: whether cells are for `transport.PLAIN` alone: the less this process holds, the cheaper is each.
+    """
+    if plain:
+        registry.close()
+        languages.close()
+        ours = [
+            f"{languages.__name__}.{module.name}" for module in pkgutil.iter_modules(languages.__path__) if module.ispkg
+        ]
+        for name in (*transport.PLAIN, *ours):
+            importlib.import_module(name)
+        return
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
     for language in languages.every():
@@ -322,11 +361,23 @@ def main() -> None:
     control.set_inheritable(False)
     setup: dict[str, Any] = transport.receive(control)[0]
     scratch = Path(setup["scratch"])
-    _load_builtins()
+    _load(setup["plain"])
     if setup["tokenizer"]:
+        from ctxbench.bench.p50k_base import P50kBase  # noqa: PLC0415 - for such runs alone
+
         tokens.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file
     with explained(scratch):
-        server = Server(control, scratch, [Path(path) for path in setup["hidden"]], setup["visible"], setup["memory"])
+        server = Server(
+            control,
+            scratch,
+            [Path(path) for path in setup["hidden"]],
+            setup["visible"],
+            setup["memory"],
+            users=setup["users"],
+            private=setup["private"],
+            plain=setup["plain"],
+        )
+    gc.collect()
     gc.freeze()
     transport.send(control, server.report)
     try:

@@ -208,9 +208,8 @@ def usage(pid: int) -> Usage:
 def ended_for_memory() -> int:
     """Return how many processes of this machine the kernel has ended for want of memory; 0 where it does not say."""
     with contextlib.suppress(OSError):
-        for line in _PROC.joinpath("vmstat").read_text(encoding="ascii").splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
+        _, name, counts = _PROC.joinpath("vmstat").read_bytes().partition(b"\noom_kill ")
+        return int(counts.split(None, 1)[0]) if name else 0
     return 0
 
 

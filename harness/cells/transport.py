@@ -16,10 +16,14 @@ T = TypeVar("T")
 LIMIT = 64 << 20
 """The largest message to a cell, in bytes; those from a cell are much smaller (`bounds.MESSAGE`)."""
 ORDER = struct.Struct(">cQ")
-"""An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
-START, END = b"J", b"K"
+"""An order to the fork server: `START` (with a channel) or `END`, and the job's number; or `BIND`, and the number of
+bytes of a spec, which follow."""
+START, END, BIND = b"J", b"K", b"B"
 GREETING = b"\n"
 """A cell's first byte, before the strategy is there: the number of its process comes with it."""
+PLAIN = tuple(f"ctxbench.strategies.{name}" for name in ("engine", "infile", "random_windows", "repocoder", "stored"))
+"""Modules of our own strategies that need no parser. A server for these alone holds little, and every cell pays for
+what its server holds."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
 """Digits: none of our numbers is as long, and Python's own may be without end."""
@@ -50,6 +54,17 @@ def send(
     while unsent:
         unsent = unsent[_patiently(lambda unsent=unsent: channel.send(unsent), look) :]  # type: ignore[misc]
     return len(raw)
+
+
+def take(channel: socket.socket) -> dict[str, Any]:
+    """Return the next message of the trusted side, which is not checked.
+
+    Raises:
+        EOFError: if the other side has gone.
+    """
+    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, None))
+    message: dict[str, Any] = json.loads(_exactly(channel, length, None))
+    return message
 
 
 def receive(

@@ -47,7 +47,7 @@ def unit(prompt: str, prediction: str, ground_truth: str) -> str:
     The line of the cursor counts as one, even if nothing follows on it.
     """
     line_count = max(1, sum(1 for line in _LINE_END.split(ground_truth) if line.strip()))
-    cursor_line_is_blank = not _LINE_END.split(prompt)[-1].strip()
+    cursor_line_is_blank = not prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip()
     lines: list[str] = []
     for number, line in enumerate(_LINE_END.split(prediction)):
         if line.strip() or (number == 0 and not cursor_line_is_blank):

@@ -8,9 +8,11 @@ quote costs one line.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ctxbench.bench.languages.base import Language
 
@@ -38,8 +40,7 @@ _WORD = re.compile(r"\w+")
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(NamedTuple):
     """One level of what the scanner is inside of; an empty stack is plain code."""
 
     kind: str
@@ -67,22 +68,29 @@ def read(language: str, before: str, text: str) -> LexedText:
     all the same: in a prompt that was cut at its beginning the inside and the outside of such strings
     cannot be told apart, and inside, the words of both texts are then compared like names.
     """
-    scan = _Scan(language)
-    scan.run(before)
-    line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
-    if len(scan.frames) == 1 and scan.frames[0].kind in ("string", "block") and scan.opened < line_start:
-        scan.frames.clear()
+    scan = _Scan(language, _before(language, before))
     scan.keep = True
     scan.run(text)
     return LexedText("".join(scan.code), tuple(scan.names))
 
 
+@functools.lru_cache(2)
+def _before(language: str, text: str) -> tuple[_Frame, ...]:
+    """Return what a cursor is inside of, for `read`: once for the two texts that are compared behind it."""
+    scan = _Scan(language)
+    scan.run(text)
+    line_start = max(text.rfind("\n"), text.rfind("\r")) + 1
+    if len(scan.frames) == 1 and scan.frames[0].kind in ("string", "block") and scan.opened < line_start:
+        return ()
+    return tuple(scan.frames)
+
+
 class _Scan:
     """A push-down scanner; `run` goes on where the previous text ended."""
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, frames: Sequence[_Frame] = ()) -> None:
         self.language = Language(language)
-        self.frames: list[_Frame] = []
+        self.frames = list(frames)
         self.opened = 0
         """Where the outermost frame was opened."""
         self.keep = False
@@ -157,7 +165,7 @@ class _Scan:
             if char == "}":
                 self.frames.pop()
             else:
-                frame.kind = "spec"
+                self.frames[-1] = frame._replace(kind="spec")
             return at + 1
         if frame.depth == 0 and (conversion := _CONVERSION.match(text, at)):
             self._emit(conversion.group())
@@ -166,7 +174,7 @@ class _Scan:
             self._end_of_line()
             self._emit(char)
             return at + 1
-        frame.depth = max(0, frame.depth + _DEPTH.get(char, 0))
+        self.frames[-1] = frame._replace(depth=max(0, frame.depth + _DEPTH.get(char, 0)))
         return self._token(text, at)
 
     def _spec(self, text: str, at: int) -> int:

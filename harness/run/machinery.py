@@ -24,7 +24,8 @@ from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.windows import Pieces
-from ctxbench.harness.cells import Cells, open_cells
+from ctxbench.harness.cells import Cells
+from ctxbench.harness.cells.pool import open_cells
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.prices import Prices

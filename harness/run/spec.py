@@ -8,6 +8,7 @@ set gives another id.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import shlex
 from collections import defaultdict
@@ -81,6 +82,7 @@ class RunSpec:
         return sha256(json.dumps(fields, sort_keys=True))[:12]
 
 
+@functools.lru_cache(256)
 def sampling_key(sampling: Sampling) -> str:
     """Return the decoding parameters as text, equal for equal parameters."""
     return json.dumps(_fields(sampling), sort_keys=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import platform
 import socket
@@ -74,10 +75,28 @@ def restrict(
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
     """
+    install(program(*_machine(), refused, absent, families, judged, newest))
+
+
+def refusal(refused: Iterable[str]) -> bytes:
+    """Return the program of a filter by which calls fail with EPERM, to be installed by any number of processes.
+
+    Raises:
+        OSError: if there is no table of calls for this machine.
+    """
+    return program(*_machine(), refused)
+
+
+def _machine() -> tuple[int, int]:
     machine = MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
     if machine is None:
         raise OSError(errno.ENOSYS, "no system-call table for this machine")
-    install(program(*machine, refused, absent, families, judged, newest))
+    return machine
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def install(code: bytes) -> None:
@@ -86,7 +105,7 @@ def install(code: bytes) -> None:
     Raises:
         OSError: if the kernel has no filters; nothing is refused then.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = _libc()
     program = _Program(len(code) // 8, code)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
         _PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0

@@ -103,7 +103,8 @@ class Java(Language):
         That is ``<File>_<method>.java`` with a `main`, beside a ``<File>.java`` that has such a method.
         """
         stem, _, suffix = name.rpartition(".")
-        if suffix != "java" or _MAIN.search(text) is None:
+        # The name first: the text of every file takes a third of the time that reading a snapshot takes.
+        if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:
             return False
         parts = [
             (stem[:at], stem[at + 1 :]) for at, letter in enumerate(stem) if letter == "_" and 0 < at < len(stem) - 1

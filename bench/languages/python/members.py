@@ -19,7 +19,7 @@ from ctxbench.bench.languages.python.classes import SELF, Class, Hierarchy, read
 from ctxbench.bench.languages.python.facts import ImportedName, PythonFile
 from ctxbench.bench.languages.python.modules import OUTSIDE, Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
-from ctxbench.bench.languages.python.uses import analyse
+from ctxbench.bench.languages.python.uses import declared
 from ctxbench.bench.languages.syntax import Source
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[\w.]*))", re.MULTILINE)
@@ -28,7 +28,7 @@ _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
 
 
 class ProjectFiles(Mapping[str, PythonFile]):
-    """The facts of every file, each read when it is first asked for."""
+    """The facts of every file but what it reads, each found when it is first asked for."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         """Use texts by their paths."""
@@ -37,7 +37,7 @@ class ProjectFiles(Mapping[str, PythonFile]):
     def __getitem__(self, path: str) -> PythonFile:
         """Return the facts of a file."""
         if path not in self._facts:
-            self._facts[path] = analyse(path, self._texts[path])
+            self._facts[path] = declared(path, self._texts[path])
         return self._facts[path]
 
     def __contains__(self, path: object) -> bool:

@@ -14,6 +14,7 @@ from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
 from ctxbench.bench.languages.python.members import ProjectFiles
 from ctxbench.bench.languages.python.modules import Exports, ModuleIndex, PythonTarget
 from ctxbench.bench.languages.python.outline import outline
+from ctxbench.bench.languages.python.uses import analyse
 
 _WORD = re.compile(r"\w+")
 
@@ -21,7 +22,7 @@ _WORD = re.compile(r"\w+")
 def referred(path: str, line: int, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
     """Yield what the file imports and what the names up to a line stand for; no type is inferred."""
     files = ProjectFiles(texts)
-    file = files[path]
+    file = analyse(path, texts[path])
     # What other files import tells a namespace package from a source root; only the target's imports are looked at.
     imported = [item.module for item in file.imports if not item.level]
     imported += [star.module for star in file.stars if not star.level]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -26,16 +27,27 @@ def analyse(path: str, text: str) -> PythonFile:
     reader = Reader(source)
     loads = _loads(reader)
     needed = {load.line for load in loads}
+    barred = {line: reason for line, reason in sorted(reader.barred.items()) if line in needed}
+    return replace(_declared(path, source, reader), tokens=source.tokens(needed), barred=barred, loads=loads)
+
+
+def declared(path: str, text: str) -> PythonFile:
+    """Read what a file defines and imports, as `analyse` does, and none of what it reads."""
+    source = Source(text, PYTHON)
+    return _declared(path, source, Reader(source))
+
+
+def _declared(path: str, source: Source, reader: Reader) -> PythonFile:
     definitions = {name: reader.module.kinds.get(name, "variable") for name in sorted(reader.module.stores)}
     return PythonFile(
         path=path,
         broken=source.root.has_error,
-        tokens=source.tokens(needed),
-        barred={line: reason for line, reason in sorted(reader.barred.items()) if line in needed},
+        tokens={},
+        barred={},
         statements=tuple(reader.statements),
         imports=tuple(reader.imports),
         stars=tuple(reader.stars),
-        loads=loads,
+        loads=(),
         definitions=definitions,
         imported={name: tuple(i for _, i in bindings) for name, bindings in sorted(reader.module.imports.items())},
         exported=_exported(source),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from ctxbench.bench.elementary import log2
 from ctxbench.bench.languages.base import Language
@@ -69,16 +70,20 @@ class Frame(NamedTuple):
         return _LINE_KIND.get(self.line[0], 0) if self.line else LINE_KINDS - 1
 
 
+frame_of: Callable[[tuple[Any, ...]], Frame] = functools.partial(tuple.__new__, Frame)
+"""Makes a frame of its fields, in order, in a third of the time that calling the class takes."""
+
+
 def advance(frame: Frame, token: Token) -> Frame:
     """Return the state after `token`."""
     _, text, kind = token
     stack, line, indent, ended, began, above, last, function = frame
     if kind is TokenClass.NEWLINE:
         if not line:
-            return Frame(stack, line, indent, ended, began, above, text, function)
-        return Frame(stack, (), indent, last, line[0], indent, text, function)
+            return frame_of((stack, line, indent, ended, began, above, text, function))
+        return frame_of((stack, (), indent, last, line[0], indent, text, function))
     if kind is TokenClass.INDENT:
-        return Frame(stack, line, text, ended, began, above, text, function)
+        return frame_of((stack, line, text, ended, began, above, text, function))
     if kind is TokenClass.OPEN:
         callable_before = last.isidentifier() or last in (")", "]")
         # Depth is bounded for the same reason as the tokens below.
@@ -91,7 +96,7 @@ def advance(frame: Frame, token: Token) -> Frame:
         top = Bracket(opener, callee, slot + (kind is TokenClass.COMMA), (*tokens[-40:], text), outer)
         stack = (*stack[:-1], top)
     begins = text in ("def", "class") or (not line and text in ("public", "private", "protected"))
-    return Frame(stack, (*line[-60:], text), indent, ended, began, above, text, function + begins)
+    return frame_of((stack, (*line[-60:], text), indent, ended, began, above, text, function + begins))
 
 
 EXPECTED = 0.97

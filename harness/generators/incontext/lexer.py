@@ -179,11 +179,12 @@ class CodeLine:
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
         """Take the tokens, and note what decides whether they stay."""
+        kinds = [kind for _, _, kind in tokens]
         self.tokens = tokens
-        self.bare = any(is_bare(token) for token in tokens)
+        self.bare = TokenClass.STRING in kinds and any(map(is_bare, tokens))
         """Whether a triple quote stands alone, which begins or ends a text of several lines."""
-        self.filled = any(token.kind not in (TokenClass.INDENT, TokenClass.NEWLINE) for token in tokens)
-        self.ends = bool(tokens) and tokens[-1].kind is TokenClass.NEWLINE
+        self.filled = kinds.count(TokenClass.INDENT) + kinds.count(TokenClass.NEWLINE) < len(kinds)
+        self.ends = bool(kinds) and kinds[-1] is TokenClass.NEWLINE
 
 
 def is_bare(token: Token) -> bool:
@@ -201,7 +202,9 @@ def code_lines(text: str, language: Language) -> list[CodeLine]:
 @functools.lru_cache(_LINES)
 def _code_line(line: str, language: Language) -> CodeLine:
     tokens, _ = _lexed(line, language, True)
-    return CodeLine(tuple(token for token in tokens if token.kind is not TokenClass.COMMENT))
+    if any(kind is TokenClass.COMMENT for _, _, kind in tokens):
+        tokens = tuple(token for token in tokens if token.kind is not TokenClass.COMMENT)
+    return CodeLine(tokens)
 
 
 @functools.lru_cache(_LINES)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ctxbench.harness.generators.incontext.frame import LINE_KINDS, OPENERS, Frame, advance
+from ctxbench.harness.generators.incontext.frame import LINE_KINDS, OPENERS, Frame, advance, frame_of
 from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, CodeLine, TokenClass, words
 
 Ints = npt.NDArray[np.int64]
@@ -117,7 +117,7 @@ class Lexicon:
                 len(token.text),
             )
             frame = advance(frame, token)
-        begun, frame = frame.function, frame._replace(function=0)
+        begun, frame = frame.function, frame_of((*frame[:-1], 0))
         after = self._frames.get(frame)
         if after is None:
             after = self._frames[frame] = len(self._states)

@@ -4,8 +4,11 @@ import contextlib
 import errno
 import fcntl
 import functools
+import json
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import termios
 import threading
@@ -18,7 +21,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells
+from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells, wire
 from ctxbench.harness.cells.contract import StrategyBounds
 from ctxbench.harness.cells.paths import REFERENCE_FOLDER
 from ctxbench.harness.cells.pool import ForkedCells
@@ -441,8 +444,8 @@ def test_without_namespaces_all_cells_have_one_server(without_namespaces: None, 
 def test_a_lost_server_is_a_machine_fault() -> None:
     cells = ForkedCells([], 1, StrategyBounds())
     _run(cells, "lc.infile")
-    cells._server().process.kill()
-    cells._server().process.wait()
+    cells._server(plain=True).process.kill()
+    cells._server(plain=True).process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -452,7 +455,7 @@ def test_a_cell_that_cannot_be_made_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
-    cells._server().scratch.path.rmdir()  # as if no folder could be made: a full disk
+    cells._server(plain=True).scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -599,3 +602,41 @@ def test_remarks_are_shown_without_codes(capsys: pytest.CaptureFixture[str]) -> 
     with Remarks().of_cell() as handle:
         os.write(handle, "straße \x1b[2J\rgone\x9b\n".encode() + b"\xff")
     assert capsys.readouterr().err == "straße ␛[2J␍gone⟨U+009B⟩\n\ufffd\n"
+
+
+_ALONE = """
+import json, sys
+from ctxbench.harness.cells import cell, server
+server._load(plain=True)
+held = set(sys.modules)
+job = json.loads(sys.argv[1])
+answers = {"files": ["b.py"], "read": "x = 1\\n" * 50, "generate": "y"}
+answers["similar_windows"] = [["x", 0.5, [["b.py", 0, 1]]]]
+assert "prompt" in cell._do(job, lambda **question: answers[question["call"]]), job["spec"]
+print(*sorted(name for name in set(sys.modules) - held if name.startswith(("ctxbench", "tree_sitter"))))
+print("tree_sitter" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("spec", ["lc.infile", "lc.repocoder", "lc.random_windows"])
+def test_a_cell_of_a_plain_strategy_imports_nothing_and_its_server_holds_no_parser(spec: str) -> None:
+    job = {"spec": spec, "query": wire.dump_query(query_for(Kind.LINE)), "name": "tiny", "checks": False}
+    job |= {"instructs": False, "summarises": False, "executes": False}
+    command = [sys.executable, "-c", _ALONE, json.dumps(job)]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\nFalse\n"
+
+
+def test_plain_are_our_own_strategies_that_parse_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from ctxbench import Context, strategy\n@strategy('mine')\ndef mine(query, repo): return Context.ranked([])\n"
+    )
+    with open_cells([], 1) as cells:
+        for spec, plain in (
+            ("lc.infile(limit=5)", True),
+            ("lc.repobench", True),
+            ("lc.repofuse", False),
+            ("aim(lc.repocoder)", False),
+            (f"{file}@mine", False),
+        ):
+            assert cells.registrations.is_plain(spec) is plain, spec
