@@ -257,7 +257,7 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
         generator=run.generator,
         generator_version=run.generator_version,
         coder=run.coder,
-        sampling=Sampling(**run.sampling),
+        sampling=Sampling(**{**run.sampling, "stop": tuple(run.sampling["stop"])}),
         tokenizer=run.tokenizer,
         code=run.code,
     )

@@ -52,7 +52,7 @@ def test_functions_come_from_the_repositories_of_the_set_that_bring_tests() -> N
     for repository in WHOLE.manifests_of("function"):
         assert repository.tests is not None, repository.name
         # Every machine installs the same: Java's jars have versions in their names.
-        pins = repository.tests.requirements
+        pins = repository.tests.lock or repository.tests.requirements
         assert repository.language == "java" or (pins and all("==" in pin for pin in pins)), repository.name
 
 

@@ -134,7 +134,7 @@ def test_its_calls_tokens_and_price_are_charged_apart(pair: Pair) -> None:
     pair.run()
     with open_store(pair.home.database) as store:
         [table] = run_tables(store)
-    assert set(table.costs) == {*COSTS, *SUMMARY_COSTS}
+    assert set(table.costs) >= {*COSTS, *SUMMARY_COSTS}
     assert table.calls == (2.0,) * 4 and table.costs["summary_calls"] == (1.0,) * 4
     assert table.run.offline["offline_calls"] == len(FUNCTIONS)
     assert len(pair.teller.calls) == len(FUNCTIONS) + 2, "samples of two repositories have equal drafts"
