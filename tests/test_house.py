@@ -107,6 +107,7 @@ def test_no_room_names_one_above_it_in_its_strings() -> None:
                     assert not above.search(node.value), f"{file}:{node.lineno}"
 
 
+@pytest.mark.slow
 def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Path) -> None:
     home = Home(tmp_path)
     make_set(home)

@@ -89,6 +89,7 @@ def messages(file: Path) -> Iterator[str]:
             yield node.value
 
 
+@pytest.mark.slow
 def test_no_message_names_what_only_a_checkout_has() -> None:
     files = [
         path

@@ -19,6 +19,7 @@ def hostile_rows(count: int, length: int) -> np.ndarray:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 384, 512, 1536, 3072])
 def test_no_sum_of_products_is_rounded(length: int) -> None:
     bits = doubles.factor_bits(length)

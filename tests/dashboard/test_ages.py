@@ -59,6 +59,7 @@ def test_the_page_has_the_commands_scores_before_and_after_the_cutoff(home: Path
     )
 
 
+@pytest.mark.slow
 def test_a_day_in_the_address_leaves_the_newer_samples(home: Path) -> None:
     page = app("leaderboard", home, after="2024-01-01")
     lines = page.dataframe[0].value.to_dict("records")

@@ -60,6 +60,7 @@ def records(home: Home, *options: str) -> list[dict[str, Any]]:
     return records
 
 
+@pytest.mark.slow
 def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
     result = run_cli(*RUN, "--after", "2024-06-01", "--home", str(home.root))
     assert result.code == 0 and "scored 1 " in result.out, result.err

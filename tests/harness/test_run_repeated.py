@@ -129,6 +129,7 @@ def test_seeds_that_do_not_last_are_refused(bench: Bench) -> None:
         bench.run(Sampler(), choices=RunOptions(seed=2**63 - 1, repeat=2))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("inline_cells")
 def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")

@@ -170,6 +170,7 @@ def test_memory_is_watched_where_no_group_holds_it(pool: BoxPool) -> None:
     assert not _shell(pool, "true").out_of_memory
 
 
+@pytest.mark.slow
 def test_forked_processes_are_not_counted_twice(pool: BoxPool) -> None:
     program = (
         "import os, time\nheld = bytearray(70 << 20)\nchildren = [os.fork() for _ in range(2)]\n"
@@ -191,6 +192,7 @@ def test_a_check_cannot_be_passed_by_its_candidate(pool: BoxPool) -> None:
         assert outcome.result is None or outcome.result["passed"] is False, program
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_job_is_told_apart_from_what_it_does(pool: BoxPool) -> None:
     with pytest.raises(SandboxError, match=r"its function cannot be called: .*ModuleNotFoundError.*; add its module"):
         pool.run(Job(action=Call(function="no_such_module:f", arguments={})))

@@ -45,6 +45,7 @@ def test_a_lock_names_the_whole_closure_and_not_the_project(index: Path, tmp_pat
     assert wheels.lock([], "", tmp_path / "cache", quiet) == ()
 
 
+@pytest.mark.slow
 def test_what_was_locked_is_fetched_without_the_index(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_an_own_wheel_without_a_record_is_refused(tmp_path: Path) -> None:
         wheels.strip(bad, tmp_path / "out.whl")
 
 
+@pytest.mark.slow
 def test_another_python_is_resolved_by_its_own_markers(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha", requires=['old; python_version < "3.10"', 'new; python_full_version >= "3.99"'])
     tiny_wheel(index, "old")

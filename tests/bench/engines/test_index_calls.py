@@ -47,6 +47,7 @@ class Counting:
         return json.dumps({"answer": answers.get(call)}).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "strategy", "expected"),
     [
@@ -88,6 +89,7 @@ class Walking(rooms.Coder):
         return '<tool_call>{"name": "search", "arguments": {"text": "levy"}}</tool_call>'
 
 
+@pytest.mark.slow
 def test_an_agent_keeps_its_turn_at_an_engine_while_the_model_thinks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

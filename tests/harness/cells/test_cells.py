@@ -626,6 +626,7 @@ def test_a_cell_of_a_plain_strategy_imports_nothing_and_its_server_holds_no_pars
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\nFalse\n"
 
 
+@pytest.mark.slow
 def test_plain_are_our_own_strategies_that_parse_nothing(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(

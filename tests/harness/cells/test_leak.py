@@ -174,6 +174,7 @@ def test_nor_can_a_wrapper_through_summaries_drafts_or_what_it_wraps(world: Worl
         assert ANSWER in cells.run(specs[0], world.later, world.view(world.later), Model()).text
 
 
+@pytest.mark.slow
 def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     """In a process of its own, so that the search meets no larger heap than a run's."""
     script = (
@@ -191,6 +192,7 @@ def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     assert any(TOOL in line for line in text.splitlines())
 
 
+@pytest.mark.slow
 def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process boundary alone: what is in memory of the trusted side is not in the cell's."""
     switch_off(world.file.parent, monkeypatch, namespaces=True, landlock=True)

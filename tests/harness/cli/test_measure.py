@@ -51,6 +51,7 @@ def board(home: Home, *arguments: str) -> tuple[set[str], str]:
 SCORES = "SELECT sample_id, idx, profile, metric, value FROM score"
 
 
+@pytest.mark.slow
 def test_what_was_left_out_is_measured_later_to_the_same_numbers(home: Home) -> None:
     whole = run(home, db="whole.db")
     assert run(home, "--measure", "scores") == whole  # no part of a run's identity

@@ -81,6 +81,7 @@ def facts(content: bytes) -> list[str]:
     return [line for line in gzip.decompress(content).decode().splitlines() if not line.startswith('{"times"')]
 
 
+@pytest.mark.slow
 def test_shards_in_any_order_and_twice_are_the_local_board(home: Home) -> None:
     assert run(home, "--db", url(home, "local")).code == 0
     for index in (2, 0, 3, 1, 2):
@@ -124,6 +125,7 @@ def test_a_unit_whose_shard_is_lost_is_done_again_from_what_is_kept(home: Home) 
     assert facts(shards(home)[lost]) == facts(before[lost])
 
 
+@pytest.mark.slow
 def test_faults_leave_samples_missing_and_are_counted_after_the_merge(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

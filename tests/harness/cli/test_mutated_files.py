@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
@@ -247,6 +249,7 @@ def _written(folder: Path, case: Case) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_each_damaged_file_is_read_or_refused_in_one_line() -> None:
     program = "from tests.harness.cli.test_mutated_files import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

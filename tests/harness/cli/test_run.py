@@ -142,6 +142,7 @@ def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:
     assert_fault(run_cli("generator", "check", "scripted(mode=loud)"), "fixed or echo")
 
 
+@pytest.mark.slow
 def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ BAD_IMPORTS = {
 }
 
 
+@pytest.mark.slow
 def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.harness.cells import pool
 
@@ -152,6 +153,7 @@ def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pyte
         assert not written.exists() and len(lines) == len(BAD_IMPORTS) + 1
 
 
+@pytest.mark.slow
 def test_listing_imports_no_code_but_ours(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

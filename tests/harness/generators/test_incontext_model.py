@@ -204,6 +204,7 @@ def test_a_negative_number_of_workers_is_refused() -> None:
         InContext(workers=-1)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_machine_fault(inline: InContext) -> None:
     prompts = [prompt(INFILE), prompt("x = "), prompt("", similar(("a.py", "b = c(d)")))]
     requests = [Request(prompt=shown, language=PYTHON) for shown in prompts]

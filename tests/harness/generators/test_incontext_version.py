@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+import pytest
+
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
@@ -99,6 +101,7 @@ def cases() -> Iterator[tuple[Prompt, str, Language]]:
             yield prompt(shown, *blocks[: number % 3]), line[len(line) // 2 : -1], language
 
 
+@pytest.mark.slow
 def test_the_version_stands_for_the_same_answers_and_prices() -> None:
     """If this fails, change the model back or give it another version: stored answers would be another model's."""
     model, digest = InContext(workers=1), hashlib.sha256()

@@ -88,6 +88,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["ctxbench", "infercom"])
 def test_rows_are_those_of_the_authors_but_for_their_origin(
     authors: Home, written: SampleSet, home: Home, profile: str
@@ -123,6 +124,7 @@ def test_nothing_twice_and_after_an_interrupt_the_rest(
     assert tables(home) == whole and all(table.metrics for table in whole.values())
 
 
+@pytest.mark.slow
 def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: SampleSet, home: Home) -> None:
     # Another name for the same samples: their digest tells.
     make_set(home, name="mine", repos=6, per_repo=2)

@@ -47,6 +47,7 @@ FAST = [case for case in PREDICTED if case.repositories <= 12] + [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FAST, ids=str)
 def test_the_predicted_power_is_that_of_simulated_runs(case: TwoLevels) -> None:
     # Of 500 boards the standard error is 2.2 points.
@@ -80,6 +81,7 @@ def stored(strategy: str, lead: float, *, repositories: int = 12, taste: float =
     return make_table({"es": es.tolist()}, repos, strategy=strategy, id=strategy, **run)
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_a_difference_takes_and_from_what() -> None:
     tables = [stored("base", 0), stored("a", 0.02), stored("b", 0.05, taste=0.2), stored("oracle", 0.5, ranked=False)]
     (plan,), faults = plans(tables, baseline="base", effect=3, metric="es")
@@ -98,6 +100,7 @@ def test_a_plan_says_what_a_difference_takes_and_from_what() -> None:
     assert family.needed is not None and family.needed > plan.needed and "all pairs of 4 rows" in family.answer()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_named_counts_and_not_the_newest_of_its_strategy() -> None:
     older = stored("base", 0, taste=0.2)
     newer = make_table(older.metrics, older.repo, strategy="base", id="newer")

@@ -92,6 +92,7 @@ def test_what_exceeds_the_critical_statistic_is_significant() -> None:
     assert step_down(np.ones((3, 5)), seed="s").critical is None
 
 
+@pytest.mark.slow
 def test_a_large_board_takes_little_memory() -> None:
     """All 780 pairs of 40 rows on 40 repositories; every statistic under every flip at once would be 125 MB."""
     scores = np.random.default_rng(1).normal(0, 1, (40, 40))

@@ -161,6 +161,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
+@pytest.mark.slow
 def test_killed_at_every_part_it_loses_nothing(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moved_whenever_killed(store, f"sqlite:///{tmp_path / 'old.db'}", monkeypatch)
     assert not (tmp_path / "old.db-journal").exists()

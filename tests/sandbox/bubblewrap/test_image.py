@@ -33,6 +33,7 @@ def quiet(_: str) -> None:
     """Report to nobody."""
 
 
+@pytest.mark.slow
 def test_what_is_required_can_be_imported_and_the_project_cannot(
     index: Path, run_as: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,6 +57,7 @@ def test_what_is_required_can_be_imported_and_the_project_cannot(
     assert found[2]["exit_code"] != 0 and "ModuleNotFoundError" in found[2]["output"]
 
 
+@pytest.mark.slow
 def test_it_is_made_once_and_needs_no_network_then(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +73,7 @@ def test_it_is_made_once_and_needs_no_network_then(
         assert pool.image == first
 
 
+@pytest.mark.slow
 def test_many_who_prepare_the_same_make_it_once(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     environment = Environment(name="one", requirements=("alpha",))
@@ -81,6 +84,7 @@ def test_many_who_prepare_the_same_make_it_once(index: Path, tmp_path: Path) -> 
     assert len(said) == 2 and not list((tmp_path / "c").rglob("*.part"))
 
 
+@pytest.mark.slow
 def test_the_digest_names_what_a_job_finds_and_nothing_else(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     box = BubblewrapSandbox(tmp_path / "cache")
@@ -102,6 +106,7 @@ def test_the_digest_names_what_a_job_finds_and_nothing_else(index: Path, tmp_pat
     assert not [path for path in (tmp_path / "cache").rglob("a.py") if path.read_bytes() != b""]
 
 
+@pytest.mark.slow
 def test_everybody_can_read_it_whatever_the_umask(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     before = os.umask(0o077)

@@ -158,6 +158,7 @@ def test_bytes_that_are_no_value_are_refused(data):
         values.decode(data)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(st.binary(max_size=200), _PLAIN, st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=3))
 def test_any_bytes_are_a_plain_value_or_refused(noise, value, changes):
