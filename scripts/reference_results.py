@@ -87,6 +87,8 @@ _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 GAIN = "context_gain"
 _METRICS = {Kind.LINE: {"ES": "es", "EM": "em", "ID-F1": "id_f1"}, Kind.FUNCTION: {"pass@1": "pass@1", "ES": "es"}}
 """Heading -> metric."""
+_DRAWN = {Kind.LINE: (GAIN, "context gain in bits"), Kind.FUNCTION: ("es", "edit similarity in percent")}
+"""The metric of a kind's picture, and what it is. Prompts of the ICL paper are no continuations, and have no gain."""
 
 
 def make(home: Home, kind: Kind) -> Path:
@@ -135,7 +137,7 @@ def board_text(group: Group, kind: Kind) -> str:
             rank.partition("-")[0] if row.rank_low == row.rank_high else rank,
             row.tier or "control",
             f"`{row.run.strategy}`",
-            _interval(row.metrics[GAIN]),
+            _interval(row.metrics[GAIN]) if GAIN in row.metrics else "-",
             *(f"{row.metrics[metric].mean:.1f}" for metric in metrics.values()),
             f"{row.context_tokens:.0f}",
             str(len(row.beats)) if row.rank_low else "",
@@ -147,6 +149,11 @@ def board_text(group: Group, kind: Kind) -> str:
 def board_summary(group: Group) -> str:
     """Return sentences on a language's board: its best tier, and how far code drawn at random comes."""
     ranked = [row for row in group.rows if row.rank_low]
+    if not any(row.beats for row in ranked):
+        return (
+            f"Nothing is told apart by {group.metric}: the built-in model continues code that it has seen and solves "
+            "hardly any function. `gold` and `blank` show that the tests judge. Run it with a model of yours."
+        )
     best = ranked[0]
     names = ", ".join(f"`{row.run.strategy}`" for row in ranked if "a" in row.tier)
     drawn = next(row for row in ranked if row.run.strategy == RANDOM)
@@ -260,30 +267,34 @@ class Plot:
         return "\n".join([*self.parts, f"{self.caption}{caption}</text></svg>", ""])
 
 
-def board_picture(groups: Sequence[Group]) -> str:
-    """Return an SVG: each strategy's context gain in both languages, with its interval."""
+def board_picture(groups: Sequence[Group], kind: Kind) -> str:
+    """Return an SVG: each strategy's context gain (of functions edit similarity) in both languages, with intervals."""
+    metric, caption = _DRAWN[kind]
     rows: dict[str, dict[str, Row]] = {}
     for group in groups:
         for row in group.rows:
             # Both show the file alone: the reference itself is in no prompt.
             if row.run.strategy not in ("gold", "blank"):
                 rows.setdefault(row.run.strategy, {})[group.language] = row
-    means = {name: statistics.fmean(row.metrics[GAIN].mean or 0 for row in of.values()) for name, of in rows.items()}
+    means = {name: statistics.fmean(row.metrics[metric].mean or 0 for row in of.values()) for name, of in rows.items()}
     names = sorted(means, key=means.__getitem__, reverse=True)
     ends = [
-        end for of in rows.values() for row in of.values() for end in (row.metrics[GAIN].low, row.metrics[GAIN].high)
+        end
+        for of in rows.values()
+        for row in of.values()
+        for end in (row.metrics[metric].low, row.metrics[metric].high)
     ]
     plot = Plot(names, [end or 0.0 for end in ends], height=26, labels_width=330)
     for line, name in enumerate(names):
         for language, row in rows[name].items():
-            gain, y = row.metrics[GAIN], plot.y(line) + (-4 if language == "python" else 5)
+            gain, y = row.metrics[metric], plot.y(line) + (-4 if language == "python" else 5)
             colour, low, high = _COLOURS[language], plot.x(gain.low or 0), plot.x(gain.high or 0)
             plot.parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="{colour}" stroke-width="2"/>')
             title = f"<title>{name}, {LANGUAGES[language]}: {_interval(gain)}</title>"
             plot.parts.append(
                 f'<circle cx="{plot.x(gain.mean or 0):.1f}" cy="{y}" r="4" fill="{colour}">{title}</circle>'
             )
-    return plot.text("context gain in bits, with 95% intervals over repositories")
+    return plot.text(f"{caption}, with 95% intervals over repositories")
 
 
 def api_picture(results: ReferenceResults) -> str:
@@ -311,7 +322,8 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
         f"{results.kind}s of `{results.name}`, by `{results.runs[0].generator}`, measured with ctxbench "
         f"{', '.join(versions)}."
     )
-    yield f"![Context gain of each strategy in both languages]({BOARD_PICTURES[results.kind].name})"
+    drawn, picture = _DRAWN[results.kind][1], BOARD_PICTURES[results.kind].name
+    yield f"![{drawn.capitalize()} of each strategy in both languages]({picture})"
     for group in groups:
         repositories = len({sample.repo for sample in results.samples if sample.language == group.language})
         yield f"#### {LANGUAGES[group.language]}: {repositories} repositories"
@@ -339,7 +351,7 @@ def main(home: str = "", *kinds: str) -> None:
     for kind in reference.kinds(NAME):
         results, groups = reference.load(NAME, kind), groups_of(NAME, kind)
         parts += [f"### {str(kind).capitalize()}s", *board_parts(results, groups)]
-        BOARD_PICTURES[kind].write_text(board_picture(groups), encoding="utf-8")
+        BOARD_PICTURES[kind].write_text(board_picture(groups, kind), encoding="utf-8")
         if kind is Kind.LINE:
             parts += api_parts(results)
             API_PICTURE.write_text(api_picture(results), encoding="utf-8")
