@@ -128,7 +128,9 @@ MISTAKES: dict[str, Mistake] = {
         body="return shown(query, block(text='x' * 3_000_000))", fault="more than 2,500,000 characters"
     ),
     # What it asks.
-    "prompt-of-a-number": Mistake(body="generate(7)", fault="generate: prompt is 7, and should be a Prompt or a str"),
+    "prompt-of-a-number": Mistake(
+        body="generate(7)", fault="generate: prompt is 7, and should be a Prompt, a str or a Chat"
+    ),
     "tokens-in-words": Mistake(body="generate('x', max_tokens='9')", fault="generate: max_tokens is '9'"),
     "tokens-without-end": Mistake(body="generate('x', max_tokens=10**9)", fault="max_tokens: 1000000000 is not from 1"),
     "asks-for-ever": Mistake(body="while True: generate('x', max_tokens=1)", fault="drafts: more than 200"),
