@@ -132,12 +132,11 @@ def board_text(group: Group, kind: Kind) -> str:
     head = f"| rank | tier | strategy | context gain, bits | {' | '.join(metrics)} | tokens shown | beats |"
     lines = [head, f"|---|---|---|---|{'---:|' * (len(metrics) + 2)}"]
     for row in group.rows:
-        rank = "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
         cells = [
-            rank.partition("-")[0] if row.rank_low == row.rank_high else rank,
+            rank_text(row),
             row.tier or "control",
             f"`{row.run.strategy}`",
-            _interval(row.metrics[GAIN]) if GAIN in row.metrics else "-",
+            interval_text(row.metrics[GAIN]) if GAIN in row.metrics else "-",
             *(f"{row.metrics[metric].mean:.1f}" for metric in metrics.values()),
             f"{row.context_tokens:.0f}",
             str(len(row.beats)) if row.rank_low else "",
@@ -166,7 +165,15 @@ def board_summary(group: Group) -> str:
     )
 
 
-def _interval(estimate: Estimate) -> str:
+def rank_text(row: Row) -> str:
+    """Return the ranks that the test leaves open, nothing for a row that is not ranked."""
+    if row.rank_low is None:
+        return ""
+    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
+
+
+def interval_text(estimate: Estimate) -> str:
+    """Return a mean with its interval."""
     return f"{estimate.mean:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
 
 
@@ -190,8 +197,8 @@ def api_text(results: ReferenceResults) -> str:
         best, worst = max(of_repo, key=of_repo.__getitem__), min(of_repo, key=of_repo.__getitem__)
         helped = sum(bits > 0 for bits in of_repo.values())
         sentences.append(
-            f"- **{LANGUAGES[language]}**: {_direction(mean)}, {_interval(mean)} bits a sample. They help in {helped} "
-            f"of {len(of_repo)} repositories, most in {best} ({of_repo[best]:+.1f}), least in {worst} "
+            f"- **{LANGUAGES[language]}**: {_direction(mean)}, {interval_text(mean)} bits a sample. They help in "
+            f"{helped} of {len(of_repo)} repositories, most in {best} ({of_repo[best]:+.1f}), least in {worst} "
             f"({of_repo[worst]:+.1f})."
         )
     kinds = sorted({kind for of_sample in results.kinds.values() for kind in of_sample} - {"unknown"})
@@ -204,7 +211,7 @@ def api_text(results: ReferenceResults) -> str:
         cells = []
         for samples in by_language.values():
             values = [(worth[sample.id], sample.repo) for sample in samples if sample.id in ids]
-            cells.append(f"{_interval(_estimate(values))}, n = {len(values)}" if values else "-")
+            cells.append(f"{interval_text(_estimate(values))}, n = {len(values)}" if values else "-")
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join([*sentences, "", *lines])
 
@@ -290,7 +297,7 @@ def board_picture(groups: Sequence[Group], kind: Kind) -> str:
             gain, y = row.metrics[metric], plot.y(line) + (-4 if language == "python" else 5)
             colour, low, high = _COLOURS[language], plot.x(gain.low or 0), plot.x(gain.high or 0)
             plot.parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="{colour}" stroke-width="2"/>')
-            title = f"<title>{name}, {LANGUAGES[language]}: {_interval(gain)}</title>"
+            title = f"<title>{name}, {LANGUAGES[language]}: {interval_text(gain)}</title>"
             plot.parts.append(
                 f'<circle cx="{plot.x(gain.mean or 0):.1f}" cy="{y}" r="4" fill="{colour}">{title}</circle>'
             )
@@ -342,6 +349,13 @@ def api_parts(results: ReferenceResults) -> Iterator[str]:
     yield f"![Bits that the APIs save, by repository]({API_PICTURE.name})"
 
 
+def write_section(page: Path, begin: str, end: str, text: str) -> None:
+    """Write a text between two marks of a page."""
+    whole = page.read_text(encoding="utf-8")
+    section = re.sub(f"{re.escape(begin)}.*{end}", lambda _: f"{begin}{text}\n{end}", whole, flags=re.DOTALL)
+    page.write_text(section, encoding="utf-8")
+
+
 def main(home: str = "", *kinds: str) -> None:
     """Make the files if a home is named; write the page."""
     for kind in (map(Kind, kinds) if kinds else Kind) if home else ():
@@ -355,14 +369,7 @@ def main(home: str = "", *kinds: str) -> None:
         if kind is Kind.LINE:
             parts += api_parts(results)
             API_PICTURE.write_text(api_picture(results), encoding="utf-8")
-    text = "\n\n".join(parts)
-    page = re.sub(
-        f"{re.escape(BEGIN)}.*{END}",
-        lambda _: f"{BEGIN}{text}\n{END}",
-        PAGE.read_text(encoding="utf-8"),
-        flags=re.DOTALL,
-    )
-    PAGE.write_text(page, encoding="utf-8")
+    write_section(PAGE, BEGIN, END, "\n\n".join(parts))
 
 
 if __name__ == "__main__":

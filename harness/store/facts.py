@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, select
 
+from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.loading import clean, load, merge, name_numbers, numbers, parts
@@ -17,6 +18,8 @@ from ctxbench.harness.store.prompts import add_prompts
 from ctxbench.harness.store.write import (
     Finished,
     StoredAccess,
+    StoredBlock,
+    StoredCompletion,
     StoredGeneration,
     StoredVerdict,
     append_new,
@@ -149,71 +152,46 @@ def _append_results(
         )
     }
     for key, sample in finished:
-        rows[t.RESULT_FACT].append(
-            (
-                key,
-                prompts[sample.prompt_digest],
-                str(sample.status),
-                sample.context_tokens,
-                len(sample.calls),
-                json.dumps(sample.flags),
-                sample.strategy_seconds,
-                sample.generator_seconds,
-            )
-        )
+        rows[t.RESULT_FACT].append(_result_row(key, sample, prompts[sample.prompt_digest]))
         rows[t.CALL_FACT] += [
             (key, ordinal, clean(role), answers[id_]) for ordinal, (role, id_) in enumerate(sample.calls)
         ]
-        rows[t.ENGINE_FACT] += [
-            (
-                key,
-                clean(use.engine),
-                clean(use.version),
-                str(use.mode),
-                use.index_seconds,
-                use.query_seconds,
-                use.calls,
-                use.places,
-                use.cut,
-                use.index_bytes,
-            )
-            for use in sample.engines
-        ]
+        rows[t.ENGINE_FACT] += [_engine_row(key, use) for use in sample.engines]
         if sample.access is not None:
             rows[t.ACCESS_FACT].append(_access_row(key, sample.access))
-        rows[t.BLOCK_FACT] += [
-            (
-                key,
-                ordinal,
-                block.kind,
-                clean(block.places),
-                block.score,
-                block.tokens,
-                block.state,
-                clean(block.reason),
-                block.char_start,
-                block.char_end,
-            )
-            for ordinal, block in enumerate(sample.blocks)
-        ]
-        rows[t.COMPLETION_FACT] += [
-            (
-                key,
-                idx,
-                answers[completion.generation_id],
-                str(completion.status),
-                clean(completion.text),
-                json.dumps(completion.flags),
-            )
-            for idx, completion in enumerate(sample.completions)
-        ]
-        rows[t.JUDGED_FACT] += [
-            (key, idx, completion.verdict)
-            for idx, completion in enumerate(sample.completions)
-            if completion.verdict is not None
-        ]
+        rows[t.BLOCK_FACT] += [_block_row(key, ordinal, block) for ordinal, block in enumerate(sample.blocks)]
+        for idx, completion in enumerate(sample.completions):
+            number = answers[completion.generation_id]
+            rows[t.COMPLETION_FACT].append(_completion_row(key, idx, completion, number))
+            if completion.verdict is not None:
+                rows[t.JUDGED_FACT].append((key, idx, completion.verdict))
     for table, table_rows in rows.items():
         load(connection, table, table.c.keys(), table_rows)
+
+
+def _result_row(key: int, sample: Finished, prompt: int) -> tuple[Any, ...]:
+    return (
+        *(key, prompt, str(sample.status), sample.context_tokens, len(sample.calls)),
+        *(json.dumps(sample.flags), sample.strategy_seconds, sample.generator_seconds),
+    )
+
+
+def _engine_row(key: int, use: EngineUse) -> tuple[Any, ...]:
+    return (
+        *(key, clean(use.engine), clean(use.version), str(use.mode), use.index_seconds, use.query_seconds),
+        *(use.calls, use.places, use.cut, use.index_bytes),
+    )
+
+
+def _block_row(key: int, ordinal: int, block: StoredBlock) -> tuple[Any, ...]:
+    return (
+        *(key, ordinal, block.kind, clean(block.places), block.score, block.tokens, block.state),
+        *(clean(block.reason), block.char_start, block.char_end),
+    )
+
+
+def _completion_row(key: int, idx: int, completion: StoredCompletion, answer: int) -> tuple[Any, ...]:
+    return key, idx, answer, str(completion.status), clean(completion.text), json.dumps(completion.flags)
 
 
 def _access_row(key: int, access: StoredAccess) -> tuple[Any, ...]:

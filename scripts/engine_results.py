@@ -1,0 +1,171 @@
+"""Measure the context engines: ``python -m scripts.engine_results HOME [NAME]`` (default ``ctxbench-1-lite``).
+
+Build the standard set NAME there, run what is missing (stopped, it goes on where it was) and write what came of it into
+docs/results.md: the engines beside strategies of ours, what their shared mode gains, and what a budget buys.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.main import cli
+from ctxbench.harness.cli.progress import progress
+from ctxbench.harness.imported.reference import GENERATOR
+from ctxbench.harness.leaderboard import board, compare
+from ctxbench.harness.leaderboard.curves import Curves, curves
+from ctxbench.harness.leaderboard.rows import Group, Row
+from ctxbench.harness.results import RunTable
+from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
+from scripts.reference_results import GAIN, LANGUAGES, interval_text, rank_text, write_section
+
+ENGINES = (
+    *("ripgrep", "tantivy", "repomap", "ctags", "jedi"),
+    *("docs/engines/code-index.toml", "docs/engines/mcp-grep.toml"),
+)
+BASELINES = (
+    *("lc.infile", "lc.random_windows", "lc.repocoder", "lc.repofuse(encoder=bm25)", "lc.infercom(encoder=bm25)"),
+    "oracle-context",
+)
+BUDGETS = "{256,512,1024,2048,4096}"
+OVER_BUDGETS = (
+    f"lc.random_windows(budget={BUDGETS})",
+    f"lc.repofuse(encoder=bm25, budget={BUDGETS})",
+    f"lc.repocoder(budget={BUDGETS})",
+    f"engine(ripgrep, budget={BUDGETS})",
+    f"engine(repomap, budget={BUDGETS})",
+)
+DRAWN = 180
+"""Samples of the curves and of the shared mode: ten of each repository of the lite set."""
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
+BEGIN, END = "<!-- engines: python -m scripts.engine_results -->\n", "<!-- end of the engines -->"
+_COSTS = {
+    "index, s": ("index_seconds", 2),
+    "queries, s": ("query_seconds", 3),
+    "places": ("places", 0),
+    "places cut": ("places_cut", 2),
+}
+"""Heading -> cost, and the decimals that it is shown with."""
+
+
+def measure(home: Home, name: str) -> list[RunTable]:
+    """Build the set and run what is missing; return the tables of the set's runs.
+
+    Raises:
+        InputFault: if the set cannot be built.
+        MachineFault: if the machine lost samples.
+    """
+    if name not in sets.names(home):
+        cli.main(args=["samples", "build", name, "--set", name, "--home", str(home.root)], standalone_mode=False)
+    sample_set = sets.load(home, name)
+    per_file = [f"engine({engine})" for engine in ENGINES]
+    shared = [f"engine({engine}(mode=shared))" for engine in ENGINES]
+    with open_store(home.database) as store:
+        for strategies, limit in (((*BASELINES, *per_file), None), ((*OVER_BUDGETS, *shared), DRAWN)):
+            summaries = run(
+                home,
+                store,
+                sample_set,
+                strategies=strategies,
+                generator=GENERATOR,
+                choices=RunOptions(limit=limit),
+                progress=progress,
+            )
+            if (fault := fault_of(summaries)) is not None:
+                raise fault
+        return list(run_tables(store, samples=name))
+
+
+def board_text(group: Group) -> str:
+    """Return a language's board as a Markdown table, with what engines cost a sample."""
+    head = f"| rank | tier | strategy | context gain, bits | ES | ID-F1 | tokens shown | {' | '.join(_COSTS)} |"
+    lines = [head, f"|---|---|---|---|{'---:|' * (3 + len(_COSTS))}"]
+    for row in group.rows:
+        cells = [
+            rank_text(row),
+            row.tier or "control",
+            f"`{label(row)}`",
+            interval_text(row.metrics[GAIN]),
+            *(f"{row.metrics[metric].mean:.1f}" for metric in ("es", "id_f1")),
+            f"{row.context_tokens:.0f}",
+            *(_cost(row, cost, decimals) for cost, decimals in _COSTS.values()),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cost(row: Row, cost: str, decimals: int) -> str:
+    value = row.costs.get(cost)
+    return "" if value is None else f"{value:.{decimals}f}"
+
+
+def label(row: Row) -> str:
+    """Return what a row is called in the table."""
+    return re.sub(r"name=", "", row.run.strategy)
+
+
+def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
+    """Yield a table of what the shared mode of each engine gains over its per-file mode, over the same samples."""
+    yield f"| shared less per-file, bits | {' | '.join(LANGUAGES.values())} |"
+    yield "|---|---|---|"
+    for engine in ENGINES:
+        cells = []
+        for language in LANGUAGES:
+            pair = [_table(tables, f"{engine}{mode}", language) for mode in ("", "(mode=shared)")]
+            [compared] = compare.compare(pair, metric=GAIN)
+            gap = compared.difference
+            cells.append(f"{gap.mean:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}], n = {gap.n_common}")
+        yield f"| `{engine}` | {' | '.join(cells)} |"
+
+
+def _table(tables: Sequence[RunTable], engine: str, language: str) -> RunTable:
+    return next(
+        table for table in tables if (table.run.strategy, table.run.language) == (f"engine(name={engine})", language)
+    )
+
+
+def budget_text(group: Group) -> str:
+    """Return the curves of a language as a Markdown table."""
+    drawn = curves(group)
+    assert isinstance(drawn, Curves), drawn
+    table = drawn.table()
+    lines = [f"| {' | '.join(head.text for head in table.heads)} |", f"|---|{'---|' * (len(table.heads) - 1)}"]
+    return "\n".join([*lines, *(f"| `{cells[0]}` | {' | '.join(cells[1:])} |" for cells in table.lines)])
+
+
+def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
+    """Yield the paragraphs of the section."""
+    whole = [table for table in tables if table.run.samples == name]
+    samples = {table.run.language: table.sample for table in whole}
+    count = sum(map(len, samples.values()))
+    yield f"Over the {count:,} lines of `{name}`, by `{GENERATOR}`; seconds and places are means over its samples."
+    boards = {group.language: group for group in board(whole).groups}
+    for language, title in LANGUAGES.items():
+        repositories = len(set(_table(whole, ENGINES[0], language).repo))
+        yield f"#### {title}: {len(samples[language])} samples of {repositories} repositories"
+        yield board_text(boards[language])
+    yield "#### What an engine gains that may remember"
+    yield "\n".join(leak_lines(tables))
+    yield "#### What a budget buys"
+    drawn = [table for table in tables if "budget=" in table.run.strategy]
+    yield f"Context gain in bits of the first {DRAWN} samples, over the tokens of the budget:"
+    for group in board(drawn).groups:
+        yield f"{LANGUAGES[group.language]}:"
+        yield budget_text(group)
+
+
+def main(home: str, name: str = "ctxbench-1-lite") -> None:
+    """Run what is missing; write the section."""
+    text = "\n\n".join(parts(measure(Home(Path(home).absolute()), name), name))
+    write_section(PAGE, BEGIN, END, text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
