@@ -6,13 +6,13 @@ docs/results.md: the engines beside strategies of ours, what their shared mode g
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.spec import expand
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.progress import progress
 from ctxbench.harness.imported.reference import GENERATOR
@@ -34,7 +34,7 @@ BASELINES = (
     *("lc.infile", "lc.random_windows", "lc.repocoder", "lc.repofuse(encoder=bm25)", "lc.infercom(encoder=bm25)"),
     "oracle-context",
 )
-BUDGETS = "{256,512,1024,2048,4096}"
+BUDGET, BUDGETS = "budget=", "{256,512,1024,2048,4096}"
 OVER_BUDGETS = (
     f"lc.random_windows(budget={BUDGETS})",
     f"lc.repofuse(encoder=bm25, budget={BUDGETS})",
@@ -42,6 +42,7 @@ OVER_BUDGETS = (
     f"engine(ripgrep, budget={BUDGETS})",
     f"engine(repomap, budget={BUDGETS})",
 )
+SHARED = "mode=shared"
 DRAWN = 180
 """Samples of the curves and of the shared mode: ten of each repository of the lite set."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
@@ -66,14 +67,14 @@ def measure(home: Home, name: str) -> list[RunTable]:
         cli.main(args=["samples", "build", name, "--set", name, "--home", str(home.root)], standalone_mode=False)
     sample_set = sets.load(home, name)
     per_file = [f"engine({engine})" for engine in ENGINES]
-    shared = [f"engine({engine}(mode=shared))" for engine in ENGINES]
+    shared = [f"engine({engine}({SHARED}))" for engine in ENGINES]
     with open_store(home.database) as store:
         for strategies, limit in (((*BASELINES, *per_file), None), ((*OVER_BUDGETS, *shared), DRAWN)):
             summaries = run(
                 home,
                 store,
                 sample_set,
-                strategies=strategies,
+                strategies=[spec for text in strategies for spec in expand(text)],
                 generator=GENERATOR,
                 choices=RunOptions(limit=limit),
                 progress=progress,
@@ -91,7 +92,7 @@ def board_text(group: Group) -> str:
         cells = [
             rank_text(row),
             row.tier or "control",
-            f"`{label(row)}`",
+            f"`{without_name(row.run.strategy)}`",
             interval_text(row.metrics[GAIN]),
             *(f"{row.metrics[metric].mean:.1f}" for metric in ("es", "id_f1")),
             f"{row.context_tokens:.0f}",
@@ -106,9 +107,9 @@ def _cost(row: Row, cost: str, decimals: int) -> str:
     return "" if value is None else f"{value:.{decimals}f}"
 
 
-def label(row: Row) -> str:
-    """Return what a row is called in the table."""
-    return re.sub(r"name=", "", row.run.strategy)
+def without_name(strategy: str) -> str:
+    """Return a strategy as people write it: `engine(ripgrep)`."""
+    return strategy.replace("name=", "")
 
 
 def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
@@ -118,7 +119,7 @@ def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
     for engine in ENGINES:
         cells = []
         for language in LANGUAGES:
-            pair = [_table(tables, f"{engine}{mode}", language) for mode in ("", "(mode=shared)")]
+            pair = [_table(tables, f"{engine}{mode}", language) for mode in ("", f"({SHARED})")]
             [compared] = compare.compare(pair, metric=GAIN)
             gap = compared.difference
             cells.append(f"{gap.mean:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}], n = {gap.n_common}")
@@ -137,12 +138,12 @@ def budget_text(group: Group) -> str:
     assert isinstance(drawn, Curves), drawn
     table = drawn.table()
     lines = [f"| {' | '.join(head.text for head in table.heads)} |", f"|---|{'---|' * (len(table.heads) - 1)}"]
-    return "\n".join([*lines, *(f"| `{cells[0]}` | {' | '.join(cells[1:])} |" for cells in table.lines)])
+    return "\n".join([*lines, *(f"| `{without_name(cells[0])}` | {' | '.join(cells[1:])} |" for cells in table.lines)])
 
 
 def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     """Yield the paragraphs of the section."""
-    whole = [table for table in tables if table.run.samples == name]
+    whole = [table for table in tables if table.run.samples == name and BUDGET not in table.run.strategy]
     samples = {table.run.language: table.sample for table in whole}
     count = sum(map(len, samples.values()))
     yield f"Over the {count:,} lines of `{name}`, by `{GENERATOR}`; seconds and places are means over its samples."
@@ -154,11 +155,13 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     yield "#### What an engine gains that may remember"
     yield "\n".join(leak_lines(tables))
     yield "#### What a budget buys"
-    drawn = [table for table in tables if "budget=" in table.run.strategy]
-    yield f"Context gain in bits of the first {DRAWN} samples, over the tokens of the budget:"
-    for group in board(drawn).groups:
-        yield f"{LANGUAGES[group.language]}:"
-        yield budget_text(group)
+    # A budget that is the default stands in no spec.
+    drawn = [table for table in tables if table.run.samples != name and SHARED not in table.run.strategy]
+    yield f"Of the first {DRAWN} samples, ten of each repository:"
+    boards = {group.language: group for group in board(drawn).groups}
+    for language, title in LANGUAGES.items():
+        yield f"{title}:"
+        yield budget_text(boards[language])
 
 
 def main(home: str, name: str = "ctxbench-1-lite") -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections import Counter
 from pathlib import Path
 
 from PIL import Image
@@ -30,6 +31,7 @@ _DRAWN_MS = 3000
 """Charts and tables draw themselves after the page's script has ended."""
 
 
+_SECOND_CHART = "[data-testid=stVegaLiteChart] >> nth=1"
 _TALL = (DESKTOP[0], 1500)
 
 
@@ -69,6 +71,13 @@ def disagreement(home: Path) -> dict[str, str]:
     return {"samples": SET, "metric": "es", "differs": "A and B differ", **both}
 
 
+def budgets(home: Path) -> dict[str, str]:
+    """Return the view of the costs page that has curves over budgets, if strategies were run with several."""
+    with open_reader(Home(home).database) as store:
+        names = Counter(table.run.samples for table in run_tables(store) if "budget=" in table.run.strategy)
+    return {"samples": names.most_common(1)[0][0], "language": "python"} if names else {}
+
+
 def main(home: Path) -> None:
     """Take all of them."""
     OUT.mkdir(parents=True, exist_ok=True)
@@ -80,6 +89,8 @@ def main(home: Path) -> None:
         take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", {})
         take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", {})
         take(browser, site, "leaderboard", "pictures", (DESKTOP[0], 900), "light", {}, part=".picture")
+        if curves := budgets(home):
+            take(browser, site, "cost", "budgets", DESKTOP, "light", curves, part=_SECOND_CHART)
         browser.close()
 
 

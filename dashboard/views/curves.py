@@ -8,14 +8,16 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.curves import Curves
 
-_LABEL, _LINE = 280, 18
-"""Pixels of a name in the legend, and of its line."""
+_LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24
+"""Pixels of a name in the legend, of its line, of what is drawn below it, and to the left and right of the dots."""
+_BESIDE = 0.006
+"""Of the axis, from one strategy's interval to the next one's at the same value."""
 
 
 def chart(picture: Curves) -> alt.LayerChart:
     """Return a line a strategy with the intervals of its means."""
     rows = []
-    for curve in picture.curves:
+    for number, curve in enumerate(picture.curves):
         for point in curve.points:
             part = point.row.metrics[picture.metric]
             mean = part.mean or 0.0
@@ -23,6 +25,7 @@ def chart(picture: Curves) -> alt.LayerChart:
                 {
                     "strategy": curve.strategy,
                     "at": point.at,
+                    "x": _beside(point.at, number - (len(picture.curves) - 1) / 2, picture),
                     "mean": mean,
                     "low": mean if part.low is None else part.low,
                     "high": mean if part.high is None else part.high,
@@ -31,9 +34,10 @@ def chart(picture: Curves) -> alt.LayerChart:
             )
     names = [curve.strategy for curve in picture.curves]
     colours = [SERIES[at % len(SERIES)] for at in range(len(names))]
-    scale = alt.Scale(type="log", base=2) if picture.logarithmic else alt.Scale(zero=False)
+    kind = {"type": "log", "base": 2} if picture.logarithmic else {"zero": False}
+    scale = alt.Scale(**kind, nice=False, padding=_AIR)
     across = alt.X(
-        "at:Q",
+        "x:Q",
         title=picture.parameter,
         scale=scale,
         axis=alt.Axis(values=list(picture.values), format=".6~g", labelOverlap="greedy"),
@@ -58,4 +62,11 @@ def chart(picture: Curves) -> alt.LayerChart:
     lines = base.mark_line(strokeWidth=2).encode(y=up, strokeDash=alt.StrokeDash("strategy:N", sort=names, legend=None))
     bars = base.mark_rule(strokeWidth=2, opacity=0.55).encode(y=alt.Y("low:Q"), y2="high:Q")
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(y=up)
-    return alt.LayerChart(layer=[lines, bars, dots]).properties(height=300 + _LINE * len(names))
+    return alt.LayerChart(layer=[lines, bars, dots]).properties(height=_PLOT + _LINE * len(names))
+
+
+def _beside(value: float, steps: float, picture: Curves) -> float:
+    """Return where a strategy's dot stands, so that intervals at one value do not hide each other."""
+    low, high = picture.values[0], picture.values[-1]
+    share: float = _BESIDE * steps
+    return value * (high / low) ** share if picture.logarithmic else value + (high - low) * share
