@@ -1,7 +1,7 @@
 """Processor seconds of a sample with each context engine, beside `lc.repocoder`; engines live in bubblewrap boxes.
 
 `python -m benchmarks.context_engines HOME [SAMPLES [ENGINE...]]` as root: a control group counts the boxes' time as
-well. The strategies' work alone, since a model that answers at once is asked and only texts are scored.
+well. A model that answers at once is asked; everything is measured, as in any run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
 
-LIMIT = 180
+LIMIT = 450
 REFERENCE, AIM = "lc.repocoder", 3.0
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     home, name, *engines = Path(sys.argv[1]), *(sys.argv[2:] or ["ctxbench-1-lite"])
     sample_set, meter = sets.load(Home(home), name), Meter()
     print(f"{LIMIT} samples of {name}; processor seconds a sample of {meter.what}")
-    options = RunOptions(limit=LIMIT, sandbox="bubblewrap", measure=frozenset())
+    options = RunOptions(limit=LIMIT, sandbox="bubblewrap")
     seconds: dict[str, float] = {}
     for strategy in (REFERENCE, "lc.infile", *(f"engine({engine})" for engine in engines or ("ripgrep",))):
         with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:

@@ -37,12 +37,12 @@ LIMIT = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Seconds, of one core where nothing else is said. Measured on a busy machine of 2 cores; trust the ratios."""
+    """Seconds, of one core where nothing else is said. Measured on a quiet machine of 2 cores."""
 
-    start: float = 5.0
-    """A worker's: imports, cells, indices of its first repository (400 quick-start samples: 5 s beside the samples)."""
-    sample: float = 0.061
-    """One finished line sample with a mock model, everything measured (the same run: 29.5 s for 400)."""
+    start: float = 2.8
+    """A worker's: imports, cells, indices of its first repositories (450 quick-start samples: so much beside them)."""
+    sample: float = 0.024
+    """One finished line sample with a mock model, everything measured (the same run: 13.7 s for 450)."""
     tests: float = 0.0
     """The tests of one function in a box, with those without its value."""
     answer: float = 0.0

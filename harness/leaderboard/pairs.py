@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -234,7 +235,10 @@ def _needed(difference: Difference, error: float | None) -> int | None:
     if error is None or count < stats.FEWEST or mean <= _NOISE:
         return None
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
-    return next((number for number in NUMBERS if number > count and _reach(number, difference.pairs) <= ratio), None)
+    larger = [number for number in NUMBERS if number > count]
+    # With more repositories less is seen: what is far from enough need not be computed.
+    place = bisect_left(larger, True, key=lambda number: _reach(number, difference.pairs) <= ratio)
+    return larger[place] if place < len(larger) else None
 
 
 @lru_cache(maxsize=4096)
