@@ -32,7 +32,11 @@ pytestmark = [
 ]
 SAMPLES = 60
 PATIENCE = 300.0
-MAIN = "from ctxbench.harness.cli.main import main; main()"
+# A shell that starts the tests in the background lets them inherit an ignored interrupt.
+MAIN = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from ctxbench.harness.cli.main import main; main()"
+)
 
 
 class TwoNodes:
