@@ -14,10 +14,11 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 	$(BIN)/ctxbench quickstart
 
 # The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
-# their own: two workers keep two processors busy, and one of them gets what shares an image or a model.
+# their own and wait a quarter of the time: three workers keep two processors busy, and one of them gets what shares an
+# image or a model.
 test: setup-dev engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
 	$(MAKE) -j2 --output-sync=line lint unit
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or network"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "slow or network"
 
 # Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes
