@@ -17,22 +17,23 @@ from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
 
-LIMIT = 450
 REFERENCE, AIM = "lc.repocoder", 3.0
 
 
 def main() -> None:
     """Print a line an engine."""
-    home, name, *engines = Path(sys.argv[1]), *(sys.argv[2:] or ["ctxbench-1-lite"])
-    sample_set, meter = sets.load(Home(home), name), Meter()
-    print(f"{LIMIT} samples of {name}; processor seconds a sample of {meter.what}")
-    options = RunOptions(limit=LIMIT, sandbox="bubblewrap")
+    home = Home(Path(sys.argv[1]))
+    name, *engines = sys.argv[2:] or ["ctxbench-1-lite"]
+    sample_set, meter = sets.load(home, name), Meter()
+    count = len(sample_set.samples)
+    print(f"{count} samples of {name}; processor seconds a sample of {meter.what}")
+    options = RunOptions(sandbox="bubblewrap")
     seconds: dict[str, float] = {}
     for strategy in (REFERENCE, "lc.infile", *(f"engine({engine})" for engine in engines or ("ripgrep",))):
         with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
             began = meter.read()
-            run(Home(home), store, sample_set, strategies=[strategy], generator="scripted", choices=options)
-            seconds[strategy] = (meter.read() - began) / LIMIT
+            run(home, store, sample_set, strategies=[strategy], generator="scripted", choices=options)
+            seconds[strategy] = (meter.read() - began) / count
         ratio = seconds[strategy] / seconds[REFERENCE]
         print(f"{strategy:20} {seconds[strategy]:.3f} s, {ratio:.2f} times {REFERENCE} (aim {AIM})", flush=True)
 

@@ -1,4 +1,4 @@
-"""Seconds until each page of the dashboard is complete in Chromium, beside the same page over four samples.
+"""Seconds until each page of the dashboard is complete in Chromium, beside the same page over eight samples.
 
 `python -m benchmarks.pages HOME` on a quiet machine; HOME should hold the runs of a dozen strategies. The first load
 reads the database, the second finds what the server keeps. Waiting until nothing moves takes 0.3 s of each.
@@ -44,14 +44,14 @@ def loads(browser: Browser, home: Path) -> dict[str, list[float]]:
 
 def main() -> None:
     """Print a line a page."""
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as empty:
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
-        few = Home(Path(empty))
+        few = Home(Path(folder))
         with open_store(few.database) as store:
             run(few, store, make_set(few), strategies=["lc.infile"], generator="incontext")
-        bare, full = loads(browser, few.root), loads(browser, Path(sys.argv[1]))
-        for page, (first, second) in full.items():
-            ratio = f"{second / bare[page][1]:.1f} times that of few samples"
+        small, large = loads(browser, few.root), loads(browser, Path(sys.argv[1]))
+        for page, (first, second) in large.items():
+            ratio = f"{second / small[page][1]:.1f} times that of few samples"
             print(f"{page:12} first {first:.2f} s, again {second:.2f} s (aim {AIM}), {ratio}")
 
 

@@ -7,7 +7,7 @@ docs/results.md: the engines beside strategies of ours, what their shared mode g
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ctxbench.bench import samples as sets
@@ -24,7 +24,8 @@ from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from scripts.reference_results import GAIN, LANGUAGES, interval_text, rank_text, write_section
+from scripts.pages import write_section
+from scripts.reference_results import GAIN, LANGUAGES, board_text, metric_cell, tokens_cell
 
 ENGINES = (
     *("ripgrep", "tantivy", "repomap", "ctags", "jedi"),
@@ -47,13 +48,6 @@ DRAWN = 180
 """Samples of the curves and of the shared mode: ten of each repository of the lite set."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 BEGIN, END = "<!-- engines: python -m scripts.engine_results -->\n", "<!-- end of the engines -->"
-_COSTS = {
-    "index, s": ("index_seconds", 2),
-    "queries, s": ("query_seconds", 3),
-    "places": ("places", 0),
-    "places cut": ("places_cut", 2),
-}
-"""Heading -> cost, and the decimals that it is shown with."""
 
 
 def measure(home: Home, name: str) -> list[RunTable]:
@@ -84,32 +78,23 @@ def measure(home: Home, name: str) -> list[RunTable]:
         return list(run_tables(store, samples=name))
 
 
-def board_text(group: Group) -> str:
-    """Return a language's board as a Markdown table, with what engines cost a sample."""
-    head = f"| rank | tier | strategy | context gain, bits | ES | ID-F1 | tokens shown | {' | '.join(_COSTS)} |"
-    lines = [head, f"|---|---|---|---|{'---:|' * (3 + len(_COSTS))}"]
-    for row in group.rows:
-        cells = [
-            rank_text(row),
-            row.tier or "control",
-            f"`{without_name(row.run.strategy)}`",
-            interval_text(row.metrics[GAIN]),
-            *(f"{row.metrics[metric].mean:.1f}" for metric in ("es", "id_f1")),
-            f"{row.context_tokens:.0f}",
-            *(_cost(row, cost, decimals) for cost, decimals in _COSTS.values()),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+def _cost_cell(cost: str, decimals: int) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        value = row.costs.get(cost)
+        return "" if value is None else f"{value:.{decimals}f}"
+
+    return cell
 
 
-def _cost(row: Row, cost: str, decimals: int) -> str:
-    value = row.costs.get(cost)
-    return "" if value is None else f"{value:.{decimals}f}"
-
-
-def without_name(strategy: str) -> str:
-    """Return a strategy as people write it: `engine(ripgrep)`."""
-    return strategy.replace("name=", "")
+_COLUMNS = {
+    "ES": metric_cell("es"),
+    "ID-F1": metric_cell("id_f1"),
+    "tokens shown": tokens_cell,
+    "index, s": _cost_cell("index_seconds", 2),
+    "queries, s": _cost_cell("query_seconds", 3),
+    "places": _cost_cell("places", 0),
+    "places cut": _cost_cell("places_cut", 2),
+}
 
 
 def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
@@ -138,7 +123,9 @@ def budget_text(group: Group) -> str:
     assert isinstance(drawn, Curves), drawn
     table = drawn.table()
     lines = [f"| {' | '.join(head.text for head in table.heads)} |", f"|---|{'---|' * (len(table.heads) - 1)}"]
-    return "\n".join([*lines, *(f"| `{without_name(cells[0])}` | {' | '.join(cells[1:])} |" for cells in table.lines)])
+    return "\n".join(
+        [*lines, *(f"| `{cells[0].replace('(name=', '(')}` | {' | '.join(cells[1:])} |" for cells in table.lines)]
+    )
 
 
 def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
@@ -151,7 +138,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     for language, title in LANGUAGES.items():
         repositories = len(set(_table(whole, ENGINES[0], language).repo))
         yield f"#### {title}: {len(samples[language])} samples of {repositories} repositories"
-        yield board_text(boards[language])
+        yield board_text(boards[language], _COLUMNS)
     yield "#### What an engine gains that may remember"
     yield "\n".join(leak_lines(tables))
     yield "#### What a budget buys"
@@ -167,7 +154,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
 def main(home: str, name: str = "ctxbench-1-lite") -> None:
     """Run what is missing; write the section."""
     text = "\n\n".join(parts(measure(Home(Path(home).absolute()), name), name))
-    write_section(PAGE, BEGIN, END, text)
+    write_section(PAGE, BEGIN, END, f"{text}\n")
 
 
 if __name__ == "__main__":

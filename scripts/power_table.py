@@ -19,6 +19,7 @@ from ctxbench.harness.leaderboard import stats
 from ctxbench.harness.leaderboard.power import Spread, power
 from ctxbench.harness.leaderboard.sequential import Ending, Look, look, looks
 from ctxbench.harness.leaderboard.stepdown import step_down
+from scripts.pages import write_section
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- python -m scripts.power_table -->\n", "<!-- end -->\n"
@@ -277,9 +278,7 @@ def main() -> None:
 
 
 def _write(begin: str, head: str, lines: Sequence[str]) -> None:
-    before, rest = PAGE.read_text(encoding="utf-8").split(begin)
-    after = rest.split(END, 1)[1]
-    PAGE.write_text("".join([before, begin, head, *lines, END, after]), encoding="utf-8")
+    write_section(PAGE, begin, END, "".join([head, *lines]))
 
 
 if __name__ == "__main__":

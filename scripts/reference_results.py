@@ -8,11 +8,10 @@ write the boards and the pictures of docs/results.md from these files.
 from __future__ import annotations
 
 import math
-import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ctxbench.bench import samples as sets
@@ -31,6 +30,7 @@ from ctxbench.harness.leaderboard.stats import Estimate, estimate
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT, run_tables
+from scripts.pages import write_section
 
 NAME = "ctxbench-1"
 STRATEGIES = {
@@ -126,23 +126,44 @@ def groups_of(name: str, kind: Kind) -> list[Group]:
     return [groups[language] for language in LANGUAGES if language in groups]
 
 
-def board_text(group: Group, kind: Kind) -> str:
-    """Return a language's board as a Markdown table."""
-    metrics = _METRICS[kind]
-    head = f"| rank | tier | strategy | context gain, bits | {' | '.join(metrics)} | tokens shown | beats |"
-    lines = [head, f"|---|---|---|---|{'---:|' * (len(metrics) + 2)}"]
+def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str:
+    """Return a language's board as a Markdown table.
+
+    Args:
+        group: its rows, best first.
+        columns: heading -> the cell of a row, behind those that every such board has.
+    """
+    head = f"| rank | tier | strategy | context gain, bits | {' | '.join(columns)} |"
+    lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
     for row in group.rows:
         cells = [
-            rank_text(row),
+            _rank(row),
             row.tier or "control",
-            f"`{row.run.strategy}`",
+            # The parameter that is given by its place need not be named.
+            f"`{row.run.strategy.replace('(name=', '(')}`",
             interval_text(row.metrics[GAIN]) if GAIN in row.metrics else "-",
-            *(f"{row.metrics[metric].mean:.1f}" for metric in metrics.values()),
-            f"{row.context_tokens:.0f}",
-            str(len(row.beats)) if row.rank_low else "",
+            *(cell(row) for cell in columns.values()),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def metric_cell(metric: str) -> Callable[[Row], str]:
+    """Return what writes a row's mean of a metric."""
+    return lambda row: f"{row.metrics[metric].mean:.1f}"
+
+
+def tokens_cell(row: Row) -> str:
+    """Return how many tokens a row's prompts have."""
+    return f"{row.context_tokens:.0f}"
+
+
+def _columns(kind: Kind) -> dict[str, Callable[[Row], str]]:
+    return {
+        **{heading: metric_cell(metric) for heading, metric in _METRICS[kind].items()},
+        "tokens shown": tokens_cell,
+        "beats": lambda row: str(len(row.beats)) if row.rank_low else "",
+    }
 
 
 def board_summary(group: Group) -> str:
@@ -165,7 +186,7 @@ def board_summary(group: Group) -> str:
     )
 
 
-def rank_text(row: Row) -> str:
+def _rank(row: Row) -> str:
     """Return the ranks that the test leaves open, nothing for a row that is not ranked."""
     if row.rank_low is None:
         return ""
@@ -334,7 +355,7 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
     for group in groups:
         repositories = len({sample.repo for sample in results.samples if sample.language == group.language})
         yield f"#### {LANGUAGES[group.language]}: {repositories} repositories"
-        yield board_text(group, results.kind)
+        yield board_text(group, _columns(results.kind))
         yield board_summary(group)
 
 
@@ -347,13 +368,6 @@ def api_parts(results: ReferenceResults) -> Iterator[str]:
     )
     yield api_text(results)
     yield f"![Bits that the APIs save, by repository]({API_PICTURE.name})"
-
-
-def write_section(page: Path, begin: str, end: str, text: str) -> None:
-    """Write a text between two marks of a page."""
-    whole = page.read_text(encoding="utf-8")
-    section = re.sub(f"{re.escape(begin)}.*{end}", lambda _: f"{begin}{text}\n{end}", whole, flags=re.DOTALL)
-    page.write_text(section, encoding="utf-8")
 
 
 def main(home: str = "", *kinds: str) -> None:
@@ -369,7 +383,7 @@ def main(home: str = "", *kinds: str) -> None:
         if kind is Kind.LINE:
             parts += api_parts(results)
             API_PICTURE.write_text(api_picture(results), encoding="utf-8")
-    write_section(PAGE, BEGIN, END, "\n\n".join(parts))
+    write_section(PAGE, BEGIN, END, "\n\n".join(parts) + "\n")
 
 
 if __name__ == "__main__":

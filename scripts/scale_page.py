@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.scale import Point, curves, measured_merge
+from scripts.pages import log_place, write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "scale.md", DOCS / "scale.svg"
@@ -69,27 +68,18 @@ def picture(settings: Mapping[str, Sequence[Point]]) -> str:
 
 
 def _across(workers: float) -> float:
-    return _place(workers, _WORKERS, _EDGE, _WIDTH - _EDGE)
+    return log_place(workers, _WORKERS, _EDGE, _WIDTH - _EDGE)
 
 
 def _up(rate: float) -> float:
-    return _place(rate, _RATE, _HEIGHT - _EDGE, _EDGE / 2)
-
-
-def _place(value: float, ends: tuple[float, float], start: float, end: float) -> float:
-    """Return where a value stands on a logarithmic axis."""
-    low, high = map(math.log, ends)
-    return start + (end - start) * (math.log(value) - low) / (high - low)
+    return log_place(rate, _RATE, _HEIGHT - _EDGE, _EDGE / 2)
 
 
 def main() -> None:
     """Measure, simulate, and write both into the docs."""
     merge = measured_merge().merge
     settings = curves(merge)
-    text = PAGE.read_text(encoding="utf-8")
-    between = f"{re.escape(_BEGIN)}.*{_END}"
-    filled = re.sub(between, lambda _: _BEGIN + table(settings, merge) + _END, text, flags=re.DOTALL)
-    PAGE.write_text(filled, encoding="utf-8")
+    write_section(PAGE, _BEGIN, _END, table(settings, merge))
     PICTURE.write_text(picture(settings), encoding="utf-8")
 
 

@@ -6,8 +6,6 @@ HOME holds the sample sets ``ctxbench-1``, built by ``ctxbench samples build ctx
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from ctxbench.bench import samples, standard
 from ctxbench.bench.home import Home
+from scripts.pages import log_place, write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
@@ -71,17 +70,17 @@ def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
         'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
     ]
     for lines in (1_000, 10_000, 100_000):
-        x = _place(lines, _LINES, _EDGE, _WIDTH - _EDGE)
+        x = log_place(lines, _LINES, _EDGE, _WIDTH - _EDGE)
         parts.append(f'<path d="M{x:.0f} {_EDGE / 2:.0f}V{_HEIGHT - _EDGE}" stroke="#ddd"/>')
         parts.append(f'<text x="{x:.0f}" y="{_HEIGHT - _EDGE + 18}" text-anchor="middle">{lines:,}</text>')
     for usable in (100, 1_000, 10_000):
-        y = _place(usable, _USABLE, _HEIGHT - _EDGE, _EDGE / 2)
+        y = log_place(usable, _USABLE, _HEIGHT - _EDGE, _EDGE / 2)
         parts.append(f'<path d="M{_EDGE} {y:.0f}H{_WIDTH - _EDGE}" stroke="#ddd"/>')
         parts.append(f'<text x="{_EDGE - 6}" y="{y + 4:.0f}" text-anchor="end">{usable:,}</text>')
     for name in standard.load(NAME).domains:
         entry = repositories[name]
-        x = _place(entry["lines"], _LINES, _EDGE, _WIDTH - _EDGE)
-        y = _place(entry["usable"], _USABLE, _HEIGHT - _EDGE, _EDGE / 2)
+        x = log_place(entry["lines"], _LINES, _EDGE, _WIDTH - _EDGE)
+        y = log_place(entry["usable"], _USABLE, _HEIGHT - _EDGE, _EDGE / 2)
         title = f"{name}: {entry['lines']:,} lines, {entry['usable']:,} usable"
         colour = _COLOURS[entry["language"]]
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"><title>{title}</title></circle>')
@@ -95,21 +94,11 @@ def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _place(value: float, ends: tuple[float, float], start: float, end: float) -> float:
-    """Return where a value stands on a logarithmic axis."""
-    low, high = map(math.log, ends)
-    return start + (end - start) * (math.log(value) - low) / (high - low)
-
-
 def main() -> None:
     """Write both into the docs."""
     home = Home(Path(sys.argv[1]))
     repositories, tested = (samples.manifest_of(home, name)["repositories"] for name in (NAME, FUNCTIONS))
-    text = PAGE.read_text(encoding="utf-8")
-    filled = re.sub(
-        f"{re.escape(_BEGIN)}.*{_END}", lambda _: _BEGIN + table(repositories, tested) + _END, text, flags=re.DOTALL
-    )
-    PAGE.write_text(filled, encoding="utf-8")
+    write_section(PAGE, _BEGIN, _END, table(repositories, tested))
     PICTURE.write_text(picture(repositories), encoding="utf-8")
 
 

@@ -68,5 +68,4 @@ def chart(picture: Curves) -> alt.LayerChart:
 def _beside(value: float, steps: float, picture: Curves) -> float:
     """Return where a strategy's dot stands, so that intervals at one value do not hide each other."""
     low, high = picture.values[0], picture.values[-1]
-    share: float = _BESIDE * steps
-    return value * (high / low) ** share if picture.logarithmic else value + (high - low) * share
+    return value * (high / low) ** (_BESIDE * steps) if picture.logarithmic else value + (high - low) * _BESIDE * steps

@@ -176,11 +176,9 @@ def run(
     n = n or max(ks, default=1)
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
-    _check_together(strategies, pair, share, out, engine)
+    _check_together(strategies, pair, share, out, engine, max_cost=choices["max_cost"])
     strategies = tuple(spec_of(spec) for text in strategies or pair or () for spec in expand(text))
     options = RunOptions(n=n, until_decided=pair is not None, **choices)
-    if engine == "ray" and options.max_cost is not None:
-        raise click.UsageError("--engine ray takes no --max-cost: its nodes do not know of each other's costs")
     if pair:
         check_pair(sample_set, strategies, options)
     if n > 1:
@@ -205,7 +203,13 @@ def run(
 
 
 def _check_together(
-    strategies: tuple[str, ...], pair: tuple[str, str] | None, share: Share | None, out: Path | None, engine: str
+    strategies: tuple[str, ...],
+    pair: tuple[str, str] | None,
+    share: Share | None,
+    out: Path | None,
+    engine: str,
+    *,
+    max_cost: float | None,
 ) -> None:
     """Refuse options that do not go together."""
     if bool(strategies) == bool(pair):
@@ -214,6 +218,8 @@ def _check_together(
         raise click.UsageError("--until-decided looks at results on the way, and has no shards")
     if engine == "ray" and (share or pair):
         raise click.UsageError("--engine ray takes neither --shard nor --until-decided")
+    if engine == "ray" and max_cost is not None:
+        raise click.UsageError("--engine ray takes no --max-cost: its nodes do not know of each other's costs")
     if out and not share:
         raise click.UsageError("--out is for --shard: other results go into the database")
 

@@ -69,7 +69,7 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
         UnknownName: if no two strategies of a group differ only in that parameter.
     """
     if by and not any(isinstance(curves(group, by), Curves) for group in board.groups):
-        raise UnknownName("parameter in which alone strategies of these runs differ", by, parameters(board.groups))
+        raise UnknownName("parameter that these strategies vary", by, parameters(board.groups))
     pending = {(listing.benchmark.lower(), listing.language): listing for listing in board.published}
     for index, group in enumerate(board.groups):
         parts = groups_by_level(board.groups, group) if group.benchmark == LEVELLED else {}

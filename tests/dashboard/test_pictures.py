@@ -9,6 +9,7 @@ import pytest
 
 from ctxbench.dashboard.pictures import markup
 from ctxbench.dashboard.pictures.curves import drawing
+from ctxbench.dashboard.views.curves import chart
 from ctxbench.harness.leaderboard import board, grids
 from ctxbench.harness.leaderboard.curves import Curves, curves
 from ctxbench.harness.leaderboard.grids import SHADES, Blank, Grid, GridCell
@@ -50,6 +51,22 @@ def test_labels_of_budgets_do_not_run_into_each_other() -> None:
     assert [mark.label for mark in drawing(picture).across] == ["256", "2000"] and len(
         drawing(picture).lines[0].dots
     ) == 3
+
+
+@pytest.mark.parametrize("values", [(1, 4, 16), (100, 110, 120)], ids=["logarithmic", "linear"])
+def test_strategies_at_one_value_stand_beside_each_other_and_keep_it(values: tuple[int, ...]) -> None:
+    tables = [
+        make_table({"es": [0.1] * 16}, REPOS, id=f"{name}{at}", strategy=f"{name}(budget={at})")
+        for name in "abc"
+        for at in values
+    ]
+    picture = curves(board(tables).groups[0])
+    assert isinstance(picture, Curves) and picture.logarithmic == (values[0] == 1)
+    [rows] = chart(picture).to_dict()["datasets"].values()
+    for at in values:
+        places = sorted(row["x"] for row in rows if row["at"] == at)
+        assert len(set(places)) == 3 and places[1] == pytest.approx(at)
+        assert places[2] - places[0] < (values[1] - values[0]) / 4
 
 
 class _Tags(HTMLParser):

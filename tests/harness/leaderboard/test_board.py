@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 
 import pytest
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard import board, pairs
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.rows import Standing
 from ctxbench.harness.leaderboard.scales import scale_of
@@ -117,6 +118,13 @@ def test_rows_that_nothing_tells_apart_need_more_repositories() -> None:
     assert group.family.significant == 0 and {row.standing for row in group.rows} == {Standing.UNDECIDED}
     assert group.unbeaten == () and all(row.needed is not None and row.needed > 8 for row in group.rows)
     assert group.family.needed == min(row.needed or 0 for row in group.rows)
+
+
+@pytest.mark.parametrize("count", [1, 3, 66, 300])
+def test_more_repositories_show_less(count: int) -> None:
+    """So that the first number that is enough can be looked up by halves."""
+    seen = [pairs._reach(number, count) for number in pairs.NUMBERS]
+    assert all(more < less for less, more in itertools.pairwise(seen))
 
 
 def test_enough_repositories_tell_apart_what_needed_them() -> None:
