@@ -70,12 +70,12 @@ class Drawing:
 
 def drawing(picture: Curves) -> Drawing:
     """Return where everything stands."""
-    values = picture.values
-    at = [math.log(value) if picture.logarithmic else value for value in values]
-    places = {
-        value: _place(number, at[0], at[-1], _LEFT + 24, WIDTH - _RIGHT - 24)
-        for value, number in zip(values, at, strict=True)
-    }
+    scale = math.log if picture.logarithmic else float
+    first, last = scale(picture.values[0]), scale(picture.values[-1])
+
+    def across(value: float) -> float:
+        return _place(scale(value), first, last, _LEFT + 24, WIDTH - _RIGHT - 24)
+
     estimates = [point.row.metrics[picture.metric] for curve in picture.curves for point in curve.points]
     ends = [end for part in estimates for end in (part.mean, part.low, part.high) if end is not None]
     air = (max(ends) - min(ends)) * _AIR or 0.5
@@ -92,7 +92,7 @@ def drawing(picture: Curves) -> Drawing:
             mean = part.mean or 0.0
             dots.append(
                 Dot(
-                    x=places[point.at],
+                    x=across(picture.beside(point.at, number)),
                     y=up(mean),
                     low=up(mean if part.low is None else part.low),
                     high=up(mean if part.high is None else part.high),
@@ -103,7 +103,7 @@ def drawing(picture: Curves) -> Drawing:
         lines.append(Line(name=curve.strategy, look=number % LOOKS + 1, dots=tuple(dots)))
     return Drawing(
         lines=tuple(lines),
-        across=_apart([AxisMark(place=place, label=f"{value:g}") for value, place in places.items()]),
+        across=_apart([AxisMark(place=across(value), label=f"{value:g}") for value in picture.values]),
         up=tuple(AxisMark(place=up(value), label=f"{value:.6g}") for value in _round(low, high)),
     )
 

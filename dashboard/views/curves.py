@@ -10,8 +10,6 @@ from ctxbench.harness.leaderboard.curves import Curves
 
 _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24
 """Pixels of a name in the legend, of its line, of what is drawn below it, and to the left and right of the dots."""
-_BESIDE = 0.006
-"""Of the axis, from one strategy's interval to the next one's at the same value."""
 
 
 def chart(picture: Curves) -> alt.LayerChart:
@@ -25,7 +23,7 @@ def chart(picture: Curves) -> alt.LayerChart:
                 {
                     "strategy": curve.strategy,
                     "at": point.at,
-                    "x": _beside(point.at, number - (len(picture.curves) - 1) / 2, picture),
+                    "x": picture.beside(point.at, number),
                     "mean": mean,
                     "low": mean if part.low is None else part.low,
                     "high": mean if part.high is None else part.high,
@@ -63,9 +61,3 @@ def chart(picture: Curves) -> alt.LayerChart:
     bars = base.mark_rule(strokeWidth=2, opacity=0.55).encode(y=alt.Y("low:Q"), y2="high:Q")
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(y=up)
     return alt.LayerChart(layer=[lines, bars, dots]).properties(height=_PLOT + _LINE * len(names))
-
-
-def _beside(value: float, steps: float, picture: Curves) -> float:
-    """Return where a strategy's dot stands, so that intervals at one value do not hide each other."""
-    low, high = picture.values[0], picture.values[-1]
-    return value * (high / low) ** (_BESIDE * steps) if picture.logarithmic else value + (high - low) * _BESIDE * steps

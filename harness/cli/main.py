@@ -1,6 +1,6 @@
 """The `ctxbench` command: a table of lazily imported subcommands, ours and registered ones, and the one error handler.
 
-Exit codes: 0; 1 a fault of the user's or the machine's, one line; 2 usage; 3 a bug of ours; 130 interrupt.
+Exit codes: 0; 1 a fault of the user's or the machine's; 2 usage; 3 a bug of ours; 130 interrupt. A fault is one line.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ _OWN: dict[str, tuple[str, str]] = {
     "image": ("ctxbench.harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
 """Name -> where the command is (``module:attribute``), and its line in the table of commands."""
+USAGE = 2
+"""Exit code of a command that was written wrongly."""
 GROUP = "ctxbench.commands"
 """Entry points of other rooms and packages, each a table of the same form; no name of ours can be taken."""
 
@@ -91,6 +93,14 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of that name; click itself would know of none to suggest for another."""
+        if not args[0].startswith("-") and args[0] not in commands():
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=commands(), ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands without importing any."""
         with formatter.section("Commands"):
@@ -123,9 +133,12 @@ def run(arguments: list[str]) -> int:
         result: Any = cli.main(args=arguments, prog_name="ctxbench", standalone_mode=False)
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    except click.UsageError as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        return 2
+        return USAGE
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx is not None else "ctxbench"
+        return _say(f"{error.format_message().removesuffix('.')} (see `{command} --help`)", USAGE)
     except click.ClickException as error:
         return _say(error.format_message())
     except (KeyboardInterrupt, click.Abort):
@@ -145,14 +158,14 @@ def run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _say(message: str) -> int:
+def _say(message: str, code: int = 1) -> int:
     if interrupts.came():
         # What was cut short fails in many ways.
         return interrupts.CODE
     from ctxbench.bench.visible import visible  # what fails may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
-    return 1
+    return code
 
 
 def _bug() -> int:

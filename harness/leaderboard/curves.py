@@ -18,6 +18,8 @@ BUDGET = "budget"
 """The parameter whose curves are drawn unasked."""
 _WIDE = 8
 """From so many times the least value on an axis is logarithmic."""
+_BESIDE = 0.006
+"""Of the axis, from one strategy's interval to the next one's at the same value."""
 
 Default = Callable[[str, str], float | None]
 """(strategy's name, parameter) -> the number that a spec without it means; None if nobody knows."""
@@ -62,6 +64,12 @@ class Curves:
     def logarithmic(self) -> bool:
         """Whether equal factors of the parameter stand equally far apart."""
         return self.values[0] > 0 and self.values[-1] >= _WIDE * self.values[0]
+
+    def beside(self, value: float, number: int) -> float:
+        """Return where the dot of a curve stands on the axis: intervals at one value must not hide each other."""
+        low, high = self.values[0], self.values[-1]
+        shift = _BESIDE * (number - (len(self.curves) - 1) / 2)
+        return value * (high / low) ** shift if self.logarithmic else value + (high - low) * shift
 
     def table(self) -> TextTable:
         """Return the curves as text: a line a strategy, a column a value of the parameter."""

@@ -67,6 +67,10 @@ def test_strategies_at_one_value_stand_beside_each_other_and_keep_it(values: tup
         places = sorted(row["x"] for row in rows if row["at"] == at)
         assert len(set(places)) == 3 and places[1] == pytest.approx(at)
         assert places[2] - places[0] < (values[1] - values[0]) / 4
+    drawn = drawing(picture)
+    for index, mark in enumerate(drawn.across):
+        xs = [line.dots[index].x for line in drawn.lines]
+        assert xs == sorted(set(xs)) and xs[1] == mark.place
 
 
 class _Tags(HTMLParser):

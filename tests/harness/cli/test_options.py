@@ -6,9 +6,34 @@ import click
 import pytest
 
 from ctxbench.harness.cli.options import sandbox_name
+from tests.helpers.cli import run_cli
 
 CONTEXT = click.Context(click.Command("run"))
 OPTION = click.Option(["--sandbox"])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (["leaderbord"], "No such command 'leaderbord'. Did you mean 'leaderboard'? (see `ctxbench --help`)"),
+        (["samples", "biuld"], "No such command 'biuld'. Did you mean 'build'? (see `ctxbench samples --help`)"),
+        (["--bogus"], "No such option '--bogus' (see `ctxbench --help`)"),
+        (["run"], "Missing option '--samples' (see `ctxbench run --help`)"),
+        (
+            ["run", "--samples", "x", "--n", "0"],
+            "Invalid value for '--n': 0 is not in the range x>=1 (see `ctxbench run --help`)",
+        ),
+        (["exec", "--samples", "x"], "give either --completions or --run (see `ctxbench exec --help`)"),
+    ],
+)
+def test_a_wrong_call_is_one_line_that_says_where_the_right_one_stands(call: list[str], said: str) -> None:
+    result = run_cli(*call)
+    assert (result.code, result.out, result.err) == (2, "", f"ctxbench: {said}\n")
+
+
+def test_a_group_without_a_command_says_what_it_has() -> None:
+    result = run_cli("samples")
+    assert result.code == 2 and "Commands:" in result.err and not result.err.startswith("ctxbench:")
 
 
 @pytest.mark.parametrize("name", ["docker", "bubblewrap", "docker(runtime=runsc)", "none", None])
