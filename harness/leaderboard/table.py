@@ -70,7 +70,9 @@ def board(
     choices.check(tables, metric, baseline)
     alike = comparable(tables)
     # Chosen before they are cut into levels: all levels of a strategy are of one run.
-    newest_tables = {key: choices.newest(pooled(members, scale)) for key, members in alike.items()}
+    newest_tables = {
+        key: choices.of_one_coder(choices.newest(pooled(members, scale)), members) for key, members in alike.items()
+    }
     parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for key, members in newest_tables.items():
         for table in members:
