@@ -203,7 +203,7 @@ class Client:
 
     def _try(self, server: ModelServer, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         try:
-            return server.post(path, body, read, largest)
+            return self._servers.look(server) or server.post(path, body, read, largest)
         except CtxbenchError as fault:
             raise server.redacted(fault) from None
 
