@@ -54,7 +54,8 @@ def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
     begins with a blank line is asked for again, and drawing again is another distribution. Not of a chat model, whose
     code stands between marks.
     """
-    return request.one_line and not settings.chat and request.sampling.temperature == 0 and "stop" not in settings.extra
+    greedy = settings.extra.get("temperature", request.sampling.temperature) == 0
+    return request.one_line and not settings.chat and greedy and "stop" not in settings.extra
 
 
 def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> Body:
