@@ -239,10 +239,13 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
         cached=min(_cached(reply), tokens_in or 0),
         counted=tokens_in is not None and tokens_out is not None,
     )
-    used = answered.tokens_in + answered.tokens_out
+    # Our own count may be above the model's: of a prompt that the server does not count only the least is sure.
+    used = (least if tokens_in is None else tokens_in) + (tokens_out or 0)
     if settings.window and used > settings.window:
         raise TooLong(
-            f"the server took {used} tokens, the window has {settings.window}", where=settings.where, cure=SHORTER
+            f"prompt and answer have at least {used} tokens, the window has {settings.window}",
+            where=settings.where,
+            cure=SHORTER,
         )
     return answered
 
