@@ -85,8 +85,7 @@ class Servers:
             return None
         listing = server.listed()
         with self._changed:
-            problem = listing if isinstance(listing, Problem) else self._mismatch(server, listing)
-            server.compared = problem is None
+            problem = self._compare(server, listing)
             # Until it answers a request, one that it leaves unanswered is enough to lose it again.
             server.failures = _FAILURES - 1
             if problem is not None and server.lost:
@@ -106,6 +105,7 @@ class Servers:
             gone = not problem.wait and (problem.away or problem.turned_away or server.failures >= _FAILURES)
             if gone and len(self._servers) > 1:
                 server.compared = False
+                self._changed.notify_all()
                 if not server.lost:
                     self._lose(server, problem.fault)
             return any(
@@ -151,12 +151,10 @@ class Servers:
             with ThreadPoolExecutor(len(self._servers)) as threads:
                 listings = list(threads.map(ModelServer.listed, self._servers))
             for server, listing in zip(self._servers, listings, strict=True):
-                if isinstance(listing, Problem):
-                    server.lost = server.redacted(listing.fault).what
-                elif (mismatch := self._mismatch(server, listing)) is not None:
-                    raise mismatch.fault
-                else:
-                    server.compared = True
+                problem = self._compare(server, listing)
+                if problem is not None and problem is not listing:
+                    raise problem.fault
+                server.lost = server.redacted(problem.fault).what if problem is not None else ""
             self._checked = True
         lost = [server for server in self._servers if server.lost]
         self._say("; ".join(f"not {server.settings.url}: {server.lost}" for server in lost))
@@ -164,16 +162,20 @@ class Servers:
             for server in lost:
                 self._look_later(server)
 
-    def _mismatch(self, server: ModelServer, models: list[Any]) -> Problem | None:
-        """Return how the models that a server lists differ from those that any listed before; None if they do not."""
-        listing = (server.settings.url, models)
-        for earlier in (*self._listings.items(), listing):
-            if what := difference(self._settings.model, earlier, listing):
+    def _compare(self, server: ModelServer, listing: list[Any] | Problem) -> Problem | None:
+        """Note whether a server lists the same as all that listed something before; return why it may not be asked."""
+        problem = listing if isinstance(listing, Problem) else self._mismatch(server.settings.url, listing)
+        server.compared = problem is None
+        return problem
+
+    def _mismatch(self, url: str, models: list[Any]) -> Problem | None:
+        for earlier in (*self._listings.items(), (url, models)):
+            if what := difference(self._settings.model, earlier, (url, models)):
                 cure = f"serve {self._settings.model} everywhere, or leave that address out"
                 fault = InputFault(what, where=self._settings.where, cure=cure)
                 return Problem(fault=fault, again=True, turned_away=True)
         if models:
-            self._listings.setdefault(*listing)
+            self._listings.setdefault(url, models)
         return None
 
     def _lose(self, server: ModelServer, fault: CtxbenchError) -> None:
@@ -181,7 +183,6 @@ class Servers:
         server.lost = server.redacted(fault).what
         self._look_later(server)
         self._say(f"{server.settings.url} is lost ({server.lost}), the others get its requests")
-        self._changed.notify_all()
 
     def _back(self, server: ModelServer) -> None:
         with self._changed:

@@ -87,6 +87,16 @@ def test_a_pause_that_one_server_asks_for_is_that_servers(servers: list[Server])
         assert len(servers[0].calls) == asked
 
 
+def test_a_server_that_asks_for_too_long_a_pause_is_no_trap_for_requests(servers: list[Server]) -> None:
+    servers[0].faults = [rate_limited(3600)] * 1000
+    servers[1].delay = 0.01
+    with model(servers) as made:
+        assert texts(made, 12) == ["answer"] * 12
+        servers[1].faults = [rate_limited(3600)] * 1000
+        [fault] = made.generate([ask()])
+    assert isinstance(fault, MachineFault) and "status 429" in str(fault) and "tries" not in str(fault)
+
+
 # Servers that are lost
 
 
