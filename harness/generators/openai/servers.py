@@ -86,9 +86,10 @@ class Servers:
         listing = server.listed()
         with self._changed:
             problem = self._compare(server, listing)
-            # Until it answers a request, one that it leaves unanswered is enough to lose it again.
-            server.failures = _FAILURES - 1
-            if problem is not None and server.lost:
+            if problem is None:
+                # Until it answers a request, one that it leaves unanswered is enough to lose it again.
+                server.failures = _FAILURES - 1
+            elif server.lost:
                 why = server.redacted(problem.fault).what
                 if problem is not listing and why != server.lost:
                     self._say(why)
@@ -137,7 +138,8 @@ class Servers:
             candidates = [server for server in open_ if server not in tried] or open_
             free = [server for server in candidates if server.load < self._settings.concurrency]
             if free:
-                return min(free, key=lambda server: server.load)
+                # Where none answers, each has its turn.
+                return min(free, key=lambda server: (server.load, server.failures))
             self._changed.wait(
                 min((server.not_before - now for server in answering if server not in open_), default=None)
             )

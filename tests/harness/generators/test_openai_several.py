@@ -171,6 +171,16 @@ def test_without_any_server_a_request_has_a_fault_and_no_answer(servers: list[Se
     assert isinstance(fault, MachineFault) and "no connection" in str(fault) and "(4 tries)" in str(fault)
 
 
+def test_where_no_server_answers_each_is_tried(servers: list[Server]) -> None:
+    for server in servers:
+        server.stop()
+    with model(servers) as made:
+        [fault] = made.generate([ask()])
+        assert isinstance(fault, MachineFault)
+        servers[1].start()
+        assert texts(made, 1) == ["answer"]
+
+
 def test_a_server_that_comes_back_with_another_model_stays_out(
     servers: list[Server], lines: queue.SimpleQueue[str]
 ) -> None:
@@ -244,19 +254,20 @@ def test_an_answer_from_before_it_was_lost_brings_no_server_back(servers: list[S
         assert server.lost == "no connection"
 
 
-def test_a_server_that_lists_another_model_first_is_no_measure_for_the_others(servers: list[Server]) -> None:
+def test_what_a_server_with_another_model_listed_is_no_measure(servers: list[Server]) -> None:
     for server in servers:
         server.stop()
     with model(servers, backoff=0.01, retries=2) as made:
         [fault] = made.generate([ask()])
         assert isinstance(fault, MachineFault)
-        servers[0].model = "large"
-        servers[0].start()
+        for server in servers:
+            server.model = "large"
+            server.start()
         # Nothing was ever answered: the run ends, as it does where servers differ at the start.
         with pytest.raises(InputFault, match="serves large and not tiny .*; serve tiny everywhere"):
             made.generate([ask()])
-        servers[0].model = "tiny"
-        servers[1].start()
+        for server in servers:
+            server.model = "tiny"
         assert texts(made, 4) == ["answer"] * 4
 
 
