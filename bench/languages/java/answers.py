@@ -14,7 +14,8 @@ _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
 """What stands between a method's parameters and its body: thrown types, annotations."""
 _START = re.compile(r"[;{}]")
 _CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
-_NEW = re.compile(r"\bnew\s+[\w@][\w\s.<>,?@]*\(")
+_BRACE = re.compile(r"\s*\{")
+_NEW = re.compile(r"\bnew\s+[\w@][\w\s.<>,?@]{0,200}\(")
 _MODIFIERS = re.compile(r"\s*(?:public|private|protected|static|final|synchronized|<)[^\n(){};=]*\n\Z")
 _ARGUMENTS = re.compile(r"@(?!interface\b)[\w.]+\s*\(")
 _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
@@ -71,13 +72,15 @@ def _braces(code: str) -> str:
 
 
 def _without_anonymous(hidden: str) -> str:
-    """Return it with blanks for the bodies of anonymous classes, whose methods are no answers."""
+    """Return it with blanks for the bodies of anonymous classes, whose methods are no answers.
+
+    One that is not closed, in an answer that was cut off, has all the rest.
+    """
     at = 0
-    while opening := _NEW.search(hidden, at):
+    while (opening := _NEW.search(hidden, at)) and (close := _parenthesis(hidden, opening.end() - 1)):
         at = opening.end()
-        close = _parenthesis(hidden, at - 1)
-        end = _end(hidden, close) if close and hidden[close:].lstrip().startswith("{") else None
-        if close and end:
+        if _BRACE.match(hidden, close):
+            end = _end(hidden, close) or len(hidden)
             hidden = hidden[:close] + _blank(hidden[close:end]) + hidden[end:]
     return hidden
 

@@ -98,6 +98,12 @@ def test_a_method_of_an_anonymous_class_is_a_part_of_the_method(answer: str) -> 
     assert extract(make(), answer).text == HEAD + INNER
 
 
+def test_a_method_of_a_class_that_is_cut_off_is_no_answer() -> None:
+    cut = f"```java\n{HEAD}{INNER.partition('});')[0]}"
+    found = extract(make(), cut)
+    assert "return run(" in found.text and found.flags == (NO_CODE_TAGS, PARSE_FAILED)
+
+
 def test_braces_of_annotations_in_the_head_do_not_count() -> None:
     head = '    int area(@Named({"a"}) int width, int height) {\n'
     found = extract(make(head), BODY)
