@@ -311,7 +311,11 @@ class EngineSession:
                 index_bytes=box.size,
             ),
         )
-        return answers.places(answer, box.lines, self._sample.path, top, recipe.spec)
+        path, seen = self._sample.path, self._sample.cursor.line
+        if recipe.mode is Mode.SHARED:
+            # Its box held the file whole.
+            seen = self._snapshot.texts.get(path, "").count("\n") + 1
+        return answers.places(answer, box.lines, path, seen, top, recipe.spec)
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
         """Note what became of the places of the last answer."""

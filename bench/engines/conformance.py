@@ -104,7 +104,7 @@ def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP)
     answer = box.search(text, sample, top)
     if isinstance(answer, list) and len(answer) > top:
         raise AssertionError(f"{len(answer)} places where {top} were asked for: the others are left out")
-    return answers.places(answer, box.lines, _TARGET, top, recipe.spec)
+    return answers.places(answer, box.lines, _TARGET, line, top, recipe.spec)
 
 
 def _answers(box: EngineBox, recipe: Recipe) -> str:
