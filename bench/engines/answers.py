@@ -92,7 +92,7 @@ def _place(item: Any, lines: Mapping[str, int], target: str, target_lines: int, 
     if start < last:
         end = min(end, last)
     elif path != target:
-        raise _refused(engine, f"with a place behind the end of {path!r:.80}, which has {last} lines")
+        raise _refused(engine, f"with a place behind the end of {path!r:.80}, which has {last} lines, ended by \\n")
     return ScoredPlace(place=Place(path=path, start=start, end=end), score=float(score))
 
 
