@@ -2,7 +2,7 @@
 
 A box sees the queries of its samples one after the other, in the order of their cursors: what stands before a cursor
 holds the answers of the samples before it, and of none behind it. Where the order is broken, as when a run goes on, the
-box is renewed.
+box is renewed; so it is after each function, whose view shows what stands behind it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctxbench.bench.engines.recipe import Recipe, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Sample
+from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.living import living
 from ctxbench.sandbox.types import Limits, Report, Sandbox
@@ -196,7 +196,7 @@ class Engines:
             EngineLost: if it cannot be had.
         """
         box = room.boxes.get(recipe.spec)
-        if box is not None and recipe.mode is Mode.PER_FILE and sample.cursor.line < box.asked:
+        if box is not None and recipe.mode is Mode.PER_FILE and _may_know(box.asked, sample):
             self.drop(recipe, room)
             box = None
         seconds = 0.0
@@ -206,7 +206,7 @@ class Engines:
             seconds = box.index_seconds
         if recipe.mode is Mode.SHARED and box.cut != sample.id:
             seconds += self._cut(recipe, room, box, sample, snapshot)
-        box.asked = sample.cursor.line
+        box.asked = sample
         return box, seconds
 
     def _start(self, recipe: Recipe, sample: Sample, snapshot: Snapshot) -> EngineBox:
@@ -267,6 +267,14 @@ class Engines:
     def answered(self, recipe: Recipe) -> None:
         """Note that an engine lives: its losses so far were not in a row."""
         self._losses[recipe.spec] = 0
+
+
+def _may_know(asked: Sample | None, sample: Sample) -> bool:
+    """Return whether a box that was asked for one sample last may have been told the answer of another."""
+    if asked is None or asked.id == sample.id:
+        return False
+    before = (sample.cursor.line, sample.cursor.column) < (asked.cursor.line, asked.cursor.column)
+    return before or asked.kind is Kind.FUNCTION
 
 
 class EngineSession:

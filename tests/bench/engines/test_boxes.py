@@ -13,13 +13,21 @@ import pytest
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.repository import View, view
-from ctxbench.bench.types import Cursor, Sample
+from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.sandbox.types import Environment, Limits, Report
 from tests.helpers.samples import make_sample
 from tests.helpers.trees import make_snapshot
 
 PATH = "shop/pay.py"
-LINES = ["import tax", "", "def pay(user):", "    total = tax.add(levy(1), toll(2))", "    return total"]
+LINES = [
+    "import tax",
+    "",
+    "def pay(user):",
+    "    total = tax.add(levy(1), toll(2))",
+    "    return total",
+    "def due():",
+    "    return duty(3)",
+]
 
 
 class Listener:
@@ -55,6 +63,20 @@ def at(line: int, column: int) -> Sample:
     return make_sample(id=f"L{line}C{column}", path=PATH, cursor=Cursor(line=line, column=column), prefix=prefix)
 
 
+def function(line: int, end: int) -> Sample:
+    prefix, suffix = "".join(f"{row}\n" for row in LINES[:line]), "".join(f"{row}\n" for row in LINES[end:])
+    return make_sample(
+        id=f"F{line}",
+        path=PATH,
+        kind=Kind.FUNCTION,
+        subkind="untested",
+        cursor=Cursor(line=line, column=0),
+        prefix=prefix,
+        suffix=suffix,
+        span=(line - 1, end),
+    )
+
+
 def asked(
     folder: Path, listener: Listener, samples: Sequence[Sample], mode: str = "per-file", *, whole: bool = False
 ) -> tuple[EngineUse, ...]:
@@ -84,3 +106,23 @@ def test_a_window_that_only_overhangs_what_a_box_holds_is_not_counted_as_cut(
     assert (use.places, use.cut) == (2, 2 * overhanging)
     [use] = asked(tmp_path / "b", Listener([behind]), [at(3, 12)], mode)
     assert (use.places, use.cut) == (0, 2)
+
+
+def test_a_box_is_told_nothing_of_a_sample_that_it_is_asked_for_later(tmp_path: Path) -> None:
+    lines = [at(3, 12), at(3, 24), at(4, 4)]
+    for name, order, boxes in (("sorted", lines, 1), ("backwards", lines[::-1], 3)):
+        listener = Listener()
+        asked(tmp_path / name, listener, order)
+        assert len(listener.boxes) == boxes
+        told = [text for texts in listener.boxes for text in texts]
+        assert told == [sample.prefix for sample in order for _ in range(2)]
+
+
+def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
+    """Its view shows the functions behind it, so that a strategy may send their bodies."""
+    listener = Listener()
+    asked(tmp_path, listener, [function(3, 5), function(6, 7), at(6, 4)], whole=True)
+    answers = ["levy(1), toll(2)", "duty(3)", "duty(3)"]
+    assert len(listener.boxes) == 3
+    for texts, answer in zip(listener.boxes, answers, strict=True):
+        assert len(texts) == 2 and not any(answer in text for text in texts)
