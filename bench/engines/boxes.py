@@ -269,12 +269,12 @@ class Engines:
         self._losses[recipe.spec] = 0
 
 
-def _may_know(asked: Sample | None, sample: Sample) -> bool:
+def _may_know(last: Sample | None, sample: Sample) -> bool:
     """Return whether a box that was asked for one sample last may have been told the answer of another."""
-    if asked is None or asked.id == sample.id:
+    if last is None or last.id == sample.id:
         return False
-    before = (sample.cursor.line, sample.cursor.column) < (asked.cursor.line, asked.cursor.column)
-    return before or asked.kind is Kind.FUNCTION
+    before = (sample.cursor.line, sample.cursor.column) < (last.cursor.line, last.cursor.column)
+    return before or last.kind is Kind.FUNCTION
 
 
 class EngineSession:
@@ -319,11 +319,11 @@ class EngineSession:
                 index_bytes=box.size,
             ),
         )
-        path, seen = self._sample.path, self._sample.cursor.line
+        path, target_lines = self._sample.path, self._sample.cursor.line
         if recipe.mode is Mode.SHARED:
             # Its box held the file whole.
-            seen = self._snapshot.texts.get(path, "").count("\n") + 1
-        return answers.places(answer, box.lines, path, seen, top, recipe.spec)
+            target_lines = self._snapshot.texts.get(path, "").count("\n") + 1
+        return answers.places(answer, box.lines, path, target_lines, top, recipe.spec)
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
         """Note what became of the places of the last answer."""

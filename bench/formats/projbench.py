@@ -242,9 +242,9 @@ def in_repository(task: Task, text: str) -> Task | None:
         return None
     *stored, partial = sample.prefix.removeprefix("\ufeff").split("\n")
     visible = blanked(lines[:line], sample.masked)
-    shown = [*visible[: sample.first_line], *stored]
-    differing = [number for number in range(line) if shown[number].rstrip() != visible[number].rstrip()]
-    if partial != lines[line][:column] or any(shown[number].strip() for number in differing):
+    prompt_lines = [*visible[: sample.first_line], *stored]
+    differing = [number for number in range(line) if prompt_lines[number].rstrip() != visible[number].rstrip()]
+    if partial != lines[line][:column] or any(prompt_lines[number].strip() for number in differing):
         return None
     masked = (*sample.masked, *((number, number + 1) for number in differing))
     visible = blanked(visible, masked)

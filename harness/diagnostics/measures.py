@@ -226,8 +226,8 @@ class Diagnostics:
         if repository is None or place.path not in repository.snapshot.texts:
             return ()
         if sample.kind is Kind.FUNCTION and place.path == sample.path:
-            shown = visible_target(repository.snapshot.texts[place.path], sample.query(), sample.masked)
-            return shown.text.split("\n")[place.start : place.end]
+            target = visible_target(repository.snapshot.texts[place.path], sample.query(), sample.masked)
+            return target.text.split("\n")[place.start : place.end]
         if place.path not in repository.lines:
             repository.lines[place.path] = repository.snapshot.texts[place.path].split("\n")
         return repository.lines[place.path][place.start : place.end]
