@@ -14,7 +14,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repository import EngineSearch, Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Place
-from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
+from ctxbench.bench.windows import SIZE, STRIDE, WindowHit, split_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class AccessLedger:
 
     def open(self, path: str, text: str) -> None:
         """Note that a file was read."""
-        self._opened[path] = text.count("\n") + 1
+        self._opened[path] = len(split_lines(text))
         self._characters += len(text)
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:

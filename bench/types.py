@@ -39,7 +39,10 @@ def project_of(repo: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Place:
-    """A span of whole lines in one file."""
+    """A span of whole lines in one file.
+
+    Of a function sample's own file they are counted as its view shows it: the body, which it lacks, counts for none.
+    """
 
     path: str
     start: int

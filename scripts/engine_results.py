@@ -93,7 +93,6 @@ _COLUMNS = {
     "index, s": _cost_cell("index_seconds", 2),
     "queries, s": _cost_cell("query_seconds", 3),
     "places": _cost_cell("places", 0),
-    "places cut": _cost_cell("places_cut", 2),
 }
 
 

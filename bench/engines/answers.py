@@ -52,13 +52,16 @@ def identity(answer: Any) -> tuple[str, int]:
     return "".join(char for char in name if char.isprintable())[:_WORDS], size if type(size) is int else 0
 
 
-def places(answer: Any, lines: Mapping[str, int], target: str, top: int, engine: str) -> list[ScoredPlace]:
+def places(
+    answer: Any, lines: Mapping[str, int], target: str, target_lines: int, top: int, engine: str
+) -> list[ScoredPlace]:
     """Return the places of an answer, the first `top`.
 
     Args:
         answer: JSON data from the box.
         lines: path -> number of lines, of the engine's tree.
         target: the target file, of which the tree may hold a part only: its view cuts places there.
+        target_lines: lines of it that the engine may have seen: what only overhangs them reaches into nothing.
         top: how many.
         engine: its spec, for messages.
 
@@ -67,10 +70,10 @@ def places(answer: Any, lines: Mapping[str, int], target: str, top: int, engine:
     """
     if not isinstance(answer, list):
         raise _refused(engine, f"with {answer!r:.60}, which is no list of places")
-    return [_place(item, lines, target, engine) for item in answer[:top]]
+    return [_place(item, lines, target, target_lines, engine) for item in answer[:top]]
 
 
-def _place(item: Any, lines: Mapping[str, int], target: str, engine: str) -> ScoredPlace:
+def _place(item: Any, lines: Mapping[str, int], target: str, target_lines: int, engine: str) -> ScoredPlace:
     if not isinstance(item, list) or len(item) != 4:
         what = "text" if isinstance(item, str | dict) or (isinstance(item, list) and len(item) > 4) else "no place"
         raise _refused(engine, f"with {what}: {item!r:.60}")
@@ -85,10 +88,11 @@ def _place(item: Any, lines: Mapping[str, int], target: str, engine: str) -> Sco
         raise _refused(engine, f"with lines that are none: {item!r:.80}")
     if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= _SCORE:
         raise _refused(engine, f"with a score that is no number: {score!r:.40}")
-    if path != target:
-        if start >= lines[path]:
-            raise _refused(engine, f"with a place behind the end of {path!r:.80}, which has {lines[path]} lines")
-        end = min(end, lines[path])
+    last = target_lines if path == target else lines[path]
+    if start < last:
+        end = min(end, last)
+    elif path != target:
+        raise _refused(engine, f"with a place behind the end of {path!r:.80}, which has {last} lines, ended by \\n")
     return ScoredPlace(place=Place(path=path, start=start, end=end), score=float(score))
 
 

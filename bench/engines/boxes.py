@@ -2,7 +2,7 @@
 
 A box sees the queries of its samples one after the other, in the order of their cursors: what stands before a cursor
 holds the answers of the samples before it, and of none behind it. Where the order is broken, as when a run goes on, the
-box is renewed.
+box is renewed; so it is after each function, whose view shows what stands behind it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctxbench.bench.engines.recipe import Recipe, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Sample
+from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.living import living
 from ctxbench.sandbox.types import Limits, Report, Sandbox
@@ -196,7 +196,7 @@ class Engines:
             EngineLost: if it cannot be had.
         """
         box = room.boxes.get(recipe.spec)
-        if box is not None and recipe.mode is Mode.PER_FILE and sample.cursor.line < box.asked:
+        if box is not None and recipe.mode is Mode.PER_FILE and _may_know(box.asked, sample):
             self.drop(recipe, room)
             box = None
         seconds = 0.0
@@ -206,7 +206,7 @@ class Engines:
             seconds = box.index_seconds
         if recipe.mode is Mode.SHARED and box.cut != sample.id:
             seconds += self._cut(recipe, room, box, sample, snapshot)
-        box.asked = sample.cursor.line
+        box.asked = sample
         return box, seconds
 
     def _start(self, recipe: Recipe, sample: Sample, snapshot: Snapshot) -> EngineBox:
@@ -269,6 +269,14 @@ class Engines:
         self._losses[recipe.spec] = 0
 
 
+def _may_know(last: Sample | None, sample: Sample) -> bool:
+    """Return whether a box that was asked for one sample last may have been told the answer of another."""
+    if last is None or last.id == sample.id:
+        return False
+    before = (sample.cursor.line, sample.cursor.column) < (last.cursor.line, last.cursor.column)
+    return before or last.kind is Kind.FUNCTION
+
+
 class EngineSession:
     """The engines that one sample may ask, while it is its turn; see `bench.engines.types.EngineDoor`."""
 
@@ -311,7 +319,11 @@ class EngineSession:
                 index_bytes=box.size,
             ),
         )
-        return answers.places(answer, box.lines, self._sample.path, top, recipe.spec)
+        path, target_lines = self._sample.path, self._sample.cursor.line
+        if recipe.mode is Mode.SHARED:
+            # Its box held the file whole.
+            target_lines = self._snapshot.texts.get(path, "").count("\n") + 1
+        return answers.places(answer, box.lines, path, target_lines, top, recipe.spec)
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
         """Note what became of the places of the last answer."""

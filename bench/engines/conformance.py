@@ -28,6 +28,8 @@ _TREE = {
     "src/Cart.java": "public class Cart {\n    int total;\n\n    int applyTax(int rate) {\n"
     "        return total * rate;\n    }\n}\n",
     _GONE: "def apply_voucher(cart, voucher_code):\n    return cart.total - voucher_code.amount\n",
+    # Thirty lines, which are sixty where a form feed ends one too.
+    "shop/pages.py": "\f\n" * 30 + "def apply_surcharge(amount, percent):\n    return amount\n",
     _TARGET: "from shop.cart import Cart\nfrom shop.price_rules import apply_tax\n\n\n",
 }
 _BEFORE = _TREE[_TARGET] + "def checkout(cart: Cart, rate):\n    total = apply_tax(cart.total, "
@@ -104,7 +106,7 @@ def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP)
     answer = box.search(text, sample, top)
     if isinstance(answer, list) and len(answer) > top:
         raise AssertionError(f"{len(answer)} places where {top} were asked for: the others are left out")
-    return answers.places(answer, box.lines, _TARGET, top, recipe.spec)
+    return answers.places(answer, box.lines, _TARGET, line, top, recipe.spec)
 
 
 def _answers(box: EngineBox, recipe: Recipe) -> str:
@@ -121,7 +123,13 @@ def _again(box: EngineBox, recipe: Recipe) -> str:
 
 
 def _odd(box: EngineBox, recipe: Recipe) -> str:
-    odd = ("", "\n" * 500, "\u00e9\u4e2d\u202e '\"\\ $(rm) %s {x} -- -e\n" * 20, "x" * 100_000)
+    odd = (
+        "",
+        "\n" * 500,
+        "\u00e9\u4e2d\u202e '\"\\ $(rm) %s {x} -- -e\n" * 20,
+        "x" * 100_000,
+        "fee = apply_surcharge(",
+    )
     for text in odd:
         _asked(box, recipe, text)
     return f"{len(odd)} odd texts"
@@ -153,5 +161,5 @@ _TRIALS: tuple[tuple[str, Callable[[EngineBox, Recipe], str]], ...] = (
     ("answers with places", _answers),
     ("answers alike", _again),
     ("keeps to the number asked for", _single),
-    ("takes odd texts", _odd),
+    ("takes odd texts and files", _odd),
 )

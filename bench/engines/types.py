@@ -87,7 +87,7 @@ class EngineUse:
     places: int = 0
     """That the view handed out."""
     cut: int = 0
-    """Places that reached into what is hidden."""
+    """Places that reached into what is hidden; not those that only overhang what a file's own box holds of it."""
     index_bytes: int = 0
     """That the engine had written to disk once its tree was indexed."""
 

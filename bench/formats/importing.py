@@ -277,7 +277,7 @@ def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | U
         return Unusable(id=task.sample.id, reason="file_missing", where=task.where, detail=path)
     rebuilt_task = form.in_repository(task, text) if form.in_repository is not None else None
     if rebuilt_task is None:
-        detail = f"the answer does not stand in {path} where the record says"
+        detail = f"prompt and answer do not stand in {path} where the record says"
         return Unusable(id=task.sample.id, reason="source_mismatch", where=task.where, detail=detail)
     return rebuilt_task
 

@@ -232,15 +232,26 @@ def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt made anew from the whole file; None if the answer does not stand there."""
+    """Return the task with its prompt made anew from the whole file; None if prompt and answer do not stand there.
+
+    A line that the stored prompt leaves blank, and the file does not, is masked: `import_no` names a span at most.
+    """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
     if line >= len(lines) or lines[line][column:].rstrip() != task.reference.target:
         return None
+    *stored, partial = sample.prefix.removeprefix("\ufeff").split("\n")
     visible = blanked(lines[:line], sample.masked)
-    hidden = "\n".join("\n".join(lines[start:end]) for start, end in sample.masked)
+    prompt_lines = [*visible[: sample.first_line], *stored]
+    differing = [number for number in range(line) if prompt_lines[number].rstrip() != visible[number].rstrip()]
+    if partial != lines[line][:column] or any(prompt_lines[number].strip() for number in differing):
+        return None
+    masked = (*sample.masked, *((number, number + 1) for number in differing))
+    visible = blanked(visible, masked)
+    hidden = "\n".join("\n".join(lines[start:end]) for start, end in masked)
     rebuilt = replace(
         sample,
+        masked=masked,
         prefix="".join(f"{visible_line}\n" for visible_line in visible) + lines[line][:column],
         suffix="\n".join(lines[line + 1 :]),
     )

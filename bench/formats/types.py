@@ -75,7 +75,7 @@ class SampleFiles:
 
     `InputFault` at a sample that the format has no place for."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Make a task anew from its whole file; None if the answer does not stand where the record says.
+    """Make a task anew from its whole file; None if prompt and answer do not stand where the record says.
 
     Without it the benchmark brings no repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None

@@ -171,7 +171,7 @@ REASONS: Mapping[str, str] = {
     "no_tests": "its repository's manifest says nothing of tests",
     "not_a_function": "its answer is no function",
     "other_docstring": "the function has another docstring than the record",
-    "source_mismatch": "the answer does not stand where the record says",
+    "source_mismatch": "prompt and answer do not stand where the record says",
     "tests_unselectable": "its tests pass with the whole suite only, and cannot be run without it",
     "suite_failed": "its repository's tests cannot be run here",
     "unreachable": "no source of its repository could be reached",

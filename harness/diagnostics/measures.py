@@ -11,6 +11,7 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.languages.base import Language, ProjectNames, ProjectReading
 from ctxbench.bench.languages.outline import Function, Outline, Type
 from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.repository import visible_target
 from ctxbench.bench.types import Kind, Place, Sample, Use
 from ctxbench.harness.metrics import ctxbench
 from ctxbench.harness.metrics.lexing import identifiers
@@ -23,7 +24,7 @@ Scores = dict[str, float | None]
 _RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 Lines = Callable[[Place], Sequence[str]]
-"""A place -> its lines in the repository."""
+"""A place -> its lines, as the view of the sample shows them."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _SKIPPED = re.compile(
     r'"""(?:\\.|.)*?"""|\'\'\'(?:\\.|.)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.S
@@ -175,7 +176,7 @@ class Diagnostics:
         with self._lock:
             return {
                 RECALL: api_recall(sample.uses, prompt),
-                WASTE: context_waste(prompt, target, sample.language, lambda place: self._lines(sample.repo, place)),
+                WASTE: context_waste(prompt, target, sample.language, lambda place: self._lines(sample, place)),
             }
 
     def of_completion(self, sample: Sample, text: str, target: str) -> Scores:
@@ -220,10 +221,13 @@ class Diagnostics:
             repository.files[path] = OutlinedFile(repository.snapshot.texts[path], repository.snapshot.language)
         return repository.files[path]
 
-    def _lines(self, name: str, place: Place) -> Sequence[str]:
-        repository = self._repository(name)
+    def _lines(self, sample: Sample, place: Place) -> Sequence[str]:
+        repository = self._repository(sample.repo)
         if repository is None or place.path not in repository.snapshot.texts:
             return ()
+        if sample.kind is Kind.FUNCTION and place.path == sample.path:
+            target = visible_target(repository.snapshot.texts[place.path], sample.query(), sample.masked)
+            return target.text.split("\n")[place.start : place.end]
         if place.path not in repository.lines:
             repository.lines[place.path] = repository.snapshot.texts[place.path].split("\n")
         return repository.lines[place.path][place.start : place.end]

@@ -43,4 +43,13 @@ def test_places_are_sorted_and_what_touches_is_one() -> None:
     ledger.search([("", [place("b", 0, 2), place("b", 6, 7)])])
     assert ledger.access.places == (place("a", 1, 3), place("b", 0, 2), place("b", 5, 12), place("b", 20, 21))
     ledger.open("b", "x\n" * 30)
-    assert ledger.access.places == (place("a", 1, 3), place("b", 0, 31))
+    assert ledger.access.places == (place("a", 1, 3), place("b", 0, 30))
+
+
+def test_a_file_that_was_read_has_its_own_lines_an_empty_one_none() -> None:
+    ledger = AccessLedger()
+    for path, text in (("ends.py", "x = 1\n"), ("open.py", "x = 1\ny = 2"), ("empty.py", "")):
+        ledger.open(path, text)
+    assert ledger.access.places == (place("empty.py", 0, 0), place("ends.py", 0, 1), place("open.py", 0, 2))
+    # It counts for the shares, as ever.
+    assert ledger.access.files == ("empty.py", "ends.py", "open.py")

@@ -82,8 +82,8 @@ def test_every_step_is_stored_with_what_was_looked_at(tmp_path: Path, server: Se
         Step(number=3, text="", tool="show", arguments='{"places": ["shop/tax.py:1-2"]}'),
     )
     assert [(place.path, place.start, place.end) for place in places] == [
-        ("shop/tax.py", 0, 3),
-        ("shop/use.py", 0, 41),
+        ("shop/tax.py", 0, 2),
+        ("shop/use.py", 0, 40),
     ]
 
 

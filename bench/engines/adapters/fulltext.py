@@ -72,10 +72,11 @@ class Tantivy:
             file = self._root / path
             if not file.is_file():
                 continue
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            with file.open(encoding="utf-8", errors="replace") as rows:
+                lines = list(rows)
             for start in range(0, len(lines), stride):
                 end = min(len(lines), start + self._window)
-                names = re.findall(r"[A-Za-z_]\w+", "\n".join(lines[start:end]))
+                names = re.findall(r"[A-Za-z_]\w+", "".join(lines[start:end]))
                 body = " ".join(word for name in names for word in self._words(name))
                 writer.add_document(tantivy.Document(path=[path], start=[start], end=[end], body=[body]))
         writer.commit()

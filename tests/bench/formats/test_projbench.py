@@ -210,6 +210,33 @@ def test_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Pa
     assert set(sets.snapshots(home, made)["demo-main"].files) == {"shop/pay.py", "shop/cart.py"}
 
 
+@pytest.mark.parametrize("import_no", [[2, 2], None])
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_line_that_the_stored_prompt_blanks_stays_blank_in_the_rebuilt_one(
+    start: int, import_no: list[int] | None
+) -> None:
+    """`import_no` names one span at most, and is not in every file."""
+    lines = ["from shop.rules import apply", *LINES]
+    prompt = "\n".join(["", "import os", "", "", "def pay():", "    total = "][start:])
+    made = record(prompt, context_start_lineno=start, line_no=5, import_no=import_no)
+    rebuilt = projbench.in_repository(projbench.task(made, where=""), "\n".join(lines))
+    assert rebuilt is not None and set(rebuilt.sample.masked) == ({(2, 3)} if start else {(0, 1), (2, 3)})
+    first = lines[0] if start else ""
+    assert rebuilt.sample.prefix == f"{first}\nimport os\n\n\ndef pay():\n    total = "
+    hidden = str(rebuilt.reference.original_import).split("\n")
+    assert sorted(hidden) == ["from shop.cart import Cart", *([] if start else [lines[0]])]
+
+
+@pytest.mark.parametrize("number", [0, 3, 4])
+def test_a_prompt_of_another_version_of_the_file_is_left_out(number: int) -> None:
+    prompt = ["import os", "", "", "def pay():", "    total = "]
+    prompt[number] = prompt[number].replace("o", "0").replace("d", "b")
+    task = projbench.task(record("\n".join(prompt)), where="")
+    assert projbench.in_repository(task, "\n".join(LINES)) is None
+    carriage = projbench.task(record("\ufeffimport os\r\n\r\n\r\ndef pay():\r\n    total = "), where="")
+    assert projbench.in_repository(carriage, "\n".join(LINES)) is not None
+
+
 def test_import_without_it_keeps_the_stored_prompt(home: Home, tmp_path: Path) -> None:
     made = import_set("projbench", [task_file(tmp_path, record())], home, "theirs")
     assert made.manifest["prompts"] == "stored"
@@ -229,7 +256,7 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
     assert [sample.id for sample in made.samples] == ["demo-main/0"]
     assert said == [
         f"{path}:2: demo-main/1 left out: source_mismatch"
-        " (the answer does not stand in shop/pay.py where the record says)",
+        " (prompt and answer do not stand in shop/pay.py where the record says)",
         f"{path}:3: demo-main/2 left out: file_missing (gone.py)",
         "demo-main: 2 of 3 tasks left out (file_missing 1, source_mismatch 1)",
     ]

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench.code_tokens import count
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.repository import view
 from ctxbench.bench.types import Cursor, Kind, Sample
-from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
+from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, WASTE, Diagnostics
 from ctxbench.harness.diagnostics.measures import closed
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from tests.helpers.samples import make_sample
 
 TAX = "RATE = 1\ndef apply_tax(amount):\n    return amount\n"
@@ -119,6 +122,28 @@ def test_share_and_count() -> None:
     assert measure(sample, "tax.wrong(tax.apply_tax, tax.RATE, tax.no)", "x") == {HALLUCINATED: 0.5, MADE_UP: 2.0}
     assert measure(sample, "x + y", "x") == {HALLUCINATED: None, MADE_UP: 0.0}
     assert measure(sample, "", "x") == {HALLUCINATED: None, MADE_UP: 0.0}
+
+
+def test_a_block_dropped_from_behind_the_body_counts_with_the_lines_that_the_view_shows() -> None:
+    lines = ["def pay(x):", "    cart = load(x)", "    return cart", "def due(x):", "    return x"]
+    text = "".join(f"{line}\n" for line in lines)
+    sample = make_sample(
+        path="shop/pay.py",
+        kind=Kind.FUNCTION,
+        cursor=Cursor(line=1, column=0),
+        prefix=f"{lines[0]}\n",
+        suffix="".join(f"{line}\n" for line in lines[3:]),
+        span=(0, 3),
+    )
+    repo = snapshot(PYTHON_LANGUAGE, **{"shop/pay.py": text})
+    [hit] = view(repo, sample.query()).search("due", unit="function", ranker="bm25")
+    useful = Block(kind=BlockKind.SIMILAR, text="# cart\n")
+    dropped = Dropped(kind=BlockKind.SIMILAR, places=(hit.place,), score=None, reason="budget")
+    scores = Diagnostics(lambda: {"demo": repo}).of_prompt(
+        sample, Prompt(blocks=(useful,), dropped=(dropped,)), "\n".join(lines[1:3])
+    )
+    tokens = count("# def due(x):\n#     return x\n")
+    assert scores[WASTE] == pytest.approx(tokens / (tokens + count(useful.text)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,128 @@
+"""What a box is asked and told of the samples of one target file, and what is counted of its answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.engines.boxes import Engines
+from ctxbench.bench.engines.types import EngineUse
+from ctxbench.bench.repository import View, view
+from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.sandbox.types import Environment, Limits, Report
+from tests.helpers.samples import make_sample
+from tests.helpers.trees import make_snapshot
+
+PATH = "shop/pay.py"
+LINES = [
+    "import tax",
+    "",
+    "def pay(user):",
+    "    total = tax.add(levy(1), toll(2))",
+    "    return total",
+    "def due():",
+    "    return duty(3)",
+]
+
+
+class Listener:
+    """A back end whose boxes answer alike, and keep every text that they are asked with."""
+
+    name = "listener"
+
+    def __init__(self, answer: Sequence[tuple[str, int, int, float]] = ()) -> None:
+        self.boxes: list[list[str]] = []
+        self._answer = answer
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        return "d" * 64
+
+    @contextlib.contextmanager
+    def converse(self, environment: Environment, *, limits: Limits) -> Iterator[Listener]:
+        self.boxes.append([])
+        yield self
+
+    def begin(self, function: str, arguments: Any) -> None:
+        """Start nothing."""
+
+    def ask(self, message: bytes, seconds: float) -> bytes:
+        question = json.loads(message)
+        answers = {"index": {"told": ["listener", "1"], "bytes": 0}, "search": self._answer}
+        if question["call"] == "search":
+            self.boxes[-1].append(question["text"])
+        return json.dumps({"answer": answers.get(question["call"])}).encode()
+
+
+def at(line: int, column: int) -> Sample:
+    prefix = "\n".join([*LINES[:line], LINES[line][:column]])
+    return make_sample(id=f"L{line}C{column}", path=PATH, cursor=Cursor(line=line, column=column), prefix=prefix)
+
+
+def function(line: int, end: int) -> Sample:
+    prefix, suffix = "".join(f"{row}\n" for row in LINES[:line]), "".join(f"{row}\n" for row in LINES[end:])
+    return make_sample(
+        id=f"F{line}",
+        path=PATH,
+        kind=Kind.FUNCTION,
+        subkind="untested",
+        cursor=Cursor(line=line, column=0),
+        prefix=prefix,
+        suffix=suffix,
+        span=(line - 1, end),
+    )
+
+
+def asked(
+    folder: Path, listener: Listener, samples: Sequence[Sample], mode: str = "per-file", *, whole: bool = False
+) -> tuple[EngineUse, ...]:
+    """Ask for the samples in that order with all that comes before the cursor, or all that is shown of the file."""
+    snapshot, uses = make_snapshot(folder, {PATH: "\n".join([*LINES, ""])}), []
+    spec = f"ripgrep(mode={mode})"
+    with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
+        engines.prepare([spec], samples)
+        engines.ordered(samples, 1)
+        for sample in samples:
+            engines.announce(sample)
+            with engines.turn(sample, snapshot) as session:
+                repo: View = view(snapshot, sample.query(), engines=session)
+                for _ in range(2):
+                    text = repo.read(PATH) if whole else sample.prefix
+                    repo.engine(spec).search(text, before=sample.cursor.line)
+                uses += session.uses
+    return tuple(uses)
+
+
+@pytest.mark.parametrize(("mode", "overhanging"), [("per-file", 0), ("shared", 1)])
+def test_a_window_that_only_overhangs_what_a_box_holds_is_not_counted_as_cut(
+    tmp_path: Path, mode: str, overhanging: int
+) -> None:
+    overhangs, behind = (PATH, 2, 22, 2.0), (PATH, 3, 4, 1.0)
+    [use] = asked(tmp_path / "a", Listener([overhangs]), [at(3, 12)], mode)
+    assert (use.places, use.cut) == (2, 2 * overhanging)
+    [use] = asked(tmp_path / "b", Listener([behind]), [at(3, 12)], mode)
+    assert (use.places, use.cut) == (0, 2)
+
+
+def test_a_box_is_told_nothing_of_a_sample_that_it_is_asked_for_later(tmp_path: Path) -> None:
+    lines = [at(3, 12), at(3, 24), at(4, 4)]
+    for name, order, boxes in (("sorted", lines, 1), ("backwards", lines[::-1], 3)):
+        listener = Listener()
+        asked(tmp_path / name, listener, order)
+        assert len(listener.boxes) == boxes
+        told = [text for texts in listener.boxes for text in texts]
+        assert told == [sample.prefix for sample in order for _ in range(2)]
+
+
+def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
+    """Its view shows the functions behind it, so that a strategy may send their bodies."""
+    listener = Listener()
+    asked(tmp_path, listener, [function(3, 5), function(6, 7), at(6, 4)], whole=True)
+    answers = ["levy(1), toll(2)", "duty(3)", "duty(3)"]
+    assert len(listener.boxes) == 3
+    for texts, answer in zip(listener.boxes, answers, strict=True):
+        assert len(texts) == 2 and not any(answer in text for text in texts)
