@@ -96,6 +96,8 @@ class Strategy:
         were edited.
         """
         path = Path(self.source)
+        if path in _LOADED:
+            return _LOADED[path][0]  # of what was loaded, whatever lies there since
         return digest(sources_of(self.function.__module__, path)) if self.source and path.is_file() else ""
 
 

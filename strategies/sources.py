@@ -11,7 +11,7 @@ import ast
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -48,11 +48,15 @@ def with_neighbours(path: Path) -> dict[Path, bytes]:
     Raises:
         OSError: if the file itself cannot be read.
     """
-    contents, names = {path: path.read_bytes()}, set[str]()
-    unread = [path]
+    contents, unread = {path: path.read_bytes()}, [path]
+    names: set[str] = set()
+    with contextlib.suppress(OSError):
+        # Where it may not be listed, nothing can be imported from it.
+        others = (entry.name.partition(".")[0] for entry in path.parent.iterdir() if entry != path)
+        names = {name for name in others if name.isidentifier()}
     while unread:
-        for name in _imported(contents[unread.pop()]) - names:
-            names.add(name)
+        for name in _imported(contents[unread.pop()], names):
+            names.remove(name)
             for file in _beside(path.parent, name):
                 # One that cannot be read cannot be imported either.
                 with contextlib.suppress(OSError):
@@ -62,16 +66,21 @@ def with_neighbours(path: Path) -> dict[Path, bytes]:
     return {path: contents.pop(path), **dict(sorted(contents.items()))}
 
 
-def _imported(content: bytes) -> set[str]:
-    """Return the first parts of the names that a module imports, relative ones left out: they stay in its package."""
-    names: set[str] = set()
+def _imported(content: bytes, names: Set[str]) -> set[str]:
+    """Return which of some names are the first parts of those that a module imports.
+
+    Relative ones are left out: they stay in its package.
+    """
+    imported: set[str] = set()
+    if not any(name.encode() in content for name in names):
+        return imported  # most files; to parse one takes milliseconds, for every sample
     with contextlib.suppress(SyntaxError, ValueError):
         for node in ast.walk(ast.parse(content)):
             if isinstance(node, ast.Import):
-                names |= {alias.name.partition(".")[0] for alias in node.names}
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.add(node.module.partition(".")[0])
-    return names
+                imported.add(node.module.partition(".")[0])
+    return imported & names
 
 
 def _beside(folder: Path, name: str) -> list[Path]:

@@ -83,7 +83,7 @@ def get(spec: str) -> Encoder:
 
 def _state(encoder: Encoder) -> object:
     """Return what changes with the files of an encoder that says by `folder` where it has them."""
-    folder: Path | None = getattr(encoder, "folder", None)
+    folder = getattr(encoder, "folder", None)
     with contextlib.suppress(OSError):
-        return folder and weights.state(folder)
+        return weights.state(Path(folder)) if isinstance(folder, str | Path) else None
     return None
