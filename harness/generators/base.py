@@ -37,7 +37,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Bring numbers to their types: ids of runs and keys of answers are their spelling, and 0 equals 0.0."""
-        for name, kind in (("max_tokens", int), ("temperature", float), ("top_p", float), ("seed", int)):
+        for name, kind in (("max_tokens", int), ("temperature", float), ("top_p", float), ("seed", int), ("fim", bool)):
             object.__setattr__(self, name, kind(getattr(self, name)))
 
 
