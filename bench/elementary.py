@@ -1,13 +1,15 @@
-"""Logarithm and exponential of one number, the same to the last bit on every processor.
+"""Logarithm, exponential and sum of single numbers, the same to the last bit on every processor and interpreter.
 
-Those of the C library are not: it chooses among several by what the processor can do. These use only operations whose
+The C library's are not, which chooses among several by what the processor can do. These use only operations whose
 result IEEE 754 prescribes. Logarithms and powers of two are right to 1e-15 of the result, powers of e to 1e-13.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
@@ -51,6 +53,11 @@ def exp2(number: float) -> float:
     bounded = max(number, LEAST)
     whole = round(bounded)
     return math.ldexp(_polynomial(bounded - whole, EXP2), whole)
+
+
+def running_sum(numbers: Iterable[float]) -> float:
+    """Return the sum, rounded at each addition; `sum` compensates for that from Python 3.12 on, and not before."""
+    return functools.reduce(operator.add, numbers, 0.0)
 
 
 def _parts(number: float) -> tuple[float, int]:

@@ -32,6 +32,11 @@ UNTESTED = "untested"
 """Subkind of functions of benchmarks that bring no tests: completions are compared as texts only."""
 
 
+def project_of(repo: str) -> str:
+    """Return a repository's name without its revision: revisions of one project are one cluster in every number."""
+    return repo.partition(VERSION_MARK)[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Place:
     """A span of whole lines in one file."""

@@ -10,7 +10,7 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from ctxbench.bench.languages.answers import FunctionHead, fenced, unlabelled
+from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced, unlabelled
 from ctxbench.bench.types import Sample
 
 _OPEN = re.compile(r"\[code\]", re.I)
@@ -99,12 +99,12 @@ def _declaration(lines: list[str], name: str) -> int:
 def _tagged(answer: str) -> str | None:
     """Return what stands after the last ``[CODE]``, up to its ``[/CODE]`` or the end; None without a tag.
 
-    A plan may mention the tags earlier. A fence in it is taken off.
+    A plan may mention the tags earlier. A fence around it is taken off; one further in belongs to the code.
     """
     tags = list(_OPEN.finditer(answer))
     if not tags:
         return None
     inner = answer[tags[-1].end() :]
     inner = _CLOSE.split(inner, maxsplit=1)[0]
-    blocks = fenced(inner)
+    blocks = [] if before_fences(inner).strip() else fenced(inner)
     return unlabelled(blocks[-1] if blocks else inner)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 _STEP = "    "
-_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n`]*$", re.M)
+_FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[^\n`]*)$", re.M)
+_DEEPER = 3
+"""The most columns by which a closing fence may stand deeper than its opening one, as in CommonMark."""
 _WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 
@@ -51,12 +53,39 @@ def fenced(answer: str) -> list[str]:
     blocks: list[str] = []
     at = 0
     while opening := _FENCE.search(answer, at):
-        fence = opening["fence"]
-        closing = re.compile(rf"^[ \t]*{re.escape(fence)}[ \t]*$", re.M).search(answer, opening.end())
+        closing = _closing(answer, opening)
         end = closing.start() if closing else len(answer)
         blocks.append(unlabelled(answer[opening.end() + 1 : end]))
         at = closing.end() if closing else len(answer)
     return blocks
+
+
+def _closing(answer: str, opening: re.Match[str]) -> re.Match[str] | None:
+    """Return the fence that closes another: not one in a docstring, which stands deeper.
+
+    Models may set it too deep themselves. It is then what the pairs of deeper ones leave over.
+    """
+    deeper: list[re.Match[str]] = []
+    for fence in _FENCE.finditer(answer, opening.end()):
+        if fence["fence"] != opening["fence"]:
+            continue
+        if _column(fence) > _column(opening) + _DEEPER:
+            deeper.append(fence)
+        elif not fence["label"]:
+            return fence
+        elif len(deeper) % 2:
+            break
+    return deeper[-1] if len(deeper) % 2 and not deeper[-1]["label"] else None
+
+
+def _column(fence: re.Match[str]) -> int:
+    return len(fence["indent"].expandtabs(4))
+
+
+def before_fences(answer: str) -> str:
+    """Return what stands before the first markdown fence; all of an answer without one."""
+    opening = _FENCE.search(answer)
+    return answer[: opening.start()] if opening else answer
 
 
 def unlabelled(code: str) -> str:
@@ -82,13 +111,23 @@ class AnswerReader(Protocol):
         ...
 
 
+def _open_braces(text: str) -> int:
+    return text.count("{") - text.count("}")
+
+
 class PlainAnswerReader:
     """The answers of a language that nobody has taught more: code, or what continues the prompt, taken as it is."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-        """Return the last code in a fence, or else the head with the answer behind it."""
+        """Return the last code in a fence, or else the head with the answer behind it.
+
+        A fence behind an answer that closes the braces of the head opens nothing, but ends the answer.
+        """
         blocks = [answer] if wrapped else fenced(answer)
-        return (blocks[-1].strip("\n") if blocks else head.head + answer), True
+        continued = head.head + before_fences(answer)
+        if not blocks or (not wrapped and 0 == _open_braces(continued) < _open_braces(head.head)):
+            return continued, True
+        return blocks[-1].strip("\n"), True
 
     def body(self, text: str) -> str | None:
         """Return None: where a body begins is not known."""

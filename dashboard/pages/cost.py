@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from ctxbench.bench.types import project_of
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views.curves import chart as budget_chart
@@ -169,7 +170,7 @@ def _construction(choice: _Choice) -> None:
     runs = sorted({id_ for row in choice.group.rows for id_ in row.run.ids})
     built = data.cached(construction_times, tuple(runs))
     # A run may be over several languages; shown are the repositories of this one.
-    stage_times = view.construction(stage for stage in built if stage.repo in choice.repos)
+    stage_times = view.construction(stage for stage in built if project_of(stage.repo) in choice.repos)
     if not stage_times:
         show.note("No attempt at these runs made anything: they search nothing, or were made before this was measured.")
         return

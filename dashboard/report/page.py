@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from ctxbench.dashboard.pictures import markup
 from ctxbench.harness.leaderboard import grids, numbers
-from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
+from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, glossary
 from ctxbench.harness.leaderboard.curves import Curves, curves
 from ctxbench.harness.leaderboard.grids import Blank, Grid
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row, Standing
@@ -227,7 +227,7 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
     for number, text_table in enumerate(section.tables):
         board_rows = rows or (None,) * len(text_table.lines)
         table = ReportTable(
-            caption=_caption(section, group, number, text_table),
+            caption=text_table.caption or f"{section.title}, as printed",
             headings=tuple(Heading(text=head.text, help=head.help, is_text=head.is_text) for head in text_table.heads),
             rows=tuple(
                 _row(text_table.heads, cells, row) for cells, row in zip(text_table.lines, board_rows, strict=True)
@@ -244,15 +244,6 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
             _origin(row.run, id_, works.get(id_)) for row in (group.rows if group else ()) for id_ in row.run.ids
         ),
     )
-
-
-def _caption(section: BoardSection, group: Group | None, number: int, text_table: TextTable) -> str:
-    if group is None:
-        return f"{section.title}, as printed"
-    if number == 0:
-        return f"Ranked by {group.metric}, best first"
-    is_costs = any(head.text == "calls" for head in text_table.heads)
-    return "Other metrics and costs" if is_costs else f"{group.metric} by level"
 
 
 def _pictures(group: Group) -> tuple[Grid | Curves, ...]:

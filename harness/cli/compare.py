@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option
+from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.compare import Compared
@@ -38,9 +40,19 @@ def compare(
     tables = BoardQuery(home=home, db=db, profile=profile, hidden=True).tables()
     tables_by_run = _find(tables, runs)
     comparisons: list[Compared] = []
-    for language in sorted({table.run.language for tables_of_run in tables_by_run for table in tables_of_run}):
+    first, *others = ({table.run.language for table in tables_of_run} for tables_of_run in tables_by_run)
+    # A run with a limit may have no sample of a language that others have.
+    shared = first.intersection(*([set.union(*others)] if others else []))
+    if not shared:
+        raise InputFault(
+            f"no other run has samples of a language of the first one, {runs[0]}",
+            cure="name runs over the same samples (see `ctxbench runs`)",
+        )
+    for language in sorted(shared):
         parts = [table for tables_of_run in tables_by_run for table in tables_of_run if table.run.language == language]
         comparisons += comparing.compare(parts, metric=metric, seed=seed)
+    for language in sorted(first.union(*others) - shared):
+        say(f"left out: {language}, of which not both the first run and another one have samples")
     click.echo(records.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
 
 

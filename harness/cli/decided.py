@@ -13,11 +13,11 @@ import numpy as np
 from ctxbench.bench import standard
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Sample
+from ctxbench.bench.types import Sample, project_of
 from ctxbench.harness.cli.progress import say
 from ctxbench.harness.leaderboard import choices, numbers, pairs, stats
 from ctxbench.harness.leaderboard.family import count_of
-from ctxbench.harness.leaderboard.scales import Scale, scale_of, values
+from ctxbench.harness.leaderboard.scales import Scale, completed, scale_of, values
 from ctxbench.harness.leaderboard.sequential import Ending, Look, look, looks, repeated_interval
 from ctxbench.harness.leaderboard.stats import Array
 from ctxbench.harness.results import PRICE, RunTable
@@ -27,6 +27,8 @@ from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.registration import is_control
 
+_TOKENS = {"tokens in": ("tokens_in", "summary_tokens_in"), "tokens out": ("tokens_out", "summary_tokens_out")}
+_PRICES = (PRICE, "summary_price")
 _CAVEAT = (
     "The interval and p hold whenever the run ends; the difference itself tends to be too large after an early end. "
     "Boards show these runs by themselves, and their p and interval take the number of repositories as fixed."
@@ -164,11 +166,11 @@ class UntilDecided:
 
 
 def by_repository(sample_set: SampleSet, planned: Sequence[Sample]) -> Mapping[str, Mapping[str, list[Sample]]]:
-    """Return language -> repository -> its samples; repositories in the order of the standard set, or of this one."""
+    """Return language -> project -> its samples; projects in the order of the standard set, or of this one."""
     places = {repo: place for place, repo in enumerate(standard.order_of(sample_set.digest))}
     by_language: dict[str, dict[str, list[Sample]]] = {}
     for sample in sorted(planned, key=lambda sample: places.get(sample.repo, len(places))):
-        by_language.setdefault(sample.language, {}).setdefault(sample.repo, []).append(sample)
+        by_language.setdefault(sample.language, {}).setdefault(project_of(sample.repo), []).append(sample)
     return by_language
 
 
@@ -202,16 +204,25 @@ def _conclusion(name: str, language: str, tables: Sequence[RunTable], gaps: _Gap
 
 
 def _cost(tables: Sequence[RunTable]) -> str:
-    """Return what the two runs cost together."""
+    """Return what the two runs cost together, summaries among it; no price where that of a sample is not known."""
 
-    def total(name: str) -> float | None:
-        costs = [cost for table in tables for cost in table.costs.get(name, ()) if cost is not None]
-        return sum(costs) if costs else None
+    def total(*names: str) -> float | None:
+        columns = [column for table in tables for name in names if (column := table.costs.get(name))]
+        costs = [cost for column in columns for cost in column if cost is not None]
+        return math.fsum(costs) if costs else None
 
     parts = [f"{sum(len(table.sample) for table in tables):,} samples"]
-    for name, words in (("tokens_in", "tokens in"), ("tokens_out", "tokens out")):
-        parts += [f"{count:,.0f} {words}"] if (count := total(name)) is not None else []
+    for words, names in _TOKENS.items():
+        parts += [f"{count:,.0f} {words}"] if (count := total(*names)) is not None else []
     seconds = [total(name) or 0.0 for name in ("strategy_seconds", "generator_seconds", "test_seconds")]
     parts += [f"{sum(seconds):,.0f} s of strategies, model and tests"]
-    parts += [f"US$ {numbers.dollars(price)}"] if (price := total(PRICE)) is not None else []
+    if all(map(_priced, tables)) and (price := total(*_PRICES)) is not None:
+        parts += [f"US$ {numbers.dollars(price)}"]
     return ", ".join(parts)
+
+
+def _priced(table: RunTable) -> bool:
+    """Return whether the price of every completed sample is known."""
+    return all(
+        None not in [column[row] for row in completed(table)] for name in _PRICES if (column := table.costs.get(name))
+    )

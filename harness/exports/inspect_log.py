@@ -6,12 +6,14 @@ Source: the log format of inspect_ai, version 2 (`EvalLog`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ctxbench.harness.exports.stored import ExportedRun, scores_of
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.details import CompletionFacts, Detail
+from ctxbench.harness.run.sample import FINAL
+from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall
 
 _VERSION = 2
 
@@ -107,12 +109,13 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
         text = "; ".join(detail.faults) or f"the sample is {detail.status}"
         yield {**about, "epoch": 1, "error": {"message": text, "traceback": text, "traceback_ansi": text}}
         return
-    usage = _usage(detail)
     for completion in detail.completions:
+        calls = _calls(detail, completion)
+        usage = _usage(calls)
         yield {
             **about,
             "epoch": completion.idx + 1,
-            "output": _output(run, detail, completion, usage),
+            "output": _output(run, detail, completion, calls),
             "scores": {
                 name: {"value": value, "answer": run.text(detail.sample, completion)}
                 for name, value in scores_of(completion).items()
@@ -122,15 +125,24 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
         }
 
 
-def _usage(detail: Detail) -> dict[str, int]:
-    if not detail.calls:
+def _calls(detail: Detail, completion: CompletionFacts) -> list[StoredCall]:
+    """Return the calls of an epoch, its own one last; those before the prompt, which all share, are the first one's."""
+    before = [call for call in detail.calls if call.role != FINAL] if completion.idx == 0 else []
+    own = [call for call in detail.calls if call.role == FINAL][completion.idx : completion.idx + 1]
+    return [*before, *own]
+
+
+def _usage(calls: Sequence[StoredCall]) -> dict[str, int]:
+    if not calls:
         return {}
-    read, written = (sum(getattr(call, f"tokens_{way}") for call in detail.calls) for way in ("in", "out"))
+    read, written = (sum(getattr(call, f"tokens_{way}") for call in calls) for way in ("in", "out"))
     return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
 
 
-def _output(run: ExportedRun, detail: Detail, completion: CompletionFacts, usage: dict[str, int]) -> dict[str, Any]:
-    finish = detail.calls[-1].finish if detail.calls else "stop"
+def _output(
+    run: ExportedRun, detail: Detail, completion: CompletionFacts, calls: Sequence[StoredCall]
+) -> dict[str, Any]:
+    usage, finish = _usage(calls), calls[-1].finish if calls else "stop"
     failed = completion.status is Status.MODEL_FAILED
     message = {
         "role": "assistant",
@@ -144,5 +156,5 @@ def _output(run: ExportedRun, detail: Detail, completion: CompletionFacts, usage
         "model": run.work.choices.generator,
         "choices": [choice],
         **({"usage": usage} if usage else {}),
-        "time": detail.generator_seconds,
+        "time": math.fsum(call.seconds for call in calls),
     }

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.metrics import metrics as declared_metrics
-from ctxbench.harness.metrics.profile import common_metric
+from ctxbench.harness.metrics.profile import BIT_METRICS, common_metric
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, spec_of_label
 
 BASELINE = "lc.infile"
@@ -66,6 +66,45 @@ def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = s
     candidates = list(newest_tables.values())
     own = {table.run.strategy for table in candidates if table.run.origin is Origin.RUN and complete(table)}
     return [table for table in candidates if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own]
+
+
+def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
+    """Return a group's runs without the bits that another model measured than those of its newest run.
+
+    Bits of two models, or of two versions of one, are two units: no mean, difference or rank may mix them.
+
+    Args:
+        tables: what the group shows.
+        members: all that was run, oldest first.
+    """
+    age = {table.run.id: place for place, table in enumerate(members)}
+    measured = [
+        table for table in tables if any(any(map(_is_number, table.metrics.get(name, ()))) for name in BIT_METRICS)
+    ]
+    if len({_coder(table) for table in measured}) < 2:
+        return list(tables)
+    kept = _coder(max(measured, key=lambda table: max(age[id_] for id_ in table.run.ids)))
+    return [table if table not in measured or _coder(table) == kept else _without_bits(table, kept) for table in tables]
+
+
+def _coder(table: RunTable) -> str:
+    return table.run.versions.get("coder", "")
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None
+
+
+def _without_bits(table: RunTable, kept: str) -> RunTable:
+    own, of_others = (coder or "an unknown model" for coder in (_coder(table), kept))
+    remark = (
+        f"Bits are left out: they were measured by {own}, and those of the other rows by {of_others}, which is another "
+        "unit. Cure: run it again."
+    )
+    metrics = {name: column for name, column in table.metrics.items() if name not in BIT_METRICS}
+    repeated = {name: column for name, column in table.repeated.items() if name not in BIT_METRICS}
+    run = replace(table.run, remarks=(*table.run.remarks, remark))
+    return replace(table, run=run, metrics=metrics, repeated=repeated)
 
 
 def complete(table: RunTable) -> bool:

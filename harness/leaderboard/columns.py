@@ -77,13 +77,15 @@ class TextTable:
     heads: tuple[ColumnHead, ...]
     lines: list[list[str]]
     """A list of cells a line."""
+    caption: str = ""
+    """What it holds, where that needs words."""
 
     @classmethod
-    def of(cls, columns: Iterable[Column], group: Group) -> TextTable:
+    def of(cls, columns: Iterable[Column], group: Group, caption: str = "") -> TextTable:
         """Return some columns of a group."""
         columns = tuple(columns)
         heads = tuple(ColumnHead(column.head(group), column.help, column.is_text) for column in columns)
-        return cls(heads, [[column.written(group, row) for column in columns] for row in group.rows])
+        return cls(heads, [[column.written(group, row) for column in columns] for row in group.rows], caption)
 
 
 def heading(group: Group, metric: str) -> str:

@@ -130,10 +130,10 @@ def _loads(runs: Sequence[RunInfo]) -> list[str]:
 
 def _samples(group: Group) -> list[str]:
     counts = {row.run.id: row.metrics[group.metric].n for row in group.rows if group.metric in row.metrics}
-    ranked = [row for row in group.rows if row.rank_low is not None]
+    ranked = [row for row in group.rows if row.rank_low is not None and row.run.id in counts]
     # Equally many are the same ones if the pairs with the baseline have as many.
     common = {row.difference[group.metric].n_common for row in ranked if group.metric in row.difference}
-    if len({counts[row.run.id] for row in ranked} | {row.n for row in ranked} | common) < 2:
+    if len({counts[row.run.id] for row in ranked} | common) < 2:
         return []
     sample_counts = ", ".join(f"{row.run.strategy} {counts[row.run.id]}" for row in ranked)
     pairs = "; differences, p and ranks are over the samples that both of a pair have" if group.family.pairs else ""

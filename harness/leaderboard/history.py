@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ctxbench.harness.leaderboard import choices, stats
 from ctxbench.harness.leaderboard.grids import MOST_COLUMNS, MOST_ROWS, Blank, Grid, estimated, rising
-from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.repetitions import pooled
+from ctxbench.harness.leaderboard.rows import Group, level_parts
 from ctxbench.harness.leaderboard.scales import Scale, repositories, values
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import RunTable
@@ -17,18 +18,26 @@ def over_versions(tables: Sequence[RunTable], group: Group) -> Grid | Blank:
     """Return strategies by their versions; those of one version only are left out.
 
     Args:
-        tables: the stored runs of the group, oldest first; also those that newer ones supersede.
-        group: what ranks, and how it is shown.
+        tables: the stored runs of the group, oldest first; also those that newer ones supersede. Those that differ only
+            in the seed are pooled, as on the board.
+        group: what ranks, at which level, and how it is shown.
     """
     title, scale = "Versions of a strategy, the oldest first", group.scales.get(group.metric)
-    versions: dict[str, dict[str, RunTable]] = defaultdict(dict)
-    for table in choices.file_labelled(tables):
-        version = table.run.versions.get("strategy", "")
-        earlier = versions[table.run.strategy].get(version)
-        # Of several runs of one version the last complete one, in the place of the first.
-        if version and table.run.ranked and (earlier is None or choices.complete(table)):
-            versions[table.run.strategy][version] = table
-    several = {name: list(runs.values()) for name, runs in versions.items() if len(runs) > 1}
+    labelled = [table for table in choices.file_labelled(tables) if _version(table) and table.run.ranked]
+    # In the order of their first runs, whenever they were repeated.
+    versions: dict[str, dict[str, RunTable | None]] = defaultdict(dict)
+    for table in labelled:
+        versions[table.run.strategy][_version(table)] = None
+    for table in pooled(labelled):
+        of_strategy = versions[table.run.strategy]
+        # Of several runs of one version the last complete one.
+        if of_strategy[_version(table)] is None or choices.complete(table):
+            of_strategy[_version(table)] = table
+    at_level = {
+        name: [part for run in runs.values() if run and (part := dict(level_parts(run, True)).get(group.level))]
+        for name, runs in versions.items()
+    }
+    several = {name: runs for name, runs in at_level.items() if len(runs) > 1}
     if not several or scale is None:
         return Blank(title, "No strategy here was run in two versions.")
     drawn = dict(sorted(several.items())[:MOST_ROWS])
@@ -48,6 +57,11 @@ def over_versions(tables: Sequence[RunTable], group: Group) -> Grid | Blank:
         columns=(*(f"{before} before" for before in range(longest - 1, 0, -1)), "newest"),
         cells=tuple((None,) * (longest - len(cells)) + tuple(cells) for _, cells in lines),
     )
+
+
+def _version(table: RunTable) -> str:
+    """Return the version of the strategy; empty where nobody knows it."""
+    return table.run.versions.get("strategy", "")
 
 
 def _estimate(table: RunTable, group: Group, scale: Scale) -> Estimate:

@@ -36,8 +36,10 @@ def p_value(p: float | None) -> str:
         return UNKNOWN
     if p < 0.001:
         return "<0.001"
-    text = f"{p:.3f}"
-    return f"{p:.4f}" if p > 0.05 and float(text) <= 0.05 else text
+    decimals = 3
+    while p > 0.05 >= float(f"{p:.{decimals}f}"):
+        decimals += 1
+    return f"{p:.{decimals}f}"
 
 
 def dollars(number: float | None) -> str:

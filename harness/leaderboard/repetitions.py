@@ -103,7 +103,7 @@ def _pool(members: Sequence[RunTable], scale: ScaleOf) -> RunTable:
             tuple(_counting(own, status, worst) for own, status in zip(cells, statuses, strict=True))
             for cells, statuses in zip(cells_by_sample, outcomes, strict=True)
         )
-    costs = dict.fromkeys(name for table in members for name in table.costs)
+    costs = {name: [table.costs.get(name, ()) for table in members] for table in members for name in table.costs}
     return RunTable(
         run=_info([table.run for table in members]),
         sample=tuple(samples),
@@ -116,7 +116,7 @@ def _pool(members: Sequence[RunTable], scale: ScaleOf) -> RunTable:
         seconds=mean([table.seconds for table in members]),
         dated=first([table.dated for table in members]) if any(table.dated for table in members) else (),
         mark=first([table.mark for table in members]) if any(table.mark for table in members) else (),
-        costs={name: mean([table.costs.get(name, ()) for table in members], whole=name == PRICE) for name in costs},
+        costs={name: mean(columns, whole=name.endswith(PRICE)) for name, columns in costs.items()},
         outcomes=tuple(outcomes),
         repeated=repeated,
     )

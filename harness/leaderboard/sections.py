@@ -117,12 +117,15 @@ def headline(group: Group) -> str:
 
 def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str) -> BoardSection:
     more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
-    columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
+    columns = {f"Ranked by {group.metric}, best first": _ranking(group)}
+    columns |= {f"{group.metric} by level": _levels(group, parts)} if parts else {}
+    columns |= {"Other metrics and costs": _beside(group)}
     read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
     read_before += [metric_column(group, MEMORISED)] if MEMORISED in group.scales else []
-    columns += [[COLUMNS["strategy"], *read_before]] if read_before else []
-    columns += [[COLUMNS["strategy"], *(metric_column(group, name) for name in more)]] if more else []
-    tables = tuple(TextTable.of(table_columns, group) for table_columns in columns)
+    columns |= {"What the model may have read before": [COLUMNS["strategy"], *read_before]} if read_before else {}
+    brought = [COLUMNS["strategy"], *(metric_column(group, name) for name in more)]
+    columns |= {"What the context brought, and what was made up": brought} if more else {}
+    tables = tuple(TextTable.of(table_columns, group, caption) for caption, table_columns in columns.items())
     over = (picture.table(),) if by and isinstance(picture := curves(group, by), Curves) else ()
     return BoardSection(
         title=title(group), tables=tables, over=over, notes=(*notes(group), *notes_of_levels(group, parts))

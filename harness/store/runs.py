@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Table, exists, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
-from ctxbench.bench.types import VERSION_MARK
+from ctxbench.bench.types import project_of
 from ctxbench.harness.measures import ALWAYS, left_out, without_parts
 from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT, MEMORISED
 from ctxbench.harness.prices import Prices
@@ -326,7 +326,7 @@ class RunColumns:
             run=self._info(samples, language),
             sample=ids,
             # Versions of one project resemble each other as its files do: they are one cluster.
-            repo=tuple([facts.repo.partition(VERSION_MARK)[0] for facts in samples.facts]),
+            repo=tuple([project_of(facts.repo) for facts in samples.facts]),
             level=tuple([facts.level for facts in samples.facts]),
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
             metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxbench.bench.languages.answers import FunctionHead, fenced
+from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced
 
 _HIDDEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?(?:\*/|\Z)",
@@ -14,6 +14,8 @@ _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
 """What stands between a method's parameters and its body: thrown types, annotations."""
 _START = re.compile(r"[;{}]")
 _CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
+_BRACE = re.compile(r"\s*\{")
+_NEW = re.compile(r"\bnew\s+[\w@][\w\s.<>,?@]{0,200}\(")
 _MODIFIERS = re.compile(r"\s*(?:public|private|protected|static|final|synchronized|<)[^\n(){};=]*\n\Z")
 _ARGUMENTS = re.compile(r"@(?!interface\b)[\w.]+\s*\(")
 _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
@@ -27,41 +29,85 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
         answer: the model's text.
         wrapped: whether it stood between tags, so that it is nothing but code.
     """
-    blocks = [answer] if wrapped else fenced(answer)
+    if wrapped:
+        blocks, before = [answer], ""
+    else:
+        # A fence in a comment or in a string is none.
+        blocks, before = fenced(answer), answer[: len(before_fences(hide(answer)))]
+    if _continues(head, before):
+        return _closed(head, before)
     for code in [*reversed(blocks), answer]:
         method = _method(head, code)
-        # A continuation may go on to other methods, even of that name: its own body comes first.
-        if method is not None and (blocks or not _continues(head, answer, method)):
+        if method is not None:
             return method, True
-    return _closed(head, blocks[-1].strip("\n") if blocks else answer)
+    # Statements before a fence are a body without its last brace; prose does not end as they do.
+    is_body = not blocks or hide(before).rstrip().endswith((";", "}"))
+    return _closed(head, before if is_body else blocks[-1].strip("\n"))
 
 
 def body(text: str) -> str | None:
     """Return what stands between the braces of a method; None if they are not balanced."""
-    hidden = hide(text)
+    hidden = _braces(text)
     end, start = _end(hidden, 0), hidden.find("{")
     return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]
 
 
 def hide(text: str) -> str:
     """Return the text with blanks for strings and comments, newlines kept; positions stay."""
-    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return _HIDDEN.sub(lambda match: _blank(match[0]), text)
 
 
-def _continues(head: FunctionHead, answer: str, method: str) -> bool:
-    """Return whether the answer has a balanced end of the body before that method begins."""
-    text = head.head + answer
-    end = _end(hide(text), 0)
-    return end is not None and end <= len(head.head) + answer.find(method)
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _braces(code: str) -> str:
+    """Return it hidden, and with blanks for the arguments of annotations, whose braces bound nothing."""
+    hidden, at = hide(code), 0
+    while opening := _ARGUMENTS.search(hidden, at):
+        close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
+        at = close
+        hidden = hidden[: opening.end()] + _blank(hidden[opening.end() : close - 1]) + hidden[close - 1 :]
+    return hidden
+
+
+def _without_anonymous(hidden: str) -> str:
+    """Return it with blanks for the bodies of anonymous classes, whose methods are no answers.
+
+    One that is not closed, in an answer that was cut off, has all the rest.
+    """
+    at = 0
+    while (opening := _NEW.search(hidden, at)) and (close := _parenthesis(hidden, opening.end() - 1)):
+        at = opening.end()
+        if _BRACE.match(hidden, close):
+            end = _end(hidden, close) or len(hidden)
+            hidden = hidden[:close] + _blank(hidden[close:end]) + hidden[end:]
+    return hidden
+
+
+def _continues(head: FunctionHead, code: str) -> bool:
+    """Return whether the code goes on with the head and closes its body.
+
+    It may go on to other methods, even of that name, but does not begin with the method itself.
+    """
+    text = _joined(head, code)
+    end = _end(_braces(text), 0)
+    # Java has no backtick, but prose may quote a brace.
+    rest = text[len(text) - len(code) : end]
+    return end is not None and "`" not in hide(rest) and _method(head, rest) is None
+
+
+def _joined(head: FunctionHead, code: str) -> str:
+    """Return the head with the code behind it."""
+    if "{" not in _braces(head.head) and not code.lstrip().startswith("{"):
+        return f"{head.head.rstrip()} {{\n{code}"
+    return head.head + (code if head.head[-1:].isspace() or code[:1].isspace() else f" {code}")
 
 
 def _closed(head: FunctionHead, code: str) -> tuple[str, bool]:
     """Return the head with the code as its body, up to the brace that closes it; one that is missing is added."""
-    indented = code if head.head[-1:].isspace() or code[:1].isspace() else f" {code}"
-    text = head.head + indented
-    if "{" not in hide(head.head) and not code.lstrip().startswith("{"):
-        text = f"{head.head.rstrip()} {{\n{code}"
-    hidden = hide(text)
+    text = _joined(head, code)
+    hidden = _braces(text)
     end = _end(hidden, 0)
     if end is not None:
         return text[:end], True
@@ -82,7 +128,7 @@ def _end(hidden: str, start: int) -> int | None:
 
 def _method(head: FunctionHead, code: str) -> str | None:
     """Return the last method of that name and, of overloads, with as many parameters as the sample's."""
-    hidden = _without_arguments(hide(code))
+    hidden = _without_anonymous(_braces(code))
     methods: list[tuple[int, str]] = []
     for name in re.finditer(rf"\b{re.escape(head.name)}\s*\(", hidden):
         close = _parenthesis(hidden, name.end() - 1)
@@ -136,17 +182,6 @@ def _declaration(hidden: str, at: int) -> int:
         if hidden[start : start + 1] == "(":
             start = _parenthesis(hidden, start) or at
     return start
-
-
-def _without_arguments(hidden: str) -> str:
-    """Return it with blanks for the arguments of annotations, whose braces bound nothing."""
-    at = 0
-    while opening := _ARGUMENTS.search(hidden, at):
-        close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
-        at = close
-        inner = re.sub(r"[^\n]", " ", hidden[opening.end() : close - 1])
-        hidden = hidden[: opening.end()] + inner + hidden[close - 1 :]
-    return hidden
 
 
 def _dressed(code: str, start: int, end: int) -> str:

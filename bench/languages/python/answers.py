@@ -6,11 +6,12 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator
+from itertools import islice
 
 from ctxbench.bench.languages.answers import FunctionHead, fenced
 from ctxbench.bench.languages.python.asts import FunctionNode, only_function, parse, statements
 
-_ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)
+_ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
 """The declaration of any function."""
 _MOST = 50
 """The most lines at which an answer is tried to be cut."""
@@ -34,7 +35,9 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
     # An example of its use often comes after the function.
     named = [block for block in blocks if _declares(head.name).search(block)]
     code = (named or blocks or [answer])[-1]
-    whole = _whole(head.name, code, first=bool(blocks))
+    # Or it stands in the docstring, and no fence around the function.
+    whole = _by_lines(_declares(head.name), answer, head.name) if blocks and not named else None
+    whole = whole or _whole(head.name, code, first=bool(blocks))
     if whole is not None:
         return whole, True
     body = _body(head, code)
@@ -141,7 +144,7 @@ def _whole(name: str, code: str, *, first: bool) -> str | None:
         last = exact[-1:] or named[-1:] or (functions[:1] if other else [])
         if last:
             return "\n".join(text.split("\n")[last[0].lineno - 1 : last[0].end_lineno])
-    return _by_lines(_declares(name), code) or (_by_lines(_ANY, code) if first and not parsed else None)
+    return _by_lines(_declares(name), code, name) or (_by_lines(_ANY, code, name) if first and not parsed else None)
 
 
 def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
@@ -153,15 +156,26 @@ def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
             yield from _functions(node.body)
 
 
-def _by_lines(declares: re.Pattern[str], code: str) -> str | None:
-    """Return the last function so declared that parses, in a text that as a whole does not."""
-    for start in reversed([declaration.start() for declaration in declares.finditer(code)]):
-        text = code[start:]
+def _by_lines(declares: re.Pattern[str], code: str, name: str) -> str | None:
+    """Return the last function of that name, or else so declared, that parses, in a text that as a whole does not."""
+    functions = [(spelling, text) for spelling, text, parses in _outermost(declares, code) if parses]
+    exact = [text for spelling, text in functions if spelling == name]
+    every = exact or [text for _, text in functions]
+    return every[-1] if every else None
+
+
+def _outermost(declares: re.Pattern[str], code: str) -> Iterator[tuple[str, str, bool]]:
+    """Give name and lines of the functions so declared that stand in no other of them, and whether they parse."""
+    end = 0
+    for declaration in declares.finditer(code):
+        if declaration.start() < end:
+            continue
+        text = code[declaration.start() :]
         head = FunctionHead(name="", signature="", head=text.partition("\n")[0])
-        for cut in cuts(head, text):
-            if only_function(cut) is not None:
-                return cut
-    return None
+        whole = next((cut for cut in cuts(head, text) if only_function(cut) is not None), None)
+        lines = whole or next(cuts(head, text))
+        end = declaration.start() + len(lines)
+        yield declaration[1], lines, whole is not None
 
 
 def _spellings(name: str) -> tuple[str, ...]:
@@ -171,7 +185,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 def _declares(name: str) -> re.Pattern[str]:
     names = "|".join(re.escape(spelling) for spelling in _spellings(name))
-    return re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+(?:{names})[ \t]*\(", re.M)
+    return re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+({names})[ \t]*\(", re.M)
 
 
 def _body(head: FunctionHead, code: str) -> str | None:
@@ -184,13 +198,8 @@ def _body(head: FunctionHead, code: str) -> str | None:
 
 def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
     """Return the function by its lines alone; with `first`, any function before none."""
-    starts = list(_declares(head.name).finditer(code)) or (list(_ANY.finditer(code))[:1] if first else [])
-    if starts:
-        text = code[starts[-1].start() :]
-        head = FunctionHead(name=head.name, signature="", head=text.partition("\n")[0])
-    else:
-        text = head.head + code
-    return next(cuts(head, text))
+    functions = list(_outermost(_declares(head.name), code)) or list(islice(_outermost(_ANY, code), int(first)))
+    return functions[-1][1] if functions else next(cuts(head, head.head + code))
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ctxbench.bench.elementary import log2
+from ctxbench.bench.elementary import log2, running_sum
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
 
@@ -191,4 +191,4 @@ def space_cost(space: str, expected: str) -> float:
         return _EXPECTED_BITS
     # Any other string: its length by coin tosses, its characters almost surely blanks.
     bits = -log2(1 - EXPECTED) + len(space) + 1
-    return bits + sum(-log2(0.9 if char == " " else 0.05) for char in space)
+    return bits + running_sum(-log2(0.9 if char == " " else 0.05) for char in space)

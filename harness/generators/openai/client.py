@@ -187,7 +187,7 @@ class Client:
                 body, steps = outcome.instead, steps + 1
                 continue
             tried.add(server)
-            passing = outcome.again or (outcome.turned_away and self._answered)
+            passing = outcome.again or outcome.away or (outcome.turned_away and self._answered)
             if passing and self._servers.moves(server, outcome, tried):
                 continue
             if not outcome.again or tries >= self._settings.retries:
@@ -203,7 +203,8 @@ class Client:
 
     def _try(self, server: ModelServer, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         try:
-            return server.post(path, body, read, largest)
+            problem = self._servers.look(server)
+            return server.post(path, body, read, largest) if problem is None else problem
         except CtxbenchError as fault:
             raise server.redacted(fault) from None
 

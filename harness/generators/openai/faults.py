@@ -71,7 +71,7 @@ class Problem:
     turned_away: bool = False
     """Whether the key, the model or the address is refused, and not this request."""
     away: bool = False
-    """Whether the server is not there: no connection, or no answer in time."""
+    """Whether the server is not there: no connection, no answer in time, or it asks for too long a pause."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -100,7 +100,8 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
     if status in _AGAIN or status >= 500:
         seconds = server_pause(headers)
         cure = f"lower concurrency={settings.concurrency}, or wait" if status == 429 else AGAIN
-        return machine(f"status {status}", cure, again=seconds <= LONGEST_WAIT, wait=seconds)
+        soon = seconds <= LONGEST_WAIT
+        return machine(f"status {status}", cure, again=soon, away=not soon, wait=seconds if soon else 0.0)
     if status in (400, 403) and (code in _FILTER_CODES or _filtered(status, text, message)):
         cure = "use a service that lets the model answer; the sample stays missing"
         return machine(f"a filter in front of the model refuses the prompt (status {status})", cure)

@@ -48,8 +48,8 @@ class ModelServer:
         """When it may be asked again, as it said itself; by the monotonic clock."""
         self.lost = ""
         """Why the others get its requests; empty while it answers."""
-        self.differs = False
-        """Whether it came back with another model: then it is not asked, not even where no other answers."""
+        self.compared = False
+        """Whether what it lists was compared since it was last lost; it gets no request before."""
         self.looks, self.look_at = 0, 0.0
         """How often it was looked after since it was lost, and when it is the next time."""
         self._lock = threading.Lock()

@@ -33,7 +33,8 @@ class Servers:
     """The servers of one model, each with its own limit. Safe to use from many threads.
 
     A server that leaves requests unanswered is lost while others answer: they get its requests, and it is looked after
-    until it lists the model again. Where none answers, all are tried as they come.
+    until it lists the model again. Where none answers, all are tried as they come. None gets a request before what it
+    lists was compared, at the start and whenever it was lost: it may have come with other weights.
     """
 
     def __init__(self, settings: OpenAISettings) -> None:
@@ -42,9 +43,9 @@ class Servers:
         self._servers = tuple(map(ModelServer, settings.servers))
         self._changed, self._closed = threading.Condition(), threading.Event()
         self._starting = threading.Lock()
-        self._checked = len(self._servers) == 1
-        self._listing: tuple[str, list[Any]] | None = None
-        """The address and the models of the first server that listed some."""
+        self._checked = self._servers[0].compared = len(self._servers) == 1
+        self._listings: dict[str, list[Any]] = {}
+        """The models that a server listed first, the asked one among them, by its address."""
         self._watch: threading.Thread | None = None
 
     @contextlib.contextmanager
@@ -70,8 +71,30 @@ class Servers:
         """Note that a server has answered a request."""
         with self._changed:
             server.failures = server.looks = 0
-        if server.lost and not server.differs:
+        # One that is not compared has answered what it got before it was lost.
+        if server.lost and server.compared:
             self._back(server)
+
+    def look(self, server: ModelServer) -> Problem | None:
+        """See that a server serves the model before it gets a request; return why it does not get it.
+
+        Raises:
+            CtxbenchError: as `ModelServer.listed`.
+        """
+        if server.compared:
+            return None
+        listing = server.listed()
+        with self._changed:
+            problem = self._compare(server, listing)
+            if problem is None:
+                # Until it answers a request, one that it leaves unanswered is enough to lose it again.
+                server.failures = _FAILURES - 1
+            elif server.lost:
+                why = server.redacted(problem.fault).what
+                if problem is not listing and why != server.lost:
+                    self._say(why)
+                server.lost = why
+        return problem
 
     def moves(self, server: ModelServer, problem: Problem, tried: Collection[ModelServer]) -> bool:
         """Note that a server left a request unanswered; return whether one that is not tried can have it at once."""
@@ -81,10 +104,13 @@ class Servers:
             # A pause that a server asks of one request holds for all: more requests would only prolong it.
             server.not_before = max(server.not_before, now + problem.wait if problem.wait else 0.0)
             gone = not problem.wait and (problem.away or problem.turned_away or server.failures >= _FAILURES)
-            if gone and not server.lost and len(self._servers) > 1:
-                self._lose(server, problem.fault)
+            if gone and len(self._servers) > 1:
+                server.compared = False
+                self._changed.notify_all()
+                if not server.lost:
+                    self._lose(server, problem.fault)
             return any(
-                not other.lost and other not in tried and other.not_before <= now
+                other.compared and other not in tried and other.not_before <= now
                 for other in self._servers
                 if other is not server
             )
@@ -107,13 +133,13 @@ class Servers:
         """Wait for a server that may be asked. Called with the lock held."""
         while not self._closed.is_set():
             now = time.monotonic()
-            answering = [server for server in self._servers if not server.lost]
-            answering = answering or [server for server in self._servers if not server.differs]
+            answering = [server for server in self._servers if server.compared] or self._servers
             open_ = [server for server in answering if server.not_before <= now]
             candidates = [server for server in open_ if server not in tried] or open_
             free = [server for server in candidates if server.load < self._settings.concurrency]
             if free:
-                return min(free, key=lambda server: server.load)
+                # Where none answers, each has its turn.
+                return min(free, key=lambda server: (server.load, server.failures))
             self._changed.wait(
                 min((server.not_before - now for server in answering if server not in open_), default=None)
             )
@@ -127,11 +153,10 @@ class Servers:
             with ThreadPoolExecutor(len(self._servers)) as threads:
                 listings = list(threads.map(ModelServer.listed, self._servers))
             for server, listing in zip(self._servers, listings, strict=True):
-                if isinstance(listing, Problem):
-                    server.lost = server.redacted(listing.fault).what
-                elif what := self._differs(server, listing):
-                    cure = f"serve {self._settings.model} everywhere, or leave that address out"
-                    raise InputFault(what, where=self._settings.where, cure=cure)
+                problem = self._compare(server, listing)
+                if problem is not None and problem is not listing:
+                    raise problem.fault
+                server.lost = server.redacted(problem.fault).what if problem is not None else ""
             self._checked = True
         lost = [server for server in self._servers if server.lost]
         self._say("; ".join(f"not {server.settings.url}: {server.lost}" for server in lost))
@@ -139,19 +164,27 @@ class Servers:
             for server in lost:
                 self._look_later(server)
 
-    def _differs(self, server: ModelServer, models: list[Any]) -> str:
-        """Return how the models that a server lists differ from those of the first that listed some; empty if not."""
-        listing = (server.settings.url, models)
-        if models and self._listing is None:
-            self._listing = listing
-        return difference(self._settings.model, self._listing or listing, listing)
+    def _compare(self, server: ModelServer, listing: list[Any] | Problem) -> Problem | None:
+        """Note whether a server lists the same as all that listed something before; return why it may not be asked."""
+        problem = listing if isinstance(listing, Problem) else self._mismatch(server.settings.url, listing)
+        server.compared = problem is None
+        return problem
+
+    def _mismatch(self, url: str, models: list[Any]) -> Problem | None:
+        for earlier in (*self._listings.items(), (url, models)):
+            if what := difference(self._settings.model, earlier, (url, models)):
+                cure = f"serve {self._settings.model} everywhere, or leave that address out"
+                fault = InputFault(what, where=self._settings.where, cure=cure)
+                return Problem(fault=fault, again=True, turned_away=True)
+        if models:
+            self._listings.setdefault(url, models)
+        return None
 
     def _lose(self, server: ModelServer, fault: CtxbenchError) -> None:
         """Give a server's requests to the others. Called with the lock held."""
         server.lost = server.redacted(fault).what
         self._look_later(server)
         self._say(f"{server.settings.url} is lost ({server.lost}), the others get its requests")
-        self._changed.notify_all()
 
     def _back(self, server: ModelServer) -> None:
         with self._changed:
@@ -179,29 +212,15 @@ class Servers:
                     return
             if self._closed.wait(max(0.0, server.look_at - time.monotonic())):
                 return
-            why = self._trouble(server)
-            with self._changed:
-                # Until it answers a request, one that it leaves unanswered is enough to lose it again.
-                server.failures = _FAILURES - 1
-                if why and server.lost:
-                    server.lost = why
-                    self._look_later(server)
-            if not why:
+            try:
+                problem = self.look(server)
+            except CtxbenchError as fault:
+                problem = Problem(fault=fault)
+            if problem is None:
                 self._back(server)
-
-    def _trouble(self, server: ModelServer) -> str:
-        """Return why a lost server cannot be asked again; empty if it can."""
-        try:
-            listing = server.listed()
-        except CtxbenchError as fault:
-            return fault.what
-        if isinstance(listing, Problem):
-            return server.redacted(listing.fault).what
-        what = self._differs(server, listing)
-        server.differs = bool(what)
-        if what and what != server.lost:
-            self._say(what)
-        return what
+                continue
+            with self._changed:
+                self._look_later(server)
 
     def _say(self, what: str) -> None:
         count = sum(not server.lost for server in self._servers)

@@ -54,7 +54,8 @@ def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
     begins with a blank line is asked for again, and drawing again is another distribution. Not of a chat model, whose
     code stands between marks.
     """
-    return request.one_line and not settings.chat and request.sampling.temperature == 0 and "stop" not in settings.extra
+    greedy = settings.extra.get("temperature", request.sampling.temperature) == 0
+    return request.one_line and not settings.chat and greedy and "stop" not in settings.extra
 
 
 def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> Body:
@@ -238,10 +239,13 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
         cached=min(_cached(reply), tokens_in or 0),
         counted=tokens_in is not None and tokens_out is not None,
     )
-    used = answered.tokens_in + answered.tokens_out
+    # Our own count may be above the model's: of a prompt that the server does not count only the least is sure.
+    used = (least if tokens_in is None else tokens_in) + (tokens_out or 0)
     if settings.window and used > settings.window:
         raise TooLong(
-            f"the server took {used} tokens, the window has {settings.window}", where=settings.where, cure=SHORTER
+            f"prompt and answer have at least {used} tokens, the window has {settings.window}",
+            where=settings.where,
+            cure=SHORTER,
         )
     return answered
 

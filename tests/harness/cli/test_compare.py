@@ -16,6 +16,9 @@ STORED = (
     noisy("lc.infile", 0.3, id="aa11"),
     noisy("lc.repocoder", 0.5, id="ab22"),
     noisy("lc.infile", 0.3, id="cc33", samples_digest="e" * 64),
+    noisy("bm25", 0.4, id="dd44"),
+    noisy("bm25", 0.4, id="dd44", language="java"),
+    noisy("aim", 0.4, id="ee55", language="java"),
 )
 
 
@@ -43,12 +46,21 @@ def test_two_runs_by_the_beginnings_of_their_ids() -> None:
         (["aa11", "ab23"], ["did you mean ab22"]),
         (["a", "cc33"], ["begins the ids of 2 runs", "aa11, ab22"]),
         (["aa11", "cc33"], ["different sample sets"]),
+        (["aa11", "ee55"], ["no other run has samples of a language of the first one, aa11"]),
         (["aa11", "ab22", "--metric", "esx"], ["did you mean es"]),
         (["aa11", "ab22", "--profile", "infercom"], ["no runs with scores of profile infercom"]),
     ],
 )
 def test_faults(arguments: list[str], words: list[str]) -> None:
     assert_fault(run_cli("compare", DB, *arguments), *words)
+
+
+def test_a_language_that_only_some_runs_have_is_left_out_with_a_word() -> None:
+    result = run_cli("compare", DB, "aa", "dd", "ee", "--metric", "es", "--format", "json")
+    assert [(row["baseline"], row["run"], row["language"]) for row in json.loads(result.out)] == [
+        ("aa11", "dd44", "python")
+    ]
+    assert "left out: java" in result.err
 
 
 def test_no_runs_named_is_a_usage_error() -> None:

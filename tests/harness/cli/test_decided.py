@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ctxbench.bench import samples
 from ctxbench.bench.home import Home
+from ctxbench.harness.cli import decided
 from ctxbench.harness.cli.decided import by_repository
 from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.runs import make_table
 from tests.helpers.sets import make_set
 
 pytestmark = pytest.mark.usefixtures("inline_cells")
@@ -134,6 +137,32 @@ def test_repositories_come_in_the_order_of_a_standard_set_else_of_the_set(
     ordered = by_repository(sample_set, sample_set.samples)["python"]
     assert list(ordered)[:3] == ["shop7", "shop11", "shop0"]
     assert all(len(of_repository) == 2 for of_repository in ordered.values())
+
+
+def test_revisions_of_a_project_are_added_together(home: Home) -> None:
+    sample_set = samples.load(home, "demo")
+    revisions = [replace(sample, repo=f"shop@{place}") for place, sample in enumerate(sample_set.samples[:3])]
+    assert by_repository(sample_set, revisions) == {"python": {"shop": revisions}}
+
+
+@pytest.mark.parametrize(
+    ("prices", "summaries", "said"),
+    [
+        ((0.25, 0.5), (0.0, 1.0), "2 samples, 220 tokens in, 0 s of strategies, model and tests, US$ 1.75"),
+        ((0.25, None), (0.0, 1.0), "2 samples, 220 tokens in, 0 s of strategies, model and tests"),
+        ((0.25, 0.5), (0.0, None), "2 samples, 220 tokens in, 0 s of strategies, model and tests"),
+    ],
+)
+def test_a_price_is_said_where_it_is_known_whole_and_with_its_summaries(
+    prices: tuple[float | None, ...], summaries: tuple[float | None, ...], said: str
+) -> None:
+    costs = {
+        "tokens_in": (100.0, 100.0),
+        "summary_tokens_in": (20.0, None),
+        "price": prices,
+        "summary_price": summaries,
+    }
+    assert decided._cost([replace(make_table({"es": [0.5, 0.5]}, "ab"), costs=costs)]) == said
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,6 +114,22 @@ def test_every_eval_ever(home: Home, tmp_path: Path) -> None:
     score = results["es"]["score_details"]
     assert score["score"] == pytest.approx(row["es"]["mean"]) and score["uncertainty"]["num_samples"] == 6
     assert (results["es"]["metric_config"]["min_score"], results["es"]["metric_config"]["max_score"]) == (0.0, 100.0)
+
+
+def test_the_epochs_of_an_inspect_log_share_out_the_calls_of_a_sample(home: Home, tmp_path: Path) -> None:
+    home = Home(shutil.copytree(home.root, tmp_path / "home"))
+    options = ("--strategy", "lc.repocoder(iterations=2)", "--generator", "scripted(text='x')", "--n", "3")
+    ran = command(home, "run", "--samples", "demo", "--limit", "1", *options)
+    assert ran.code == 0, ran.err
+    out = tmp_path / "log.json"
+    assert command(home, "results", "export", ran.out.split()[0], "--format", "inspect", "--out", str(out)).code == 0
+    board = json.loads(command(home, "leaderboard", "--format", "json").out)
+    [row] = [row for row in board if row["run"] == ran.out.split()[0]]
+    epochs = json.loads(out.read_text())["samples"]
+    tokens = [usage["output_tokens"] for epoch in epochs for usage in epoch["model_usage"].values()]
+    assert len(tokens) == 3 and sum(tokens) == row["tokens_out"]
+    # The draft is asked for once.
+    assert tokens[0] > tokens[1] == tokens[2]
 
 
 def test_hugging_face(home: Home, tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ METHOD = "public int area(int width, int height) {\n    return width * height;\n
         BODY,
         "        return width * height;\n",
         "        return width * height;",
+        f"{BODY}\n```\n",
+        f"{BODY}\n```\n\nThis multiplies both.",
+        f"{BODY}\n```\n\nUse it so:\n\n```java\nclass Other {{ int area(int a, int b) {{ return 0; }} }}\n```\n",
+        f"{BODY}\n~~~",
+        "        return width * height;\n```\nThis multiplies both.",
     ],
 )
 def test_a_body_goes_on_with_the_head(answer: str) -> None:
@@ -53,6 +58,57 @@ def test_braces_in_strings_and_comments_do_not_count() -> None:
         '        // }\n        /* } */\n        String s = "}\\"}" + \'}\' + """\n }\n """;\n        return 1;\n    }'
     )
     assert extract(make(), f"{body}\n    int x() {{}}\n").text == HEAD + body
+
+
+def test_a_fence_in_a_comment_is_none() -> None:
+    body = "        /*\n        ```\n        area(1, 2);\n        ```\n        */\n        return 2;\n    }"
+    assert extract(make(), f"{body}\n```\nDone.") == Extracted(text=HEAD + body)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "I add the missing `}`:",
+        "Add `import a.b;`, or:\n\nimport a.b;",
+        f"{METHOD}\n}}\n\nIn short:",
+        f"class A {{\n{METHOD}\n}}\n}}\nOr",
+    ],
+)
+def test_what_stands_before_a_fence_is_no_body(before: str) -> None:
+    found = extract(make(), f"{before}\n\n```java\n{METHOD}\n```\nIt multiplies both.")
+    assert found == Extracted(text=METHOD, flags=(NO_CODE_TAGS,))
+
+
+INNER = (
+    "        return run(new Shape() {\n            int area(int width, int height) {\n                return 0;\n"
+    "            }\n        });\n    }"
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        INNER,
+        f"```java\n{HEAD}{INNER}\n```",
+        f"Here:\n{HEAD}{INNER}\n",
+        f"[CODE]\n{INNER.rpartition('}')[0].rstrip()}[/CODE]",
+    ],
+)
+def test_a_method_of_an_anonymous_class_is_a_part_of_the_method(answer: str) -> None:
+    assert extract(make(), answer).text == HEAD + INNER
+
+
+def test_a_method_of_a_class_that_is_cut_off_is_no_answer() -> None:
+    cut = f"```java\n{HEAD}{INNER.partition('});')[0]}"
+    found = extract(make(), cut)
+    assert "return run(" in found.text and found.flags == (NO_CODE_TAGS, PARSE_FAILED)
+
+
+def test_braces_of_annotations_in_the_head_do_not_count() -> None:
+    head = '    int area(@Named({"a"}) int width, int height) {\n'
+    found = extract(make(head), BODY)
+    assert found == Extracted(text=head + BODY)
+    assert body(make(head), found.text) == "return width * height;"
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,12 @@ SAMPLE = make_sample(
         BODY,
         f"Here:\n\n```kotlin\nfun twice(n: Int): Int {{\n{BODY}\n```",
         f"[CODE]fun twice(n: Int): Int {{\n{BODY}[/CODE]",
+        f"{BODY}\n```",
+        f"{BODY}\n```\n\nUse it so:\n\n```kotlin\ntwice(1)\n```\n",
     ],
 )
 def test_code_or_what_continues_the_prompt_is_taken_as_it_is(answer: str) -> None:
-    function = extract(SAMPLE, answer).text
+    function = extract(SAMPLE, answer).text.rstrip("\n")
     assert function == f"fun twice(n: Int): Int {{\n{BODY}"
     assert body(SAMPLE, function) == BODY
 

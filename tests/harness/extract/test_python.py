@@ -225,6 +225,56 @@ def test_an_exact_name_comes_before_a_forgiven_one() -> None:
     assert extract(make(), answer).text == "def area(a):\n    return 1"
 
 
+WRAP = "def area(f):\n    def _area(*a):\n        return f(*a) + 1\n\n    return _area"
+
+
+@pytest.mark.parametrize("answer", ["Here it is:\n\n{}", "{}\n\nIt adds one.", "```\n{}\n\nand so on\n```"])
+def test_a_function_inside_the_function_is_a_part_of_it(answer: str) -> None:
+    assert extract(make(), answer.format(WRAP)) == Extracted(text=WRAP, flags=(NO_CODE_TAGS,))
+
+
+@pytest.mark.parametrize("name", ["area", "surface"])
+def test_a_function_inside_another_is_no_answer(name: str) -> None:
+    function = WRAP.replace("area", name)
+    assert extract(make(), f"```\n{function}\n\nand so on\n```").text == function
+    broken = extract(make(), f"```\n{function}(\n\nand so on\n```")
+    assert (broken.text, broken.flags[-1]) == (f"{function}(", PARSE_FAILED)
+
+
+def test_an_exact_name_comes_first_by_lines_too() -> None:
+    other = FUNCTION.replace("area", "_area")
+    assert extract(make(), f"Here it is:\n\n{FUNCTION}\n\n\n{other}").text == FUNCTION
+
+
+EXAMPLE = FUNCTION.replace("\n", '\n    """Return the area.\n\n    ```python\n    area(1, 2)\n    ```\n    """\n', 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Here it is:\n\n```python\n{}\n```\n",
+        "Here it is:\n\n```python\n{}\n   ```\n",
+        "Here it is:\n\n{}\n\nIt multiplies both.",
+        "[CODE]\n{}\n[/CODE]",
+        "[CODE]\n\n```python\n{}\n```\n[/CODE]",
+    ],
+)
+@pytest.mark.parametrize("step", ["    ", "\t"])
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_a_fence_in_a_docstring_ends_nothing(answer: str, step: str, indent: str) -> None:
+    function = textwrap.indent(EXAMPLE.replace("    ", step), indent)
+    found = extract(make(), answer.format(function))
+    assert textwrap.dedent(found.text) == textwrap.dedent(function) and PARSE_FAILED not in found.flags
+
+
+@pytest.mark.parametrize("function", [FUNCTION, EXAMPLE, EXAMPLE.replace("```python", "```")])
+@pytest.mark.parametrize(
+    "after", ["", "    ```", "\t```\nDone.", "\n    ```\n\nUse it so:\n\n```python\narea(1, 2)\n```\n"]
+)
+def test_a_fence_may_be_closed_too_deep_or_not_at_all(function: str, after: str) -> None:
+    assert extract(make(), f"So:\n\n```python\n{function}\n{after}") == Extracted(text=function, flags=(NO_CODE_TAGS,))
+
+
 def test_a_function_is_cut_by_lines_out_of_what_does_not_parse() -> None:
     rest_of_it = "\n\nthis is (no Python\n[/CODE]"
     assert extract(make(), f"[CODE]\n{FUNCTION}{rest_of_it}").text == FUNCTION

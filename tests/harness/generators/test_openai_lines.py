@@ -96,6 +96,8 @@ def test_own_stop_texts_stay() -> None:
         ({"endpoint": "chat"}, {}),
         ({}, {"temperature": 0.5}),
         ({"extra": '{"stop": ["END"]}'}, {}),
+        ({"extra": '{"temperature": null}'}, {}),
+        ({"extra": '{"temperature": 0.8}'}, {}),
     ],
 )
 def test_others_are_not_stopped(changes: dict[str, Any], sampling: dict[str, Any]) -> None:
@@ -104,6 +106,12 @@ def test_others_are_not_stopped(changes: dict[str, Any], sampling: dict[str, Any
     assert len(server.calls) == 1 and "\n" not in server.calls[0].get("stop", ())
     # Drawn answers are cut as greedy ones are; what a chat model says of a line is not.
     assert found.text == (ANSWERS[1] if "endpoint" in changes else "\n    sum(cart)")
+
+
+def test_an_answer_that_the_spec_makes_greedy_is_stopped() -> None:
+    with serving(answer=lambda *_: ANSWERS[0]) as server:
+        one(model(server, extra='{"temperature": 0}'), ask(temperature=0.5))
+    assert server.calls[0]["stop"] == ["\n"]
 
 
 def test_other_kinds_are_asked_as_ever() -> None:

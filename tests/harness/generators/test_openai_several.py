@@ -18,6 +18,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.generators import openai, registry
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.generators.openai import OpenAI
+from ctxbench.harness.generators.openai.faults import Problem
 from ctxbench.harness.generators.openai.servers import difference
 from tests.harness.generators.test_openai import ask
 from tests.harness.generators.test_openai_run import Bench, kill, right
@@ -84,6 +85,16 @@ def test_a_pause_that_one_server_asks_for_is_that_servers(servers: list[Server])
         asked = len(servers[0].calls)
         assert texts(made, 6) == ["answer"] * 6
         assert len(servers[0].calls) == asked
+
+
+def test_a_server_that_asks_for_too_long_a_pause_is_no_trap_for_requests(servers: list[Server]) -> None:
+    servers[0].faults = [rate_limited(3600)] * 1000
+    servers[1].delay = 0.01
+    with model(servers) as made:
+        assert texts(made, 12) == ["answer"] * 12
+        servers[1].faults = [rate_limited(3600)] * 1000
+        [fault] = made.generate([ask()])
+    assert isinstance(fault, MachineFault) and "status 429" in str(fault) and "tries" not in str(fault)
 
 
 # Servers that are lost
@@ -160,6 +171,16 @@ def test_without_any_server_a_request_has_a_fault_and_no_answer(servers: list[Se
     assert isinstance(fault, MachineFault) and "no connection" in str(fault) and "(4 tries)" in str(fault)
 
 
+def test_where_no_server_answers_each_is_tried(servers: list[Server]) -> None:
+    for server in servers:
+        server.stop()
+    with model(servers) as made:
+        [fault] = made.generate([ask()])
+        assert isinstance(fault, MachineFault)
+        servers[1].start()
+        assert texts(made, 1) == ["answer"]
+
+
 def test_a_server_that_comes_back_with_another_model_stays_out(
     servers: list[Server], lines: queue.SimpleQueue[str]
 ) -> None:
@@ -180,6 +201,84 @@ def test_a_server_that_comes_back_with_another_model_stays_out(
         servers[1].stop()
         [fault] = made.generate([ask()])
         assert isinstance(fault, MachineFault) and len(servers[0].calls) == asked
+
+
+def test_servers_that_start_after_the_run_are_compared_before_they_are_asked(
+    servers: list[Server], lines: queue.SimpleQueue[str]
+) -> None:
+    for server, weights in zip(servers, ("first", "second"), strict=True):
+        server.answer, server.root, server.delay = (lambda *_, said=weights: said), f"/models/{weights}", 0.1
+        server.stop()
+    answers: list[str] = []
+    with model(servers, concurrency=1, backoff=0.05, retries=8) as made:
+        asking = threading.Thread(target=lambda: answers.extend(texts(made, 6)))
+        asking.start()
+        assert "0 of 2 servers answer" in lines.get(timeout=20)
+        for server in servers:
+            server.start()
+        asking.join(60)
+        while "serve different models as tiny: root is" not in lines.get(timeout=20):
+            pass
+    assert len(answers) == 6 and len(set(answers)) == 1
+    assert sorted(len(server.calls) for server in servers) == [0, 6]
+
+
+def test_a_server_that_is_there_again_with_other_weights_gets_nothing_though_no_other_answers(
+    servers: list[Server],
+) -> None:
+    with model(servers, backoff=0.01) as made:
+        texts(made, 4)
+        for server in servers:
+            server.stop()
+        [fault] = made.generate([ask()])
+        assert isinstance(fault, MachineFault) and "no connection" in str(fault)
+        asked = [len(server.calls) for server in servers]
+        for server in servers:
+            server.root = "/models/tiny-v2"
+            server.start()
+            [fault] = made.generate([ask()])
+            assert isinstance(fault, MachineFault)
+        assert "serve different models as tiny: root is 'tiny' and 'tiny-v2'" in str(fault)
+        assert [len(server.calls) for server in servers] == asked
+        for server in servers:
+            server.root = ""
+        assert texts(made, 4) == ["answer"] * 4
+
+
+def test_an_answer_from_before_it_was_lost_brings_no_server_back(servers: list[Server]) -> None:
+    with model(servers) as made, made._client._servers.lease(()) as server:
+        servers[0].stop()
+        away = Problem(fault=MachineFault("no connection", where="tiny", cure="start it"), again=True, away=True)
+        assert made._client._servers.moves(server, away, {server})
+        made._client._servers.answered(server)
+        assert server.lost == "no connection"
+
+
+def test_what_a_server_with_another_model_listed_is_no_measure(servers: list[Server]) -> None:
+    for server in servers:
+        server.stop()
+    with model(servers, backoff=0.01, retries=2) as made:
+        [fault] = made.generate([ask()])
+        assert isinstance(fault, MachineFault)
+        for server in servers:
+            server.model = "large"
+            server.start()
+        # Nothing was ever answered: the run ends, as it does where servers differ at the start.
+        with pytest.raises(InputFault, match="serves large and not tiny .*; serve tiny everywhere"):
+            made.generate([ask()])
+        for server in servers:
+            server.model = "tiny"
+        assert texts(made, 4) == ["answer"] * 4
+
+
+def test_a_server_is_compared_with_all_that_listed_something(
+    servers: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers[0], "reply", lambda path, *_: (200, {"data": [{"id": "tiny"}]}))
+    with serving(root="/models/tiny-v2") as third, model([*servers, third]) as made:
+        with pytest.raises(InputFault, match="root is 'tiny' and 'tiny-v2'") as caught:
+            made.generate([ask()])
+        assert f"{servers[1].url} and {third.url} serve" in str(caught.value)
 
 
 def test_closing_ends_requests_that_wait_for_a_server(servers: list[Server]) -> None:

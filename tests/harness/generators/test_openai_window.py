@@ -13,7 +13,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling
+from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.harness.generators.openai.counting import TEMPLATE
@@ -88,6 +88,14 @@ def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> Non
 
 def test_without_a_tokenizer_nothing_is_cut() -> None:
     assert model(window=20).window == 0 and fitted(model(window=20), ask()).prompt.text == CODE
+
+
+def test_what_the_server_does_not_count_is_too_long_only_where_that_is_sure() -> None:
+    # By ctxbench's own count it is too long for the window, by another tokenizer's it may fit.
+    with serving(usage=False) as server, closing(model(window=300, url=server.url)) as made:
+        fits, long = made.generate([ask(), ask(CODE * 2)])
+    assert made.count(ask()) > 300 and isinstance(fits, Response) and not fits.counted
+    assert isinstance(long, TooLong) and "prompt and answer have at least" in str(long)
 
 
 def test_the_tokenizer_decides_whose_answers_these_are(folder: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.comparability import load_of
+from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.results import Load, RunTable
 from tests.helpers.runs import make_run, make_table
@@ -24,6 +26,17 @@ def timed(*loads: Loads) -> list[RunTable]:
 def said(*loads: Loads) -> list[str]:
     [group] = board(timed(*loads)).groups
     return [line for line in notes(group) if "load" in line]
+
+
+def test_a_metric_that_a_row_lacks_or_that_is_undefined_for_all_is_no_difference_of_samples() -> None:
+    values: list[float | None] = [None, 60.0]
+    tables = [
+        make_table({"es": values}, ["a", "b"], id="r0"),
+        make_table({"es": values, "block_gain": [1.0, 2.0]}, ["a", "b"], id="r1", strategy="bm25"),
+    ]
+    [group] = board(tables).groups
+    for metric in ("es", "block_gain"):
+        assert not [line for line in group_warnings(replace(group, metric=metric)) if "same samples" in line]
 
 
 @pytest.mark.parametrize("loads", [((), ()), ((ALONE,), (ALONE,)), ((None,), (None,)), ((ALONE,), ())])

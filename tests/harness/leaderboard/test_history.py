@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ctxbench.harness.leaderboard import board
@@ -47,6 +48,26 @@ def test_of_a_version_run_again_the_last_complete_run_counts() -> None:
     picture = shown([run("m", "1", 0.1), run("m", "2", 0.3), run("m", "1", 0.2), run("m", "2", 0.9, status=lost)])
     assert isinstance(picture, Grid)
     assert [cell.text for cell in picture.cells[0] if cell] == ["20.75", "30.75"]
+
+
+def test_repetitions_are_pooled_and_levels_are_apart_as_on_the_board() -> None:
+    level = ["next-line", "single-line"] * 8
+    seeds = [
+        run("m", "2", value, level=level, sampling=json.dumps({"seed": seed}), completions=1)
+        for seed, value in enumerate((0.3, 0.5))
+    ]
+    # Repeated later, the older version stays the older one.
+    tables = [run("m", "1", 0.1, level=level), *seeds, run("m", "1", 0.2, level=level)]
+    for group in board(tables, by_level=True).groups:
+        picture = over_versions(tables, group)
+        assert isinstance(picture, Grid) and picture.columns == ("1 before", "newest")
+        [[_, newest]] = picture.cells
+        [row] = group.rows
+        pooled = over_versions([*tables, *seeds], group)
+        assert isinstance(pooled, Grid)
+        mean = {"all": 40.75, "next-line": 40.7, "single-line": 40.8}[group.level]
+        assert newest is not None and newest.text == f"{mean:.2f}", group.level
+        assert pooled.cells[0][1] == newest and row.n == (16 if group.level == "all" else 8)
 
 
 def test_one_version_or_an_unknown_one_is_no_history() -> None:

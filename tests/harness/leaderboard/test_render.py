@@ -158,7 +158,15 @@ def test_signs_of_differences() -> None:
 
 @pytest.mark.parametrize(
     ("p", "text"),
-    [(0.00001, "<0.001"), (0.0123, "0.012"), (0.05, "0.050"), (0.0501, "0.0501"), (1.0, "1.000"), (None, "-")],
+    [
+        (0.00001, "<0.001"),
+        (0.0123, "0.012"),
+        (0.05, "0.050"),
+        (0.0501, "0.0501"),
+        (1001 / 20001, "0.05005"),
+        (1.0, "1.000"),
+        (None, "-"),
+    ],
 )
 def test_p_values_are_not_rounded_into_significance(p: float | None, text: str) -> None:
     assert numbers.p_value(p) == text

@@ -197,14 +197,14 @@ def test_costs_are_means_over_the_runs_that_have_them() -> None:
     runs = [
         dataclasses.replace(
             repetition(seed, [0.5, 0.5], "ab", status=[DONE, status]),
-            costs={"price": (price, price), "tokens_in": (10.0 * seed, 30.0)},
+            costs={"price": (price, price), "summary_price": (price, price), "tokens_in": (10.0 * seed, 30.0)},
             calls=(seed + 1.0, seed + 1.0),
         )
         for seed, status, price in ((0, DONE, 0.25), (1, MISSING, None))
     ]
     [row] = board(runs).rows
     # A price that is unknown in one run is unknown of the row; where nothing was asked nothing is.
-    assert row.costs["price"] is None
+    assert row.costs["price"] is None and row.costs["summary_price"] is None
     assert row.costs["tokens_in"] == pytest.approx((5.0 + 30.0) / 2) and row.calls == pytest.approx((1.5 + 1.0) / 2)
 
 

@@ -18,7 +18,7 @@ def official(prediction: str, ground_truth: str) -> float:
 
 @given(TEXTS, TEXTS)
 def test_it_equals_the_official_tool(prediction: str, ground_truth: str) -> None:
-    assert 100 * chrf(prediction, ground_truth) == pytest.approx(official(prediction, ground_truth), abs=1e-12)
+    assert 100 * chrf(prediction, ground_truth) == official(prediction, ground_truth)
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_it_equals_the_official_tool(prediction: str, ground_truth: str) -> None
 )
 def test_code_and_edges(prediction: str, ground_truth: str) -> None:
     [value] = score("python", "", prediction, ground_truth).values()
-    assert value is not None and 100 * value == pytest.approx(official(prediction, ground_truth), abs=1e-12)
+    assert value is not None and 100 * value == official(prediction, ground_truth)

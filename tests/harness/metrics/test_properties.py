@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
+import math
+import operator
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import UnknownName
+from ctxbench.harness.generators.incontext.frame import space_cost
+from ctxbench.harness.leaderboard import board
 from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, metrics, score, score_many
 from ctxbench.harness.metrics.crosscodeeval import first_statement
 from ctxbench.harness.metrics.lexing import identifiers, match_identifiers
+from ctxbench.harness.results import Status
+from tests.helpers.runs import make_table
 
 # Texts rich in what the profiles look at, and any Unicode at all, lone surrogates included.
 QUOTES_AND_ENDS = ("'", '"', '"""', "f'", "\\", "\n", "\r\n", "\r", "\u2028", "\x0c", " ", "    ")
@@ -141,3 +150,35 @@ def test_means_over_repositories_and_over_samples() -> None:
     repos = ["a", "a", "b", "b"]
     assert aggregate("rlcoder_repoeval", rows, repos) == {"em": 25.0, "es": 37.5}
     assert aggregate("infercom", rows, repos) == {"em": 33.33, "es": 50.0}
+
+
+def worst_mean() -> float:
+    status = [*[Status.SCORED] * 10, Status.INFRA_FAILED]
+    [row] = board([make_table({"es": [*[0.001] * 10, None]}, "abcdefghijk", status=status)]).rows
+    return row.sensitivity["es"].worst
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        lambda: score("context_collection", "python", prompt="", prediction="return a + b", ground_truth="return b"),
+        lambda: aggregate("ctxbench", [{"em": 0.1}] * 10),
+        lambda: space_cost("\n       ", " "),
+        worst_mean,
+    ],
+)
+def test_the_interpreter_decides_no_number(number: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    def rounding(values: Iterable[float], start: float = 0) -> float:
+        return functools.reduce(operator.add, values, start)
+
+    def compensating(values: Iterable[float], start: float = 0) -> float:
+        # As `sum` does for floats from Python 3.12 on.
+        terms = [start, *values]
+        return math.fsum(terms) if float in map(type, terms) else rounding(terms)
+
+    numbers = []
+    for summing in (rounding, compensating):
+        with monkeypatch.context() as patch:
+            patch.setattr(builtins, "sum", summing)
+            numbers.append(number())
+    assert numbers[0] == numbers[1]
