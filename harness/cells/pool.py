@@ -385,7 +385,9 @@ class Registrations:
             InputFault: see `bound`, as the next one.
             MachineFault: likewise.
         """
-        return {name: self.get(name).version for name in _names(self.bound(spec), spec) if "@" in name}
+        bound = self.bound(spec)
+        names = _names(bound, spec) if "@" in bound.spec else []  # nothing is parsed for most, sample by sample
+        return {name: self.get(name).version for name in names if "@" in name}
 
     def is_plain(self, spec: str) -> bool:
         """Say whether a strategy, wrapped ones included, is of `transport.PLAIN`.
