@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ctxbench.bench.concurrency import TREE_LOCK
@@ -103,6 +103,18 @@ def parse(text: str) -> Spec:
             raise InputFault(f"{key!r} is given twice in {redacted(text)!r}", cure="keep one of them")
         arguments[key] = _read(value, text)
     return Spec(name, arguments)
+
+
+def within(text: str) -> Iterator[str]:
+    """Yield a spec and those among its arguments, at any depth, in their canonical spelling; none if it is no spec."""
+    try:
+        spec = parse(text)
+    except InputFault:
+        return
+    yield str(spec)
+    for value in spec.arguments.values():
+        if isinstance(value, str):
+            yield from within(value)
 
 
 def expand(text: str) -> tuple[str, ...]:

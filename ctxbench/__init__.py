@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 if TYPE_CHECKING:
     from datetime import date
@@ -98,10 +98,10 @@ def run(
     place = _home(home)
     specs = [strategies] if isinstance(strategies, str) else strategies
     choices = RunOptions(
-        limit=limit,
+        limit=None if limit is None else _whole(limit),
         after=_day(after),
-        n=n,
-        seed=seed,
+        n=_whole(n),
+        seed=_whole(seed),
         workers=workers,
         temperature=temperature,
         top_p=top_p,
@@ -236,6 +236,11 @@ def _home(home: str | Path | None) -> Home:
 
 def _database(db: str | None) -> str | None:
     return db or os.environ.get("CTXBENCH_DB")
+
+
+def _whole(number: SupportsIndex) -> int:
+    """Return a number as an id spells it; a notebook's may be numpy's."""
+    return int(number.__index__())
 
 
 def _day(day: date | str | None) -> date | None:

@@ -162,6 +162,13 @@ class Bound(Generic[R]):
         return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts among its arguments, defaults included, and those of what it wraps: each may name an encoder."""
+        free = [p for p in self.strategy.parameters if p.kind is str and not (p.choices or p.wraps or p.asks_engine)]
+        own = [str(self.arguments.get(p.name, p.default)) for p in free]
+        return (*own, *(text for wrapped in self.inner for text in wrapped.texts))
+
+    @property
     def unmasked(self) -> bool:
         """Whether it, or what it wraps, is shown the import lines that samples mask."""
         own = any(p.unmasks and self.arguments.get(p.name, p.default) for p in self.strategy.parameters)

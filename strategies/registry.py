@@ -12,7 +12,7 @@ import contextlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ from ctxbench.strategies.api import (
     check_prompt,
 )
 from ctxbench.strategies.registration import CONTROLS, Bound, Registration, listed
+from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
@@ -89,24 +90,15 @@ class Strategy:
 
     @property
     def version(self) -> str:
-        """A digest of that file, or of all files of its package, empty if it was typed in.
+        """A digest of that file and of what it imports from beside it, or of all files of its package.
 
-        An edited strategy is not taken for the one that ran before, nor is one whose helpers were edited.
+        Empty if it was typed in. An edited strategy is not taken for the one that ran before, nor is one whose helpers
+        were edited.
         """
         path = Path(self.source)
-        if not self.source or not path.is_file():
-            return ""
-        root = _package(self.function.__module__)
-        files = [path] if root is None else sorted(root.rglob("*.py"))
-        return sha256("".join(f"{file.name}\0{sha256(file.read_bytes())}\n" for file in files))[:12]
-
-
-def _package(module: str) -> Path | None:
-    """Return the folder of the package that a module is in; None if it is in none. Ours is `ctxbench.strategies`."""
-    ours = module.startswith(f"{__package__}.")
-    top, dot = (__package__, ".") if ours else module.partition(".")[:2]
-    file = getattr(sys.modules.get(top), "__file__", None)
-    return Path(file).parent if dot and file and Path(file).name == "__init__.py" else None
+        if path in _LOADED:
+            return _LOADED[path][0]  # of what was loaded, whatever lies there since
+        return digest(sources_of(self.function.__module__, path)) if self.source and path.is_file() else ""
 
 
 class BoundStrategy(Bound[Strategy]):
@@ -146,6 +138,9 @@ _REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies"
 _FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
 """Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
 _LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
+"""Strategy file -> digest of itself and its neighbours, and its strategies."""
+_NEIGHBOURS: set[str] = set()
+"""Names of the modules that strategy files imported from beside them."""
 
 
 def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tuple[str, ...] = ()) -> Callable[[F], F]:
@@ -273,10 +268,10 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
         InputFault: if it cannot be read or imported.
     """
     with explained(display_name):
-        content = path.read_bytes()
-    digest = sha256(content)
+        contents = with_neighbours(path)
+    version = digest(contents)
     loaded = _LOADED.get(path)
-    if loaded is not None and loaded[0] == digest:
+    if loaded is not None and loaded[0] == version:
         return loaded[1]
     module_name = f"_strategy_file_{sha256(str(path))[:12]}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
@@ -284,16 +279,16 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
         raise InputFault("is not a Python file", where=display_name, cure="give a file that ends in .py")
     old_names.accept()
     module = importlib.util.module_from_spec(module_spec)
-    with _collecting(module_name) as strategies, _beside(path.parent):
+    with _collecting(module_name) as strategies, _beside(path, contents):
         sys.modules[module_name] = module
         try:
             # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
-            exec(compile(content, str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
+            exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
         except Exception as error:
             raise InputFault(
                 f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="mend the file"
             ) from error
-    _LOADED[path] = (digest, strategies)
+    _LOADED[path] = (version, strategies)
     return strategies
 
 
@@ -308,13 +303,26 @@ def _collecting(module: str) -> Iterator[dict[str, Strategy]]:
 
 
 @contextlib.contextmanager
-def _beside(folder: Path) -> Iterator[None]:
-    """Let a strategy file import its neighbours, after everything that is installed."""
-    sys.path.append(str(folder))
+def _beside(path: Path, files: Iterable[Path]) -> Iterator[None]:
+    """Let a strategy file import its neighbours, after everything that is installed, and as they are now.
+
+    Args:
+        path: the file.
+        files: itself and its neighbours.
+    """
+    folder = str(path.parent)
+    names = {file.relative_to(path.parent).parts[0].removesuffix(".py") for file in files}
+    for name in [name for name in _NEIGHBOURS if name.partition(".")[0] in names]:
+        # Edited since, or of another file's folder.
+        _NEIGHBOURS.remove(name)
+        sys.modules.pop(name, None)
+    before = set(sys.modules)
+    sys.path.append(folder)
     try:
         yield
     finally:
-        sys.path.remove(str(folder))
+        sys.path.remove(folder)
+        _NEIGHBOURS.update(name for name in sys.modules.keys() - before if name.partition(".")[0] in names)
 
 
 def resolve(spec: str) -> BoundStrategy:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -35,6 +36,21 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_second_run_has_nothing_left_to_do(home: Path) -> None:
     frame = ctxbench.run("demo", STRATEGIES, "scripted(text=apply_tax)", home=home)
     assert frame["new"] == (0, 0) and frame["scored"] == (8, 8)
+
+
+def test_equal_numbers_are_one_run_however_they_are_spelled(home: Path) -> None:
+    frame = ctxbench.run(
+        "demo",
+        STRATEGIES,
+        "scripted(text=apply_tax)",
+        home=home,
+        limit=np.int64(8),  # type: ignore[arg-type]
+        n=True,
+        seed=np.int64(0),  # type: ignore[arg-type]
+        temperature=0,
+        top_p=np.float32(1),  # type: ignore[arg-type]
+    )
+    assert frame["new"] == (0, 0)
 
 
 def test_samples(home: Path) -> None:

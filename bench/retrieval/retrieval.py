@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
 """Rankers that compare words; whatever their parameters, they read nothing but the texts."""
+_BROUGHT = ("hashed", "minilm")
+"""Encoders that need no file of the user's, unless their spec names one."""
+_COMMIT = re.compile("[0-9a-f]{40}")
+"""A hub's revision that never means anything else."""
 _KEPT_CORPORA = 32
 """Several a repository; samples come a repository after the other."""
 _KEPT_OWN = 256
@@ -74,6 +79,24 @@ def encoder_of(spec: str) -> tuple[str, Encoder]:
     if name not in encoders.names():
         raise UnknownName("encoder", name, {*encoders.names(), *LEXICAL}, command=encoders.COMMAND)
     return encoders.canonical(spec), encoders.get(spec)
+
+
+def weights_of(spec: str) -> str:
+    """Return the version of an encoder whose weights are the user's, and may be others tomorrow under the same spec.
+
+    Empty if the spec names no encoder, or one whose vectors it decides together with the version of ctxbench.
+
+    Raises:
+        InputFault: if it cannot be used here.
+    """
+    parsed = specs.parse(spec)
+    name, path = parsed.name.partition(":")[0], parsed.arguments.get("path")
+    decided = name in _BROUGHT or _COMMIT.fullmatch(str(parsed.arguments.get("revision")))
+    if name in LEXICAL or (decided and not path):
+        return ""
+    from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - as above
+
+    return encoder_of(spec)[1].version if name in encoders.names() else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,6 +159,9 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
                 sys.stderr.write(f"{job['register']}: {hint}\n")
             return {"registration": wire.dump_registration(registration)}
         bound = resolved(job["spec"])
+        edited = [name for name, version in job["versions"].items() if registry.get(name).version != version]
+        if edited:
+            return {"fault": [f"{edited[0]} was edited after the run began", "", "run the same command again"]}
     except InputFault as error:
         return {"fault": [error.what, error.where, error.cure]}
     except BaseException as error:  # noqa: BLE001 - importing foreign code may raise anything

@@ -75,6 +75,8 @@ class StrategyCard:
     """The first line of its docstring."""
     engines: tuple[str, ...] = ()
     """The specs of the context engines that it may ask."""
+    texts: tuple[str, ...] = ()
+    """The texts among its arguments, defaults included: each may name an encoder."""
 
     @classmethod
     def of(cls, bound: Bound[Any]) -> StrategyCard:
@@ -89,6 +91,7 @@ class StrategyCard:
             version=bound.version,
             summary=bound.strategy.summary,
             engines=bound.engines,
+            texts=bound.texts,
         )
 
 

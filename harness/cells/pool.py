@@ -180,6 +180,7 @@ class ForkedCells:
         with self._slots, self._cell(spec, query.id, self._bounds, plain=plain) as talk:
             questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
             job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}
+            job |= {"versions": self.registrations.file_versions(spec)}
             job |= {"instructs": generate.instructs, "summarises": generate.summarises, "executes": execute is not None}
             message = talk.ask(job)
             while "call" in message:
@@ -376,6 +377,17 @@ class Registrations:
             parsed = specs.parse(spec)
             self._bound[spec] = Bound(self.get(parsed.name), parsed, self.get)
         return self._bound[spec]
+
+    def file_versions(self, spec: str) -> Mapping[str, str]:
+        """Return the versions of the strategies that a spec names and that stand in files, by name.
+
+        Raises:
+            InputFault: see `bound`, as the next one.
+            MachineFault: likewise.
+        """
+        bound = self.bound(spec)
+        names = _names(bound, spec) if "@" in bound.spec else []  # nothing is parsed for most, sample by sample
+        return {name: self.get(name).version for name in names if "@" in name}
 
     def is_plain(self, spec: str) -> bool:
         """Say whether a strategy, wrapped ones included, is of `transport.PLAIN`.

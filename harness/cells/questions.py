@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ctxbench.bench import spec as specs
@@ -43,7 +43,7 @@ class Questions:
         user or a default names it.
         """
         self._repo, self._account, self._trusted = repo, account, trusted
-        self._inner_specs = frozenset(_inner_specs(spec))
+        self._named = frozenset(specs.within(spec))
         self._spec = spec
 
     def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:
@@ -70,7 +70,7 @@ class Questions:
             with self._account.asking(_index(call, arguments)):
                 value = self._ask(call, arguments)
         except NoRanker as fault:
-            if self._trusted or _spelled(arguments["ranker"]) in self._inner_specs:
+            if self._trusted or _spelled(arguments["ranker"]) in self._named:
                 raise
             raise InputFault(fault.what, where=fault.where, cure=fault.cure) from None
         except (InputFault, MachineFault, Excess):
@@ -89,7 +89,7 @@ class Questions:
     def _check_ranker(self, ranker: str) -> None:
         """Refuse an encoder's parameters that the strategy, not the user, chose: it would open files on this side."""
         spec = encoders.read(ranker)
-        if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._inner_specs:
+        if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._named:
             raise InputFault(
                 f"the strategy may not choose the ranker {ranker!r} by itself",
                 where=self._spec,
@@ -125,15 +125,3 @@ def _index(call: str, arguments: Mapping[str, Any]) -> tuple[object, ...] | None
 
 def _spelled(ranker: str) -> str:
     return str(specs.parse(ranker))
-
-
-def _inner_specs(spec: str) -> Iterator[str]:
-    """Yield every spec among the arguments of a spec, at any depth, in its canonical spelling."""
-    for value in specs.parse(spec).arguments.values():
-        if isinstance(value, str):
-            try:
-                inner = str(specs.parse(value))
-            except InputFault:
-                continue
-            yield inner
-            yield from _inner_specs(inner)

@@ -35,6 +35,11 @@ class Sampling:
     fim: bool = False
     """Whether the model sees the text after the cursor and fills in the middle; see `harness.generators.fim`."""
 
+    def __post_init__(self) -> None:
+        """Bring numbers to their types: ids of runs and keys of answers are their spelling, and 0 equals 0.0."""
+        for name, kind in (("max_tokens", int), ("temperature", float), ("top_p", float), ("seed", int), ("fim", bool)):
+            object.__setattr__(self, name, kind(getattr(self, name)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

@@ -61,7 +61,7 @@ def _without_seed(run: RunInfo) -> str:
     """Return what decides a run's numbers besides its seed; all of it where that is unknown, or pooled already."""
     if not run.sampling or run.repetitions:
         return repr(run)
-    sampling = json.dumps(json.loads(run.sampling) | {"seed": None}, sort_keys=True)
+    sampling = json.dumps(json.loads(run.sampling, parse_int=float) | {"seed": None}, sort_keys=True)
     versions = dict(sorted(run.versions.items()))
     return repr(replace(run, id="", sampling=sampling, versions=versions, loads=(), remarks=(), offline={}))
 

@@ -8,12 +8,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench import samples as sets
+from ctxbench.bench import spec as specs
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.dates import dates_of
@@ -25,6 +27,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.retrieval.retrieval import weights_of
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
@@ -287,8 +290,10 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
     name, bracket, _ = spec.strip().partition("(")
     if name not in CONTROLS:
         card = cells.card(spec)
-        engines = [read(engine).version for engine in card.engines]
-        return replace(card, version=sha256(" ".join([card.version, *engines]))[:12]) if engines else card
+        versions = [read(engine).version for engine in card.engines]
+        named = chain.from_iterable(map(specs.within, card.texts))
+        versions += [weights for spec in dict.fromkeys(named) if (weights := weights_of(spec))]
+        return replace(card, version=sha256(" ".join([card.version, *versions]))[:12]) if versions else card
     if bracket:
         raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
     return StrategyCard(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,59 @@ def test_a_file_may_import_its_neighbour(file: Path) -> None:
     file.write_text("from zq_beside import LIMIT\n" + NEIGHBOURS.replace("= 5", "= LIMIT"))
     assert resolve(f"{file}@neighbours").strategy.parameters[0].default == 3
     assert str(file.parent) not in sys.path
+
+
+def _with_helpers(folder: Path) -> Path:
+    """Return a strategy file that imports a module beside it, which imports a package beside it when it is called."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "mine.py"
+    file.write_text("from zq_helpers import LIMIT\n" + NEIGHBOURS.replace("= 5", "= LIMIT"))
+    (folder / "zq_helpers.py").write_text("LIMIT = 3\ndef late():\n    from zq_package.inner import x\n")
+    (folder / "zq_package").mkdir(exist_ok=True)
+    for name in ("__init__", "inner"):
+        (folder / "zq_package" / f"{name}.py").write_text("x = 1\n")
+    return file
+
+
+@pytest.mark.parametrize("edited", ["mine.py", "zq_helpers.py", "zq_package/__init__.py", "zq_package/inner.py"])
+def test_a_version_is_that_of_the_file_and_of_what_it_imports_from_beside_it(edited: str, tmp_path: Path) -> None:
+    file = _with_helpers(tmp_path)
+    before = resolve(f"{file}@neighbours").version
+    (tmp_path / edited).write_text((tmp_path / edited).read_text() + "more = 1\n")
+    assert resolve(f"{file}@neighbours").version != before
+
+
+def test_what_else_lies_beside_a_file_is_no_part_of_its_version(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All that a project's root may hold, of which the file imports what is installed and nothing else.
+    file.write_text("import json\nimport time\n\nimport numpy\nimport zq_installed\n" + NEIGHBOURS)
+    site = tmp_path / "venv" / "site-packages"
+    site.mkdir(parents=True)
+    (site / "zq_installed.py").touch()
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    for name in ("json", "time", "other", "conftest", "zq_installed"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not this one')\n")
+    for name in ("ctxbench", "tests", "numpy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    line = f"neighbours.py\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n"
+    # As the version before it said.
+    assert resolve(f"{file}@neighbours").version == hashlib.sha256(line.encode()).hexdigest()[:12]
+
+
+def test_an_edited_neighbour_is_read_again_and_is_not_another_folder_s(tmp_path: Path) -> None:
+    first, second = _with_helpers(tmp_path / "first"), _with_helpers(tmp_path / "second")
+
+    def limit(file: Path) -> object:
+        return resolve(f"{file}@neighbours").strategy.parameters[0].default
+
+    assert (limit(first), limit(second)) == (3, 3)
+    (tmp_path / "first" / "zq_helpers.py").write_text("LIMIT = 10\n")
+    assert (limit(first), limit(second)) == (10, 3)
+    (tmp_path / "second" / "zq_helpers.py").write_text("LIMIT = 11\n")
+    assert (limit(first), limit(second)) == (10, 11)
 
 
 @pytest.mark.parametrize(

@@ -38,22 +38,22 @@ class NumpyMiniLM:
 
     def __init__(self, folder: Path) -> None:
         """Name the folder of the model; it is read when the first text comes."""
-        self._folder = folder
+        self.folder = folder
         self._lock = threading.Lock()
 
     @functools.cached_property
     def version(self) -> str:
         """Back end, its version and a digest of the model's files."""
-        return f"numpy-2-{weights.digest(self._folder)}"
+        return f"numpy-2-{weights.digest(self.folder)}"
 
     @functools.cached_property
     def _parts(self) -> tuple[Any, Bert]:
         """The tokenizer and the layers."""
         tokenizers = importlib.import_module("tokenizers")
-        tokenizer = tokenizers.Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+        tokenizer = tokenizers.Tokenizer.from_file(str(self.folder / "tokenizer.json"))
         tokenizer.no_padding()
         tokenizer.enable_truncation(LIMIT)
-        return tokenizer, Bert.load(self._folder)
+        return tokenizer, Bert.load(self.folder)
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Return one vector a text: the mean of its tokens' vectors, of length 1."""

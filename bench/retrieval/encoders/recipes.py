@@ -83,23 +83,23 @@ class RecipeEncoder:
         self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], EncoderModel]
     ) -> None:
         """Name the model's folder; `load` is called when the first text comes."""
-        self._name, self._recipe, self._folder, self._batch, self._load = name, recipe, folder, batch, load
+        self._name, self._recipe, self.folder, self._batch, self._load = name, recipe, folder, batch, load
         self._lock = threading.Lock()
 
     @functools.cached_property
     def version(self) -> str:
         """Back end, its version, pooling, and a digest of the model's files."""
-        return f"torch-2-{self._recipe.pooling}-{weights.digest(self._folder)}"
+        return f"torch-2-{self._recipe.pooling}-{weights.digest(self.folder)}"
 
     @functools.cached_property
     def width(self) -> int:
         """The length of a vector, from the model's configuration."""
-        config = json.loads(read_text(self._folder / "config.json"))
+        config = json.loads(read_text(self.folder / "config.json"))
         key = "embed_dim" if self._recipe.projected else "hidden_size"
         width = config.get(key, config.get("d_model"))
         if not isinstance(width, int):
             raise InputFault(
-                f"has no {key}", where=str(self._folder / "config.json"), cure=f"give {self._recipe.model} itself"
+                f"has no {key}", where=str(self.folder / "config.json"), cure=f"give {self._recipe.model} itself"
             )
         return width
 

@@ -7,11 +7,14 @@ installed and that its weights are on this machine; it reads them when the first
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from ctxbench.bench.registry import Factories
+from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.types import Encoder
 from ctxbench.bench.spec import Shorthand, Spec
 
@@ -20,7 +23,8 @@ F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench doctor"
 
 _REGISTRY: Factories[Encoder] = Factories("encoder", group="ctxbench.encoders", command=COMMAND)
-_ENCODERS: dict[str, Encoder] = {}
+_ENCODERS: dict[str, tuple[object, Encoder]] = {}
+"""Canonical spec -> the state of its files then, and the encoder."""
 _LOCK = threading.RLock()
 """Imports of plug-ins come under it too: two threads must not register one twice."""
 
@@ -63,7 +67,7 @@ def canonical(spec: str) -> str:
 
 
 def get(spec: str) -> Encoder:
-    """Return the encoder that a spec spells; the same one for the same spec, from any thread.
+    """Return the encoder that a spec spells; the same one for the same spec, from any thread, while its files stay.
 
     Raises:
         InputFault: if the spec cannot be read, the name is unknown, a parameter does not fit, or a package or
@@ -71,6 +75,15 @@ def get(spec: str) -> Encoder:
     """
     with _LOCK:
         key = _REGISTRY.canonical(spec)
-        if key not in _ENCODERS:
-            _ENCODERS[key] = _REGISTRY.make(key)
-        return _ENCODERS[key]
+        if key not in _ENCODERS or _ENCODERS[key][0] != _state(_ENCODERS[key][1]):
+            instance = _REGISTRY.make(key)
+            _ENCODERS[key] = _state(instance), instance
+        return _ENCODERS[key][1]
+
+
+def _state(encoder: Encoder) -> object:
+    """Return what changes with the files of an encoder that says by `folder` where it has them."""
+    folder = getattr(encoder, "folder", None)
+    with contextlib.suppress(OSError):
+        return weights.state(Path(folder)) if isinstance(folder, str | Path) else None
+    return None

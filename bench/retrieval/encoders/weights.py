@@ -82,11 +82,23 @@ def digest(folder: Path) -> str:
     """Return a digest of all that decides a model's vectors: configuration, tokenizer and weights."""
     whole = hashlib.sha256()
     with explained(folder):
-        texts = sorted(path for path in folder.iterdir() if path.suffix in _TEXTS)
-        for path in [*texts, *_files(folder)]:
+        for path in _deciding(folder):
             with path.open("rb") as handle:
                 whole.update(path.name.encode() + b"\0" + hashlib.file_digest(handle, "sha256").digest())
     return whole.hexdigest()[:12]
+
+
+def state(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return names, sizes and times of the files that `digest` reads: as cheap as it is not.
+
+    Raises:
+        OSError: if one is gone.
+    """
+    return tuple((path.name, stat.st_size, stat.st_mtime_ns) for path in _deciding(folder) for stat in [path.stat()])
+
+
+def _deciding(folder: Path) -> list[Path]:
+    return [*sorted(path for path in folder.iterdir() if path.suffix in _TEXTS), *_files(folder)]
 
 
 def _files(folder: Path) -> list[Path]:

@@ -198,6 +198,26 @@ def test_a_card_is_the_same_from_a_cell(cells: ForkedCells, file: Path) -> None:
     assert cells.card("lc.repocoder(iterations=2)").spec == "lc.repocoder"
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_file_whose_neighbour_is_edited_during_a_run_goes_on_with_no_sample(tmp_path: Path, wrapped: bool) -> None:
+    (tmp_path / "neighbour.py").write_text("WORDS = 'first'\n")
+    (tmp_path / "mine.py").write_text(
+        "import neighbour\nfrom ctxbench import *\n"
+        "@strategy('mine')\ndef mine(query: Query, repo: Repository) -> Context:\n"
+        "    return Context((Snippet(path='a', text=neighbour.WORDS),))\n"
+    )
+    name = f"{tmp_path}/mine.py@mine"
+    spec = f"aim({name}, encoder=bm25)" if wrapped else name
+    with open_cells([], 1) as cells:
+        assert "first" in _run(cells, spec).text
+        before = cells.card(spec).version
+        (tmp_path / "neighbour.py").write_text("WORDS = 'second'\n")
+        with pytest.raises(StrategyFault, match="mine.py@mine was edited after the run began; run the same command"):
+            _run(cells, spec)
+    with open_cells([], 1) as cells:
+        assert "second" in _run(cells, spec).text and cells.card(spec).version != before
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -621,7 +641,7 @@ print("tree_sitter" in sys.modules)
 @pytest.mark.parametrize("spec", ["lc.infile", "lc.repocoder", "lc.random_windows"])
 def test_a_cell_of_a_plain_strategy_imports_nothing_and_its_server_holds_no_parser(spec: str) -> None:
     job = {"spec": spec, "query": wire.dump_query(query_for(Kind.LINE)), "name": "tiny", "checks": False}
-    job |= {"instructs": False, "summarises": False, "executes": False}
+    job |= {"versions": {}, "instructs": False, "summarises": False, "executes": False}
     command = [sys.executable, "-c", _ALONE, json.dumps(job)]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\nFalse\n"
 

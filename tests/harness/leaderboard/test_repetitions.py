@@ -230,6 +230,11 @@ def test_only_what_differs_in_the_seed_alone_is_pooled(changes: dict[str, Any]) 
     assert pooled(runs) == runs
 
 
+def test_a_temperature_is_the_same_however_it_is_spelled() -> None:
+    runs = [repetition(seed, [0.5] * 24, sampling={"temperature": zero}) for seed, zero in enumerate((0.0, 0))]
+    assert len(pooled(runs)) == 1
+
+
 def test_runs_whose_decoding_nobody_knows_are_not_pooled() -> None:
     runs = [make_table({"es": [0.5] * 24}, REPOS, id=id_) for id_ in "ab"]
     assert pooled(runs) == runs

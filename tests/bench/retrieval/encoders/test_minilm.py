@@ -60,7 +60,7 @@ def test_texts_are_cut_at_the_end() -> None:
 def test_the_version_names_back_end_and_weights(tmp_path: Path) -> None:
     version = get("minilm").version
     assert version.startswith("numpy-2-")
-    source = get("minilm")._folder  # type: ignore[attr-defined]
+    source = get("minilm").folder  # type: ignore[attr-defined]
     for path in source.iterdir():
         if path.is_file():
             (tmp_path / path.name).symlink_to(path)

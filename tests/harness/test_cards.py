@@ -1,0 +1,105 @@
+"""What stands in a strategy's version: its code, and the weights that its encoders have here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.encoders import registry
+from ctxbench.bench.retrieval.encoders.hashed import Hashed
+from ctxbench.harness.cells import InlineCells
+from ctxbench.harness.run.runs import card_of
+
+DEFAULT = """from ctxbench import Context, Query, Repository, strategy
+
+
+@strategy("mine")
+def mine(query: Query, repo: Repository, *, by: str = "trained") -> Context:
+    return Context.ranked([])
+"""
+
+
+class Trained(Hashed):
+    """An outside encoder that is trained further now and then."""
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry._REGISTRY, "_items", dict(registry._REGISTRY._items))
+    monkeypatch.setattr(registry, "_ENCODERS", {})
+    encoders.encoder("trained")(lambda: Trained(16))
+
+
+def version(spec: str) -> str:
+    return card_of(spec, InlineCells()).version
+
+
+def model(folder: Path, weights: str) -> Path:
+    """Return a folder that looks like a model's as long as none of it is read."""
+    folder.mkdir(exist_ok=True)
+    for name, text in (("config.json", "{}"), ("tokenizer.json", "{}"), ("model.safetensors", weights)):
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "lc.infercom(encoder=trained)",
+        "icl.rag(encoder=trained)",
+        "base.rlcoder(encoder=trained)",
+        "aim(lc.infile, encoder=trained)",
+        "aim(lc.infercom(encoder=trained), encoder=bm25)",
+        "{file}@mine",
+        "{file}@mine(by='first(of=trained)')",
+    ],
+)
+def test_an_encoder_trained_further_is_another_version(
+    trained: None, spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(DEFAULT)
+    spec = spec.format(file=file)
+    before = version(spec)
+    assert before == version(spec) != InlineCells().card(spec).version
+    monkeypatch.setattr(Trained, "version", "3")
+    assert version(spec) != before
+
+
+def test_weights_in_a_folder_are_part_of_the_version(tmp_path: Path) -> None:
+    spec = f"lc.infercom(encoder='minilm(path={model(tmp_path / 'first', 'a')})')"
+    other = f"lc.infercom(encoder='minilm(path={model(tmp_path / 'second', 'b')})')"
+    assert version(spec) != version(other)
+    (tmp_path / "second" / "model.safetensors").write_text("a")
+    assert version(spec) == version(other), "the place does not matter, and an edited file is read again"
+    with pytest.raises(InputFault, match="holds no model"):
+        version("lc.infercom(encoder='minilm(path=/nowhere)')")
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        "bm25",
+        "'bm25(k1=1.2)'",
+        "jaccard",
+        "hashed",
+        "'hashed(width=64)'",
+        "minilm",
+        "'minilm(backend=torch)'",
+        "none-such",
+        f"'unixcoder(revision={'5' * 40})'",
+    ],
+)
+def test_a_version_without_files_of_the_user_s_is_that_of_the_code(
+    encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwanted(*_: object) -> None:
+        raise AssertionError("no encoder is needed to know the version")
+
+    monkeypatch.setattr(registry, "get", unwanted)
+    monkeypatch.setattr(encoders, "get", unwanted)
+    for spec in (f"lc.infercom(encoder={encoder})", f"aim(lc.infile, encoder={encoder})"):
+        assert version(spec) == InlineCells().card(spec).version
