@@ -203,11 +203,13 @@ class Cluster:
             try:
                 shards = self._ray.get(ref)
             except MachineFault as fault:
-                # Ray's own class of it carries the worker's traceback.
+                # Ray's own class of a fault carries the worker's traceback.
                 plain = MachineFault(fault.what, where=fault.where, cure=fault.cure)
                 yield UnitOutcome(samples=unit.samples, fault=plain)
+            except InputFault as fault:
+                raise InputFault(fault.what, where=fault.where, cure=fault.cure) from None
             except self._ray.exceptions.RayError as error:
-                if isinstance(error, InputFault) or not _is_lost(self._ray, error):
+                if not _is_lost(self._ray, error):
                     raise
                 if (node := self._nodes.get(id_)) is not None:
                     self._say(f"a worker on node {node.name} is lost; what it was at is done again")

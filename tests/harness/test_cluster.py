@@ -30,6 +30,13 @@ class LostError(Exception):
     """Stands for Ray's faults of lost workers."""
 
 
+class RemoteFault(LostError, InputFault):
+    """A fault as Ray raises it here: of its own class as well, and told with the worker's traceback."""
+
+    def __str__(self) -> str:
+        return "\x1b[36mray::NodeWorker.do()\x1b[39m\n  File ..."
+
+
 class FakeRay:
     """Nodes whose workers answer at once, or are lost, as `answer` says."""
 
@@ -189,6 +196,14 @@ def test_a_fault_of_a_unit_is_that_of_its_samples_and_one_of_the_user_ends_the_r
     two.ray.answer = lambda *_: InputFault("another version")
     with pytest.raises(InputFault, match="another version"):
         two.samples_done()
+
+
+def test_a_refusal_by_a_node_is_one_line(two: Nodes) -> None:
+    fault = InputFault("has another version", where="node1", cure="install the same")
+    two.ray.answer = lambda *_: RemoteFault(fault.what, where=fault.where, cure=fault.cure)
+    with pytest.raises(InputFault) as caught:
+        two.samples_done()
+    assert type(caught.value) is InputFault and str(caught.value) == str(fault)
 
 
 def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(
