@@ -186,9 +186,9 @@ class Attempt:
     def go(self, progress: Progress, nodes: Nodes | None = None) -> RunSummary:
         """Complete what is missing, here or on `nodes`; record the end of the attempt even if it is interrupted."""
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
-        lacking = self._lacking() if self._machinery.judges and nodes is None else []
+        lacking = self._lacking() if self._machinery.judges else []
         if nodes is not None and missing:
-            self._share_out(missing, nodes, progress)
+            self._share_out(missing, lacking, nodes, progress)
         elif missing or lacking:
             self._try(missing, lacking, progress)
         stored = status_counts(self._store, self._run)
@@ -276,12 +276,14 @@ class Attempt:
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
                 machinery.claims.release([attempt_key(self._attempt)])
 
-    def _share_out(self, missing: Sequence[Sample], nodes: Nodes, progress: Progress) -> None:
-        """Let other machines do what is missing, and bring their shards in as they come."""
+    def _share_out(
+        self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], nodes: Nodes, progress: Progress
+    ) -> None:
+        """Let other machines do what is missing, and bring their shards in as they come; then judge what is stored."""
         merger = Merger(self._store, self._set)
         with (
             self._recorded(nodes.isolation, nodes.load, len(missing)),
-            progress(self._spec.strategy, len(missing)) as tick,
+            progress(self._spec.strategy, len(missing) + len(lacking)) as tick,
         ):
             for outcome in nodes.do(self._spec, missing):
                 for name, content in outcome.shards:
@@ -290,6 +292,8 @@ class Attempt:
                     for sample in outcome.samples:
                         self._note(sample.id, outcome.fault)
                 tick(len(outcome.samples))
+            if lacking and (executor := self._machinery.executor()) is not None:
+                self._judge(executor, lacking, tick)
 
     def _bring_in(self, merger: Merger, name: str, shard: Shard) -> None:
         log, shard = shard.attempt, dataclasses.replace(shard, attempt=None)

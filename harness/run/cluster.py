@@ -23,7 +23,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.attempt import UnitOutcome
-from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.run.units import WorkUnit, most_of, units
@@ -64,7 +64,7 @@ class Cluster:
     def __init__(self, ray: Any, home: Home, sample_set: SampleSet, job: NodeJob, say: Say) -> None:
         """Use the nodes of the cluster that `ray` is connected to; workers start with `do`."""
         self._ray, self._home, self._set, self._say = ray, home, sample_set, say
-        self._job = ray.put(job)
+        self._job, self._tests = ray.put(job), _tests_of(job)
         self._nodes: dict[str, _Node] = {}
         self._closed_to: set[str] = set()
         """Ids of nodes that cannot do these runs."""
@@ -95,6 +95,11 @@ class Cluster:
     def size(self) -> int:
         """How many nodes there are."""
         return sum(1 for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU"))
+
+    @property
+    def isolation(self) -> str:
+        """How strategies are kept apart, and where, and where tests run."""
+        return f"cells on {self.size} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], strategy: str, repetition: int) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples of a run."""
@@ -225,7 +230,7 @@ class RunOnNodes:
     def __init__(self, cluster: Cluster, strategy: str, repetition: int) -> None:
         """Do samples of the run of a strategy."""
         self._cluster, self._strategy, self._repetition = cluster, strategy, repetition
-        self.isolation = f"cells on {cluster.size} Ray nodes"
+        self.isolation = cluster.isolation
         self.load = Load(workers=cluster.cores, requests=cluster.size, cores=cluster.cores)
 
     def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
@@ -242,6 +247,13 @@ def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> 
     for unit in waiting:
         left[unit.repo].append(unit)
     return left[min(left, key=lambda repo: (repo not in mine, repo in others, -len(left[repo]), repo))][0]
+
+
+def _tests_of(job: NodeJob) -> str:
+    """Return where a job's tests run, for the record of an attempt; empty where each node chooses."""
+    if job.choices.sandbox == NO_SANDBOX:
+        return " without tests"
+    return f", tests in {job.choices.sandbox}" if job.tested and job.choices.sandbox else ""
 
 
 def _gave_up(unit: WorkUnit) -> MachineFault:

@@ -95,11 +95,11 @@ class Ref:
 class Nodes:
     """A cluster of stand-ins, and what was said."""
 
-    def __init__(self, tmp_path: Path, *names: str) -> None:
+    def __init__(self, tmp_path: Path, *names: str, functions: bool = False, sandbox: str | None = None) -> None:
         home = Home(tmp_path / "home")
-        self.set = make_set(home, repos=2, per_repo=6)
+        self.set = make_function_set(home) if functions else make_set(home, repos=2, per_repo=6)
         self.ray, self.said = FakeRay(*names), list[str]()
-        job = NodeJob.of(home, self.set, "incontext", RunOptions())
+        job = NodeJob.of(home, self.set, "incontext", RunOptions(sandbox=sandbox))
         self.cluster = Cluster(self.ray, home, self.set, job, self.said.append)
 
     def do(self) -> Iterator[Any]:
@@ -204,6 +204,20 @@ def test_a_refusal_by_a_node_is_one_line(two: Nodes) -> None:
     with pytest.raises(InputFault) as caught:
         two.samples_done()
     assert type(caught.value) is InputFault and str(caught.value) == str(fault)
+
+
+@pytest.mark.parametrize(
+    ("functions", "sandbox", "isolation"),
+    [
+        (True, None, "cells on 2 Ray nodes"),
+        (True, "docker", "cells on 2 Ray nodes, tests in docker"),
+        (True, "none", "cells on 2 Ray nodes without tests"),
+        (False, "docker", "cells on 2 Ray nodes"),
+    ],
+)
+def test_where_tests_run_is_noted(tmp_path: Path, functions: bool, sandbox: str | None, isolation: str) -> None:
+    two = Nodes(tmp_path, "a", "b", functions=functions, sandbox=sandbox)
+    assert two.cluster.doing("lc.infile", 0).isolation == isolation
 
 
 def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(

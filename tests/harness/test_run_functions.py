@@ -20,10 +20,11 @@ from ctxbench.harness.generators.base import Capabilities, Generator, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.results import Load, RunTable, Status
+from ctxbench.harness.run.attempt import RunSummary, UnitOutcome
 from ctxbench.harness.run.choices import NO_SANDBOX, SEVERAL, RunOptions
 from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.errors import SandboxUnavailable
@@ -202,6 +203,35 @@ def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Benc
     assert bench.table().metrics["pass@1"].count(0.5) == 4
     assert set(bench.table().status) == {Status.SCORED, Status.MODEL_FAILED}
     assert len(bench.rows("SELECT * FROM judged")) == 8
+
+
+class Nodes:
+    """A cluster whose nodes fail all that they are asked."""
+
+    isolation, load = "cells on 2 Ray nodes", Load(workers=2, requests=2, cores=2)
+
+    def doing(self, strategy: str, repetition: int) -> Nodes:
+        return self
+
+    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+        yield UnitOutcome(samples=missing, fault=MachineFault("no node answers"))
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_what_was_stored_without_tests_is_judged_here_where_nodes_do_the_rest(bench: Bench, missing: int) -> None:
+    def partly(request: Request) -> str:
+        if missing and _number(request) == "2":
+            raise MachineFault("the server is down")
+        return right(request)
+
+    first = model(partly)
+    # A batch fails as a whole.
+    first.capabilities = Capabilities(batch_size=1)
+    assert bench.run(first, RunOptions(sandbox=NO_SANDBOX)).unjudged == 6 - missing
+    summary = bench.run(model(), cluster=Nodes())
+    assert (summary.missing, summary.unjudged, len(summary.passes)) == (missing, 0, 6 - missing)
+    assert len(bench.judge.asked) == 6 - missing
+    assert bench.rows("SELECT missing FROM outcome ORDER BY attempt_id") == [(missing,), (missing,)]
 
 
 def _broken_for(*numbers: int) -> Any:
