@@ -34,16 +34,19 @@ from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.runs import status_counts
 from ctxbench.harness.store.scores import RunCosts, costs_of_run
 from ctxbench.harness.store.shard import Shard, unpack
+from ctxbench.harness.store.shard_store import answers_for
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.harness.store.work import failed_on
-from ctxbench.harness.store.write import StoredConstruction, StoredFault
+from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.strategies.registration import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
 """Strategy, sample, decoding, completions -> the answered sample."""
+Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
+"""Samples -> the stored answers to what was asked for them."""
 GIVE_UP_AFTER = 5
 """Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
 _LOG = logging.getLogger(__name__)
@@ -137,8 +140,13 @@ class Nodes(Protocol):
     """How strategies are kept apart, and where."""
     load: Load
 
-    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples, in the order in which they end.
+
+        Args:
+            spec: the run.
+            missing: the samples.
+            answers: returns what need not be asked again.
 
         Raises:
             InputFault: if no machine can do them until the user mends something.
@@ -285,7 +293,7 @@ class Attempt:
             self._recorded(nodes.isolation, nodes.load, len(missing)),
             progress(self._spec.strategy, len(missing) + len(lacking)) as tick,
         ):
-            for outcome in nodes.do(self._spec, missing):
+            for outcome in nodes.do(self._spec, missing, functools.partial(answers_for, self._store, self._spec)):
                 for name, content in outcome.shards:
                     self._bring_in(merger, name, unpack(name, content))
                 if outcome.fault is not None:
@@ -300,9 +308,10 @@ class Attempt:
         try:
             self._tally.new += merger.merge(shard, name).new
         except InputFault as fault:
-            # Another node has answered the same otherwise: with the first answer the samples are done again.
+            # Another node was answered otherwise. A node has the stored answers for its samples; here are all of them.
+            cure = "run the same command again without --engine ray"
             for sample in shard.finished:
-                self._note(sample.sample_id, MachineFault(fault.what, cure="run the same command again"))
+                self._note(sample.sample_id, MachineFault(fault.what, cure=cure))
         if log is not None:
             for stored in log.faults:
                 self._keep(stored)

@@ -22,7 +22,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
-from ctxbench.harness.run.attempt import UnitOutcome
+from ctxbench.harness.run.attempt import Answers, UnitOutcome
 from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
 from ctxbench.harness.run.spec import RunSpec
@@ -101,7 +101,9 @@ class Cluster:
         """How strategies are kept apart, and where, and where tests run."""
         return f"cells on {self.size} Ray nodes{self._tests}"
 
-    def do(self, spec: RunSpec, missing: Sequence[Sample], strategy: str, repetition: int) -> Iterator[UnitOutcome]:
+    def do(
+        self, spec: RunSpec, missing: Sequence[Sample], answers: Answers, strategy: str, repetition: int
+    ) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples of a run."""
         most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, self.size)))))
         waiting = units(spec.id, missing, most)
@@ -113,7 +115,7 @@ class Cluster:
                     if waiting:
                         unit = next_unit(waiting, node.repos, self._repos_of_others(node))
                         waiting.remove(unit)
-                        self._begin(node, unit, strategy, repetition)
+                        self._begin(node, unit, answers, strategy, repetition)
                 for outcome in self._ended():
                     if isinstance(outcome, UnitOutcome):
                         yield outcome
@@ -186,14 +188,21 @@ class Cluster:
     def _repos_of_others(self, node: _Node) -> set[str]:
         return {repo for other in self._nodes.values() if other is not node for repo in other.repos}
 
-    def _begin(self, node: _Node, unit: WorkUnit, strategy: str, repetition: int) -> None:
+    def _begin(self, node: _Node, unit: WorkUnit, answers: Answers, strategy: str, repetition: int) -> None:
         if unit.repo not in self._parts:
             if self._wheels is None and any(sample.tested for sample in unit.samples):
                 self._wheels = self._ray.put(packed_tests(self._home))
             self._parts[unit.repo] = self._ray.put(packed(self._home, self._set, unit.repo))
         node.repos.add(unit.repo)
         ids = tuple(sample.id for sample in unit.samples)
-        plain = NodeUnit(run=unit.run, strategy=strategy, repetition=repetition, repo=unit.repo, samples=ids)
+        plain = NodeUnit(
+            run=unit.run,
+            strategy=strategy,
+            repetition=repetition,
+            repo=unit.repo,
+            samples=ids,
+            answers=tuple(answers(unit.samples)),
+        )
         # In a list they are fetched by the worker, and only if it lacks them.
         self._units[node.actor.do.remote(plain, [self._parts[unit.repo], self._wheels])] = (node.id, unit)
 
@@ -233,9 +242,9 @@ class RunOnNodes:
         self.isolation = cluster.isolation
         self.load = Load(workers=cluster.cores, requests=cluster.size, cores=cluster.cores)
 
-    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples, in the order in which they end."""
-        return self._cluster.do(spec, missing, self._strategy, self._repetition)
+        return self._cluster.do(spec, missing, answers, self._strategy, self._repetition)
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:

@@ -208,6 +208,32 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
     return [StoredGeneration(**row, prompt=texts[row["prompt_digest"]]) for row in rows]
 
 
+def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
+    """Return what the generator of a run answered for some samples in all runs over the same set, in no order."""
+    r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
+    query = (
+        select(g.id)
+        .select_from(
+            t.RUN.join(t.PLANNED_FACT, p.run == r.number)
+            .join(t.SAMPLE, s.number == p.sample)
+            .join(t.CALL_FACT, c.key == p.key)
+            .join(t.GENERATION_FACT, g.number == c.generation)
+        )
+        .where(
+            r.samples_digest == spec.samples_digest,
+            r.generator == spec.generator,
+            r.generator_version == spec.generator_version,
+        )
+    )
+    with store.reading() as connection:
+        ids = {
+            id_
+            for part in parts([sample.id for sample in samples])
+            for id_ in connection.scalars(query.where(s.id.in_(part)))
+        }
+    return answers_of(store, ids)
+
+
 def open_share(
     share: Share, folder: Path, sample_set: SampleSet, *, url: str | None = None
 ) -> AbstractContextManager[ShardStore]:

@@ -21,7 +21,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.results import Load, RunTable, Status
-from ctxbench.harness.run.attempt import RunSummary, UnitOutcome
+from ctxbench.harness.run.attempt import Answers, RunSummary, UnitOutcome
 from ctxbench.harness.run.choices import NO_SANDBOX, SEVERAL, RunOptions
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunSpec
@@ -213,7 +213,7 @@ class Nodes:
     def doing(self, strategy: str, repetition: int) -> Nodes:
         return self
 
-    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         yield UnitOutcome(samples=missing, fault=MachineFault("no node answers"))
 
 
@@ -224,10 +224,8 @@ def test_what_was_stored_without_tests_is_judged_here_where_nodes_do_the_rest(be
             raise MachineFault("the server is down")
         return right(request)
 
-    first = model(partly)
-    # A batch fails as a whole.
-    first.capabilities = Capabilities(batch_size=1)
-    assert bench.run(first, RunOptions(sandbox=NO_SANDBOX)).unjudged == 6 - missing
+    first = bench.run(model(partly, batch_size=1), RunOptions(sandbox=NO_SANDBOX))
+    assert first.unjudged == 6 - missing
     summary = bench.run(model(), cluster=Nodes())
     assert (summary.missing, summary.unjudged, len(summary.passes)) == (missing, 0, 6 - missing)
     assert len(bench.judge.asked) == 6 - missing
