@@ -203,7 +203,7 @@ class Merger:
             if sample.sample_id in lacking:
                 completions = enumerate(sample.completions)
                 linked = {idx: by_key[each.verdict] for idx, each in completions if each.verdict in by_key}
-                verdicts.link(self._store, run, sample.sample_id, linked)
+                self._store.link_verdicts(run, sample.sample_id, linked)
 
     def _link(self, sample_set: SampleSet, shard: Shard) -> int:
         """Give completions of stored runs over a set the verdicts on the same texts; return how many got one."""
@@ -219,7 +219,7 @@ class Merger:
                 content = digest(completion.sample_id), sha256(clean(completion.text))
                 if content in by_content:
                     linked[completion.sample_id][completion.idx] = by_content[content]
-            count += sum(verdicts.link(self._store, run.id, sample_id, some) for sample_id, some in linked.items())
+            count += sum(self._store.link_verdicts(run.id, sample_id, some) for sample_id, some in linked.items())
         return count
 
 

@@ -23,10 +23,13 @@ from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import Answers, RunSummary, UnitOutcome
 from ctxbench.harness.run.choices import NO_SANDBOX, SEVERAL, RunOptions
+from ctxbench.harness.run.merging import Merger, shard_files
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.run.units import Share
+from ctxbench.harness.store import open_store, shard_store, verdicts
+from ctxbench.harness.store.runs import run_tables, stored_runs
+from ctxbench.harness.store.shard_store import open_share
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
@@ -203,6 +206,33 @@ def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Benc
     assert bench.table().metrics["pass@1"].count(0.5) == 4
     assert set(bench.table().status) == {Status.SCORED, Status.MODEL_FAILED}
     assert len(bench.rows("SELECT * FROM judged")) == 8
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    def no_room(*_: object) -> None:
+        raise MachineFault("the disk is full")
+
+    def part(**choices: Any) -> RunSummary:
+        with open_share(Share(0, 1), tmp_path / "parts", bench.set) as bench.store:
+            return bench.run(model(mixed), RunOptions(n=2, **choices), share=Share(0, 1))
+
+    main = bench.store
+    assert part(sandbox=NO_SANDBOX).unjudged == 8
+    if full:
+        # The verdicts are kept, but nobody is told that the completions have them.
+        with monkeypatch.context() as patch:
+            patch.setattr(shard_store, "write", no_room)
+            assert part().unjudged == 8
+    assert part().unjudged == 0 and len(bench.judge.asked) == 8
+    merger = Merger(main, bench.set)
+    for file in shard_files([tmp_path / "parts"]):
+        merger.merge_file(file)
+    bench.store = main
+    [run] = stored_runs(main)
+    assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
 
 
 class Nodes:
