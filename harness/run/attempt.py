@@ -39,6 +39,7 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.harness.store.work import failed_on
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
+from ctxbench.sandbox.errors import SandboxError
 from ctxbench.strategies.registration import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
@@ -195,10 +196,11 @@ class Attempt:
         """Complete what is missing, here or on `nodes`; record the end of the attempt even if it is interrupted."""
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._machinery.judges else []
-        if nodes is not None and missing:
-            self._share_out(missing, lacking, nodes, progress)
-        elif missing or lacking:
-            self._try(missing, lacking, progress)
+        if missing or lacking:
+            if nodes is not None:
+                self._share_out(missing, lacking, nodes, progress)
+            else:
+                self._try(missing, lacking, progress)
         stored = status_counts(self._store, self._run)
         with self._store.reading() as connection:
             costs = costs_of_run(connection, self._run)
@@ -300,7 +302,18 @@ class Attempt:
                     for sample in outcome.samples:
                         self._note(sample.id, outcome.fault)
                 tick(len(outcome.samples))
-            if lacking and (executor := self._machinery.executor()) is not None:
+            self._judge_here(lacking, tick)
+
+    def _judge_here(self, lacking: Sequence[UnjudgedCompletion], tick: Callable[[int], Any]) -> None:
+        """Judge what is stored on the machine that asks others, which may be without a sandbox."""
+        try:
+            executor = self._machinery.executor() if lacking else None
+        except SandboxError as error:
+            cure = f"{error.cure}, or let `ctxbench exec --samples {self._set.name} --run {self._run}` do it elsewhere"
+            for completion in lacking:
+                self._note(completion.sample_id, MachineFault(error.what, where=error.where, cure=cure))
+        else:
+            if executor is not None:
                 self._judge(executor, lacking, tick)
 
     def _bring_in(self, merger: Merger, name: str, shard: Shard) -> None:

@@ -56,7 +56,11 @@ class Bench:
         self.coder = Coder(lambda _: "", version="c1")
 
     def run(self, model: Generator, choices: RunOptions | None = None, **how: Any) -> RunSummary:
-        [summary] = run(
+        [summary] = self.runs(model, choices, **how)
+        return summary
+
+    def runs(self, model: Generator, choices: RunOptions | None = None, **how: Any) -> list[RunSummary]:
+        return run(
             self.home,
             self.store,
             how.pop("samples", self.set),
@@ -68,7 +72,6 @@ class Bench:
             resolve=lambda spec: self.coder if spec == "incontext" else model,
             **how,
         )
-        return summary
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with self.store.reading() as connection:
@@ -262,6 +265,20 @@ def test_what_was_stored_without_tests_is_judged_here_where_nodes_do_the_rest(be
     assert bench.rows("SELECT missing FROM outcome ORDER BY attempt_id") == [(missing,), (missing,)]
 
 
+def test_a_machine_without_a_sandbox_says_so_and_lets_nodes_do_the_rest(bench: Bench) -> None:
+    bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
+    bench.judge.open = _no_sandbox  # type: ignore[method-assign]
+    [first, second] = bench.runs(model(), strategies=("lc.infile", "lc.repocoder"), cluster=Nodes())
+    assert (first.unjudged, second.missing) == (6, 6)
+    assert "install bubblewrap, or let `ctxbench exec --samples functions --run " in str(fault_of([first]))
+
+
+@contextlib.contextmanager
+def _no_sandbox(*_: object) -> Iterator[Any]:
+    raise SandboxUnavailable("no sandbox here", cure="install bubblewrap")
+    yield
+
+
 def _broken_for(*numbers: int) -> Any:
     def answer(sample: Sample, text: str) -> Judgement:
         broken = any(sample.id.endswith(f"_{number}") for number in numbers)
@@ -297,12 +314,7 @@ def test_what_an_earlier_run_left_unjudged_and_breaks_again_is_a_fault(bench: Be
 
 
 def test_no_back_end_is_one_fault_and_ends_the_run(bench: Bench) -> None:
-    @contextlib.contextmanager
-    def none(*_: object) -> Iterator[Any]:
-        raise SandboxUnavailable("no sandbox here", cure="install bubblewrap")
-        yield
-
-    bench.judge.open = none  # type: ignore[method-assign]
+    bench.judge.open = _no_sandbox  # type: ignore[method-assign]
     asked = model()
     with pytest.raises(SandboxUnavailable, match="install bubblewrap"):
         bench.run(asked)
