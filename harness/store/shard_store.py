@@ -231,26 +231,15 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
 def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
     """Return what the generator of a run answered for some samples in all runs over the same set, in no order."""
     r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
-    query = (
-        select(g.id)
-        .select_from(
-            t.RUN.join(t.PLANNED_FACT, p.run == r.number)
-            .join(t.SAMPLE, s.number == p.sample)
-            .join(t.CALL_FACT, c.key == p.key)
-            .join(t.GENERATION_FACT, g.number == c.generation)
-        )
-        .where(
-            r.samples_digest == spec.samples_digest,
-            r.generator == spec.generator,
-            r.generator_version == spec.generator_version,
-        )
-    )
+    same = (r.generator == spec.generator, r.generator_version == spec.generator_version)
+    runs = select(r.number).where(r.samples_digest == spec.samples_digest, *same)
+    ids: set[str] = set()
     with store.reading() as connection:
-        ids = {
-            id_
-            for part in parts([sample.id for sample in samples])
-            for id_ in connection.scalars(query.where(s.id.in_(part)))
-        }
+        for part in parts([sample.id for sample in samples]):
+            # Question in question, so that no table is read whole.
+            keys = select(p.key).where(p.run.in_(runs), p.sample.in_(select(s.number).where(s.id.in_(part))))
+            answers = select(c.generation).where(c.key.in_(keys))
+            ids.update(connection.scalars(select(g.id).where(g.number.in_(answers))))
     return answers_of(store, ids)
 
 
