@@ -34,16 +34,20 @@ from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.runs import status_counts
 from ctxbench.harness.store.scores import RunCosts, costs_of_run
 from ctxbench.harness.store.shard import Shard, unpack
+from ctxbench.harness.store.shard_store import answers_for
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.harness.store.work import failed_on
-from ctxbench.harness.store.write import StoredConstruction, StoredFault
+from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
+from ctxbench.sandbox.errors import SandboxError
 from ctxbench.strategies.registration import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
 """Strategy, sample, decoding, completions -> the answered sample."""
+Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
+"""Samples -> the stored answers to what was asked for them."""
 GIVE_UP_AFTER = 5
 """Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
 _LOG = logging.getLogger(__name__)
@@ -137,8 +141,13 @@ class Nodes(Protocol):
     """How strategies are kept apart, and where."""
     load: Load
 
-    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples, in the order in which they end.
+
+        Args:
+            spec: the run.
+            missing: the samples.
+            answers: returns what need not be asked again.
 
         Raises:
             InputFault: if no machine can do them until the user mends something.
@@ -186,11 +195,12 @@ class Attempt:
     def go(self, progress: Progress, nodes: Nodes | None = None) -> RunSummary:
         """Complete what is missing, here or on `nodes`; record the end of the attempt even if it is interrupted."""
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
-        lacking = self._lacking() if self._machinery.judges and nodes is None else []
-        if nodes is not None and missing:
-            self._share_out(missing, nodes, progress)
-        elif missing or lacking:
-            self._try(missing, lacking, progress)
+        lacking = self._lacking() if self._machinery.judges else []
+        if missing or lacking:
+            if nodes is not None:
+                self._share_out(missing, lacking, nodes, progress)
+            else:
+                self._try(missing, lacking, progress)
         stored = status_counts(self._store, self._run)
         with self._store.reading() as connection:
             costs = costs_of_run(connection, self._run)
@@ -276,29 +286,45 @@ class Attempt:
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
                 machinery.claims.release([attempt_key(self._attempt)])
 
-    def _share_out(self, missing: Sequence[Sample], nodes: Nodes, progress: Progress) -> None:
-        """Let other machines do what is missing, and bring their shards in as they come."""
+    def _share_out(
+        self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], nodes: Nodes, progress: Progress
+    ) -> None:
+        """Let other machines do what is missing, and bring their shards in as they come; then judge what is stored."""
         merger = Merger(self._store, self._set)
         with (
             self._recorded(nodes.isolation, nodes.load, len(missing)),
-            progress(self._spec.strategy, len(missing)) as tick,
+            progress(self._spec.strategy, len(missing) + len(lacking)) as tick,
         ):
-            for outcome in nodes.do(self._spec, missing):
+            for outcome in nodes.do(self._spec, missing, functools.partial(answers_for, self._store, self._spec)):
                 for name, content in outcome.shards:
                     self._bring_in(merger, name, unpack(name, content))
                 if outcome.fault is not None:
                     for sample in outcome.samples:
                         self._note(sample.id, outcome.fault)
                 tick(len(outcome.samples))
+            self._judge_here(lacking, tick)
+
+    def _judge_here(self, lacking: Sequence[UnjudgedCompletion], tick: Callable[[int], Any]) -> None:
+        """Judge what is stored on the machine that asks others, which may be without a sandbox."""
+        try:
+            executor = self._machinery.executor() if lacking else None
+        except SandboxError as error:
+            cure = f"{error.cure}, or let `ctxbench exec --samples {self._set.name} --run {self._run}` do it elsewhere"
+            for completion in lacking:
+                self._note(completion.sample_id, MachineFault(error.what, where=error.where, cure=cure))
+        else:
+            if executor is not None:
+                self._judge(executor, lacking, tick)
 
     def _bring_in(self, merger: Merger, name: str, shard: Shard) -> None:
         log, shard = shard.attempt, dataclasses.replace(shard, attempt=None)
         try:
             self._tally.new += merger.merge(shard, name).new
         except InputFault as fault:
-            # Another node has answered the same otherwise: with the first answer the samples are done again.
+            # Another node was answered otherwise. A node has the stored answers for its samples; here are all of them.
+            cure = "run the same command again without --engine ray"
             for sample in shard.finished:
-                self._note(sample.sample_id, MachineFault(fault.what, cure="run the same command again"))
+                self._note(sample.sample_id, MachineFault(fault.what, cure=cure))
         if log is not None:
             for stored in log.faults:
                 self._keep(stored)

@@ -22,8 +22,8 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
-from ctxbench.harness.run.attempt import UnitOutcome
-from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.attempt import Answers, UnitOutcome
+from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.run.units import WorkUnit, most_of, units
@@ -64,7 +64,7 @@ class Cluster:
     def __init__(self, ray: Any, home: Home, sample_set: SampleSet, job: NodeJob, say: Say) -> None:
         """Use the nodes of the cluster that `ray` is connected to; workers start with `do`."""
         self._ray, self._home, self._set, self._say = ray, home, sample_set, say
-        self._job = ray.put(job)
+        self._job, self._tests = ray.put(job), _tests_of(job)
         self._nodes: dict[str, _Node] = {}
         self._closed_to: set[str] = set()
         """Ids of nodes that cannot do these runs."""
@@ -96,7 +96,14 @@ class Cluster:
         """How many nodes there are."""
         return sum(1 for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU"))
 
-    def do(self, spec: RunSpec, missing: Sequence[Sample], strategy: str, repetition: int) -> Iterator[UnitOutcome]:
+    @property
+    def isolation(self) -> str:
+        """How strategies are kept apart, and where, and where tests run."""
+        return f"cells on {self.size} Ray nodes{self._tests}"
+
+    def do(
+        self, spec: RunSpec, missing: Sequence[Sample], answers: Answers, strategy: str, repetition: int
+    ) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples of a run."""
         most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, self.size)))))
         waiting = units(spec.id, missing, most)
@@ -108,7 +115,7 @@ class Cluster:
                     if waiting:
                         unit = next_unit(waiting, node.repos, self._repos_of_others(node))
                         waiting.remove(unit)
-                        self._begin(node, unit, strategy, repetition)
+                        self._begin(node, unit, answers, strategy, repetition)
                 for outcome in self._ended():
                     if isinstance(outcome, UnitOutcome):
                         yield outcome
@@ -181,14 +188,21 @@ class Cluster:
     def _repos_of_others(self, node: _Node) -> set[str]:
         return {repo for other in self._nodes.values() if other is not node for repo in other.repos}
 
-    def _begin(self, node: _Node, unit: WorkUnit, strategy: str, repetition: int) -> None:
+    def _begin(self, node: _Node, unit: WorkUnit, answers: Answers, strategy: str, repetition: int) -> None:
         if unit.repo not in self._parts:
             if self._wheels is None and any(sample.tested for sample in unit.samples):
                 self._wheels = self._ray.put(packed_tests(self._home))
             self._parts[unit.repo] = self._ray.put(packed(self._home, self._set, unit.repo))
         node.repos.add(unit.repo)
         ids = tuple(sample.id for sample in unit.samples)
-        plain = NodeUnit(run=unit.run, strategy=strategy, repetition=repetition, repo=unit.repo, samples=ids)
+        plain = NodeUnit(
+            run=unit.run,
+            strategy=strategy,
+            repetition=repetition,
+            repo=unit.repo,
+            samples=ids,
+            answers=tuple(answers(unit.samples)),
+        )
         # In a list they are fetched by the worker, and only if it lacks them.
         self._units[node.actor.do.remote(plain, [self._parts[unit.repo], self._wheels])] = (node.id, unit)
 
@@ -203,11 +217,13 @@ class Cluster:
             try:
                 shards = self._ray.get(ref)
             except MachineFault as fault:
-                # Ray's own class of it carries the worker's traceback.
+                # Ray's own class of a fault carries the worker's traceback.
                 plain = MachineFault(fault.what, where=fault.where, cure=fault.cure)
                 yield UnitOutcome(samples=unit.samples, fault=plain)
+            except InputFault as fault:
+                raise InputFault(fault.what, where=fault.where, cure=fault.cure) from None
             except self._ray.exceptions.RayError as error:
-                if isinstance(error, InputFault) or not _is_lost(self._ray, error):
+                if not _is_lost(self._ray, error):
                     raise
                 if (node := self._nodes.get(id_)) is not None:
                     self._say(f"a worker on node {node.name} is lost; what it was at is done again")
@@ -223,12 +239,12 @@ class RunOnNodes:
     def __init__(self, cluster: Cluster, strategy: str, repetition: int) -> None:
         """Do samples of the run of a strategy."""
         self._cluster, self._strategy, self._repetition = cluster, strategy, repetition
-        self.isolation = f"cells on {cluster.size} Ray nodes"
+        self.isolation = cluster.isolation
         self.load = Load(workers=cluster.cores, requests=cluster.size, cores=cluster.cores)
 
-    def do(self, spec: RunSpec, missing: Sequence[Sample]) -> Iterator[UnitOutcome]:
+    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units of some samples, in the order in which they end."""
-        return self._cluster.do(spec, missing, self._strategy, self._repetition)
+        return self._cluster.do(spec, missing, answers, self._strategy, self._repetition)
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
@@ -240,6 +256,13 @@ def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> 
     for unit in waiting:
         left[unit.repo].append(unit)
     return left[min(left, key=lambda repo: (repo not in mine, repo in others, -len(left[repo]), repo))][0]
+
+
+def _tests_of(job: NodeJob) -> str:
+    """Return where a job's tests run, for the record of an attempt; empty where each node chooses."""
+    if job.choices.sandbox == NO_SANDBOX:
+        return " without tests"
+    return f", tests in {job.choices.sandbox}" if job.tested and job.choices.sandbox else ""
 
 
 def _gave_up(unit: WorkUnit) -> MachineFault:

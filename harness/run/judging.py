@@ -348,7 +348,7 @@ def judge_stored(
         except MachineFault as fault:
             yield completion, fault
             continue
-        verdicts.link(store, run, completion.sample_id, {completion.idx: verdict})
+        store.link_verdicts(run, completion.sample_id, {completion.idx: verdict})
         yield completion, verdict
 
 

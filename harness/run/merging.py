@@ -26,6 +26,7 @@ from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
+from ctxbench.harness.measures import GAINS
 from ctxbench.harness.run.judging import sample_digest
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import schema as t
@@ -34,7 +35,7 @@ from ctxbench.harness.store.facts import append_finished, append_generations, ap
 from ctxbench.harness.store.loading import clean, parts
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.prompts import add_prompts
-from ctxbench.harness.store.runs import stored_runs
+from ctxbench.harness.store.runs import CONTEXT, stored_runs
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
@@ -179,7 +180,7 @@ class Merger:
                 for cost in sample.bits
             }
             for key, bits in self._store.bits(shard.spec.coder, costs).items():
-                if abs(bits - costs[key]) > _NEAR * max(abs(bits), 1.0):
+                if not _near(bits, costs[key], bits):
                     raise _two(f"the cost in bits after the prompt {key[1][:12]}", bits, costs[key], where)
 
     def _new(self, run: str, finished: Sequence[Finished], where: str) -> list[Finished]:
@@ -187,11 +188,9 @@ class Merger:
         present = self._store.finished(run, [sample.sample_id for sample in finished])
         again = {sample.sample_id: _facts(sample) for sample in finished if sample.sample_id in present}
         if again:
-            for sample_id, (facts, scores) in _stored_facts(self._store, run, again).items():
-                stored = facts, {key: scores[key] for key in scores.keys() & again[sample_id][1].keys()}
-                mine = again[sample_id][0], {key: again[sample_id][1][key] for key in stored[1]}
-                if stored != mine:
-                    raise _two(f"{sample_id} in the run {run}", *_first_difference(stored, mine), where)
+            for sample_id, stored in _stored_facts(self._store, run, again).items():
+                if (difference := _first_difference(stored, again[sample_id])) is not None:
+                    raise _two(f"{sample_id} in the run {run}", *difference, where)
         return [sample for sample in finished if sample.sample_id not in present]
 
     def _link_known(self, run: str, shard: Shard) -> None:
@@ -204,7 +203,7 @@ class Merger:
             if sample.sample_id in lacking:
                 completions = enumerate(sample.completions)
                 linked = {idx: by_key[each.verdict] for idx, each in completions if each.verdict in by_key}
-                verdicts.link(self._store, run, sample.sample_id, linked)
+                self._store.link_verdicts(run, sample.sample_id, linked)
 
     def _link(self, sample_set: SampleSet, shard: Shard) -> int:
         """Give completions of stored runs over a set the verdicts on the same texts; return how many got one."""
@@ -220,7 +219,7 @@ class Merger:
                 content = digest(completion.sample_id), sha256(clean(completion.text))
                 if content in by_content:
                     linked[completion.sample_id][completion.idx] = by_content[content]
-            count += sum(verdicts.link(self._store, run.id, sample_id, some) for sample_id, some in linked.items())
+            count += sum(self._store.link_verdicts(run.id, sample_id, some) for sample_id, some in linked.items())
         return count
 
 
@@ -325,15 +324,31 @@ def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _
     return stored
 
 
-def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str]:
-    """Return the first fact, or else score, of a sample that differs, in words: as stored, and as in the shard."""
-    pairs: Iterable[tuple[Mapping[Any, Any], Mapping[Any, Any]]] = zip(stored, mine, strict=True)
-    for old, new in pairs:
-        for key in sorted(old.keys() | new.keys(), key=str):
-            if old.get(key) != new.get(key):
-                name = key if isinstance(key, str) else " ".join(map(str, key[1:]))
-                return f"{name} {old.get(key)!r}", f"{name} {new.get(key)!r}"
-    return "", ""
+def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
+    """Return the first fact, or else score, of a sample that differs, in words: as stored, and as in the shard.
+
+    Scores that only one of them has say nothing: a run may measure less, and be measured further later.
+    """
+    (old_facts, old_scores), (new_facts, new_scores) = stored, mine
+    for fact in sorted(old_facts.keys() | new_facts.keys()):
+        if old_facts.get(fact) != new_facts.get(fact):
+            return f"{fact} {old_facts.get(fact)!r}", f"{fact} {new_facts.get(fact)!r}"
+    for key in sorted(old_scores.keys() & new_scores.keys(), key=str):
+        idx, profile, metric = key
+        old, new = old_scores[key], new_scores[key]
+        if profile == CONTEXT and metric in GAINS and None not in (old, new):
+            # A gain is the difference of two costs in bits, so that it is no more exact than they are.
+            same = _near(old, new, max(abs(old), old_scores.get((idx, CONTEXT, "bits")) or 0.0))
+        else:
+            same = old == new
+        if not same:
+            return f"{profile} {metric} {old!r}", f"{profile} {metric} {new!r}"
+    return None
+
+
+def _near(bits: float, other: float, scale: float) -> bool:
+    """Say whether two machines may have computed both, of costs in bits about as large as `scale`."""
+    return abs(bits - other) <= _NEAR * max(abs(scale), 1.0)
 
 
 def _two(key: str, stored: object, other: object, where: str) -> InputFault:

@@ -35,6 +35,7 @@ from ctxbench.harness.run.runs import Runs, card_of, open_runs
 from ctxbench.harness.run.units import WorkUnit
 from ctxbench.harness.store.shard_store import ShardStore
 from ctxbench.harness.store.store import open_store
+from ctxbench.harness.store.write import StoredGeneration
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.registry import open_sandbox
 
@@ -105,6 +106,8 @@ class NodeUnit:
     repetition: int
     repo: str
     samples: tuple[str, ...]
+    answers: tuple[StoredGeneration, ...] = ()
+    """To what was asked for these samples, by whatever strategy: a model may say something else the next time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +180,8 @@ class NodeWorker:
                 where=platform.node(),
                 cure="install the same version on all nodes",
             )
+        if unit.answers:
+            runs.store.add_generations(unit.answers)
         shards: list[tuple[str, bytes]] = []
         store = ShardStore(
             runs.store,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gzip
+import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,7 +138,8 @@ def read(path: Path) -> Shard:
 
 def unpack(name: str, content: bytes) -> Shard:
     """Return the shard that `encode` gave; raises as `read`."""
-    return decode(gzip.decompress(content).decode().splitlines(keepends=True), name, name)
+    # Not `splitlines`, which also cuts at U+2028 inside a JSON string.
+    return decode(io.StringIO(gzip.decompress(content).decode(), newline="\n"), name, name)
 
 
 def decode(lines: Iterable[str], name: str, where: str) -> Shard:

@@ -2,6 +2,7 @@
 
 Answers, costs in bits and verdicts are kept in its database, so that nothing is asked twice; but a sample counts as
 finished only once a shard holds it. Killed in the middle of a unit, the work does that unit again, from what is kept.
+Verdicts on samples that left without any follow as a shard of no run.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class ShardStore(Store):
         self._specs: dict[str, RunSpec] = {}
         self._open_units: dict[str, list[_OpenUnit]] = {}
         self._attempts: dict[int, tuple[str, AttemptLog]] = {}
+        self._unlinked: dict[str, list[tuple[str, Mapping[int, StoredVerdict]]]] = defaultdict(list)
+        """Run -> samples that earlier shards hold without these verdicts."""
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
         """Note a run, its samples, and the units of it that are done here; return the run's id."""
@@ -112,6 +115,11 @@ class ShardStore(Store):
             if new and not open_unit.left:
                 self._send(run, open_unit)
         return len(finished)
+
+    def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
+        """Take the verdicts of a sample that an earlier shard holds; they are linked once a shard holds them too."""
+        self._unlinked[run].append((sample, verdicts))
+        return len(verdicts)
 
     def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
         """Note that work on a run begins; return the attempt's number."""
@@ -152,6 +160,7 @@ class ShardStore(Store):
         for open_unit in self._open_units[run]:
             if open_unit.finished:
                 self._send(run, open_unit)
+        self._send_verdicts(run)
         spec, c, r = self._specs[run], t.OUTCOME.c, t.REMARK.c
         with self.reading() as connection:
             ended = connection.scalar(select(c.ended).where(c.attempt_id == attempt)) or log.ended
@@ -169,6 +178,17 @@ class ShardStore(Store):
         )
         open_unit.finished = {}
         self._deliver(*encode(self._shard(run, repo=open_unit.unit.repo, finished=finished)))
+
+    def _send_verdicts(self, run: str) -> None:
+        """Deliver what was judged after its sample was delivered, and link it here."""
+        unlinked, spec = self._unlinked.pop(run, []), self._specs[run]
+        if not unlinked:
+            return
+        by_key = {verdict.key: verdict for _, linked in unlinked for verdict in linked.values()}
+        shard = Shard(samples=spec.samples, samples_digest=spec.samples_digest, verdicts=tuple(by_key.values()))
+        self._deliver(*encode(shard))
+        for sample, linked in unlinked:
+            super().link_verdicts(run, sample, linked)
 
     def _shard(
         self,
@@ -206,6 +226,21 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
         ]
         texts = dict(prompt_texts(connection, (row["prompt_digest"] for row in rows)))
     return [StoredGeneration(**row, prompt=texts[row["prompt_digest"]]) for row in rows]
+
+
+def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
+    """Return what the generator of a run answered for some samples in all runs over the same set, in no order."""
+    r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
+    same = (r.generator == spec.generator, r.generator_version == spec.generator_version)
+    runs = select(r.number).where(r.samples_digest == spec.samples_digest, *same)
+    ids: set[str] = set()
+    with store.reading() as connection:
+        for part in parts([sample.id for sample in samples]):
+            # Question in question, so that no table is read whole.
+            keys = select(p.key).where(p.run.in_(runs), p.sample.in_(select(s.number).where(s.id.in_(part))))
+            answers = select(c.generation).where(c.key.in_(keys))
+            ids.update(connection.scalars(select(g.id).where(g.number.in_(answers))))
+    return answers_of(store, ids)
 
 
 def open_share(

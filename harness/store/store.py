@@ -46,6 +46,7 @@ from ctxbench.harness.store.loading import clean, load, parts
 from ctxbench.harness.store.prompts import add_prompts
 from ctxbench.harness.store.schema import HEAD
 from ctxbench.harness.store.upgrading import move_rows, must_move, revision_of, upgrade
+from ctxbench.harness.store.verdicts import append_links
 from ctxbench.harness.store.write import (
     Finished,
     StoredConstruction,
@@ -293,6 +294,10 @@ class Store:
             return append_finished(connection, run, coder, samples, answers)
 
         return self.settle(added, together=True)
+
+    def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
+        """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
+        return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
         """Run an appending function in a transaction, again if another process was faster with the same row.

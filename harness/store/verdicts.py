@@ -11,7 +11,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, insert, select
 
@@ -22,8 +22,10 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.facts import append_verdicts, measure_numbers
 from ctxbench.harness.store.loading import load, parts
-from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredVerdict, read_flags, verdict_row
+
+if TYPE_CHECKING:
+    from ctxbench.harness.store.store import Store
 
 PROFILE, PASS = "ctxbench", profile.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
@@ -182,22 +184,18 @@ def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
     store.settle(lambda connection: append_verdicts(connection, content))
 
 
-def link(store: Store, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
+def append_links(connection: Connection, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
     """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
-
-    def append(connection: Connection) -> int:
-        s = t.SCORE_FACT.c
-        key = connection.scalar(select(t.key_of(run, sample)))
-        number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
-        measure = measure_numbers(connection, [(PROFILE, PASS)])[PROFILE, PASS]
-        scored = set(connection.scalars(select(s.idx).where(s.run == number, s.measure == measure, s.key == key)))
-        new = {idx: verdict for idx, verdict in sorted(verdicts.items()) if idx not in scored}
-        load(connection, t.JUDGED_FACT, ("key", "idx", "verdict_key"), [(key, idx, new[idx].key) for idx in new])
-        rows = [(number, measure, key, idx, passed(verdict)) for idx, verdict in new.items()]
-        load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
-        return len(new)
-
-    return store.settle(append)
+    s = t.SCORE_FACT.c
+    key = connection.scalar(select(t.key_of(run, sample)))
+    number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
+    measure = measure_numbers(connection, [(PROFILE, PASS)])[PROFILE, PASS]
+    scored = set(connection.scalars(select(s.idx).where(s.run == number, s.measure == measure, s.key == key)))
+    new = {idx: verdict for idx, verdict in sorted(verdicts.items()) if idx not in scored}
+    load(connection, t.JUDGED_FACT, ("key", "idx", "verdict_key"), [(key, idx, new[idx].key) for idx in new])
+    rows = [(number, measure, key, idx, passed(verdict)) for idx, verdict in new.items()]
+    load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
+    return len(new)
 
 
 def passed(verdict: StoredVerdict) -> float:

@@ -30,6 +30,8 @@ _JUDGING = "tests "
 """How the isolation of an attempt begins that ran tests and nothing else."""
 _TESTS = ", tests in "
 """Stands before the name of the back end in the isolation of an attempt."""
+_NODES = " Ray nodes"
+"""How the isolation of an attempt ends that nodes of a cluster made, with tests in what each of them offers."""
 _SAMPLES_LISTED = 20
 """Samples listed with a group of faults."""
 
@@ -216,8 +218,9 @@ def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) 
     """Return what ``--sandbox`` was, as far as the attempts tell; empty if it made no difference."""
     if imported or not functions or not attempts:
         return ""
-    # Tests are run by every attempt, unless it was told to leave them out.
-    return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), "none")
+    # Tests are run by every attempt, unless it was told to leave them out; nodes may each have chosen a back end.
+    unsaid = "" if any(attempt.isolation.endswith(_NODES) for attempt in attempts) else "none"
+    return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), unsaid)
 
 
 def _choices(run: Any, sandbox: str) -> StoredChoices:

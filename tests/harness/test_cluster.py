@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,20 +15,32 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Capabilities
 from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.run import attempt as attempts
 from ctxbench.harness.run import cluster as clusters
 from ctxbench.harness.run import node as nodes
+from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.cluster import TRIES, Cluster, next_unit
-from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker
+from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed
+from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.units import WorkUnit
+from ctxbench.harness.store import Store, open_store
 from ctxbench.sandbox.errors import SandboxUnavailable
 from tests.helpers.functions import make_function_set
+from tests.helpers.openai_server import Server, serving
 from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
 
 
 class LostError(Exception):
     """Stands for Ray's faults of lost workers."""
+
+
+class RemoteFault(LostError, InputFault):
+    """A fault as Ray raises it here: of its own class as well, and told with the worker's traceback."""
+
+    def __str__(self) -> str:
+        return "\x1b[36mray::NodeWorker.do()\x1b[39m\n  File ..."
 
 
 class FakeRay:
@@ -88,15 +101,16 @@ class Ref:
 class Nodes:
     """A cluster of stand-ins, and what was said."""
 
-    def __init__(self, tmp_path: Path, *names: str) -> None:
+    def __init__(self, tmp_path: Path, *names: str, functions: bool = False, sandbox: str | None = None) -> None:
         home = Home(tmp_path / "home")
-        self.set = make_set(home, repos=2, per_repo=6)
+        self.set = make_function_set(home) if functions else make_set(home, repos=2, per_repo=6)
         self.ray, self.said = FakeRay(*names), list[str]()
-        job = NodeJob.of(home, self.set, "incontext", RunOptions())
+        job = NodeJob.of(home, self.set, "incontext", RunOptions(sandbox=sandbox))
         self.cluster = Cluster(self.ray, home, self.set, job, self.said.append)
 
     def do(self) -> Iterator[Any]:
-        return self.cluster.do(SimpleNamespace(id="r"), self.set.samples, "lc.infile", 0)  # type: ignore[arg-type]
+        spec: Any = SimpleNamespace(id="r")
+        return self.cluster.do(spec, self.set.samples, lambda _: (), "lc.infile", 0)
 
     def samples_done(self) -> list[str]:
         return sorted(sample.id for outcome in self.do() if outcome.fault is None for sample in outcome.samples)
@@ -191,6 +205,28 @@ def test_a_fault_of_a_unit_is_that_of_its_samples_and_one_of_the_user_ends_the_r
         two.samples_done()
 
 
+def test_a_refusal_by_a_node_is_one_line(two: Nodes) -> None:
+    fault = InputFault("has another version", where="node1", cure="install the same")
+    two.ray.answer = lambda *_: RemoteFault(fault.what, where=fault.where, cure=fault.cure)
+    with pytest.raises(InputFault) as caught:
+        two.samples_done()
+    assert type(caught.value) is InputFault and str(caught.value) == str(fault)
+
+
+@pytest.mark.parametrize(
+    ("functions", "sandbox", "isolation"),
+    [
+        (True, None, "cells on 2 Ray nodes"),
+        (True, "docker", "cells on 2 Ray nodes, tests in docker"),
+        (True, "none", "cells on 2 Ray nodes without tests"),
+        (False, "docker", "cells on 2 Ray nodes"),
+    ],
+)
+def test_where_tests_run_is_noted(tmp_path: Path, functions: bool, sandbox: str | None, isolation: str) -> None:
+    two = Nodes(tmp_path, "a", "b", functions=functions, sandbox=sandbox)
+    assert two.cluster.doing("lc.infile", 0).isolation == isolation
+
+
 def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +255,67 @@ def test_a_node_without_a_sandbox_says_so_where_tests_are_to_be_run(
         worker = NodeWorker(NodeJob.of(home, sample_set, "incontext", RunOptions(sandbox=sandbox)), 1)
         assert worker.check() == NodeReport(fault=fault)
         worker.close()
+
+
+class Fickle:
+    """Runs with a model that answers otherwise each time it is asked, on nodes that each command has anew, or here."""
+
+    def __init__(self, home: Home, server: Server, store: Store) -> None:
+        self.home, self.store, self.set = home, store, make_set(home, repos=2, per_repo=2)
+        self.generator = f"openai(model=tiny, url={server.url}, endpoint=completions)"
+        self.choices = RunOptions(measure=frozenset())
+
+    def here(self, strategy: str, cluster: Cluster | None = None) -> RunSummary:
+        [summary] = run(
+            self.home,
+            self.store,
+            self.set,
+            strategies=[strategy],
+            generator=self.generator,
+            choices=self.choices,
+            cluster=cluster,
+        )
+        return summary
+
+    def on_nodes(self, strategy: str) -> RunSummary:
+        job, ray = NodeJob.of(self.home, self.set, self.generator, self.choices), FakeRay("a", "b")
+        workers = {name: NodeWorker(job, 1) for name in ray.alive}
+        ray.answer = lambda name, unit: workers[name].do(unit, [packed(self.home, self.set, unit.repo), None])
+        try:
+            return self.here(strategy, Cluster(ray, self.home, self.set, job, print))
+        finally:
+            for worker in workers.values():
+                worker.close()
+
+
+DRAFTS = "lc.repocoder", "lc.repocoder(q2_partial=drop)"
+"""They ask for the same drafts."""
+
+
+@pytest.fixture
+def fickle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline_cells: None) -> Iterator[Fickle]:
+    monkeypatch.setattr("ray.get", lambda value: value)
+    home, count = Home(tmp_path / "home"), itertools.count()
+    with serving(answer=lambda *_: f"pay_{next(count)}(cart)") as server, open_store(home.database) as store:
+        yield Fickle(home, server, store)
+
+
+def test_nodes_go_on_with_the_stored_answers_for_their_samples(fickle: Fickle) -> None:
+    for strategy in DRAFTS:
+        summary = fickle.on_nodes(strategy)
+        assert (summary.new, summary.faults) == (4, ())
+
+
+def test_what_was_answered_in_two_ways_is_done_by_the_run_without_nodes(
+    fickle: Fickle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "answers_for", lambda *_: ())
+    assert fickle.on_nodes(DRAFTS[0]).new == 4
+    refused = fickle.on_nodes(DRAFTS[1])
+    assert (refused.new, refused.missing) == (0, 4)
+    cure = "run the same command again without --engine ray; it does only what is missing"
+    assert "has another value for the answer" in str(fault_of([refused])) and str(fault_of([refused])).endswith(cure)
+    assert fickle.here(DRAFTS[1]).new == 4
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -71,7 +72,7 @@ class TwoNodes:
         options = ["--home", str(self.home.root), "--db", f"sqlite:///{self.home.root / db}.db"]
         scores = run_cli("scores", *options, "--samples", self.samples, "--format", "jsonl")
         assert scores.code == 0, scores.err
-        rows = [json.loads(line) for line in scores.out.splitlines()]
+        rows = map(json.loads, io.StringIO(scores.out))
         return sorted(
             json.dumps({name: value for name, value in row.items() if "seconds" not in name}, sort_keys=True)
             for row in rows
@@ -141,9 +142,12 @@ def two(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def _answer(prompt: Any, _: Any) -> str:
-    """Answer as a model that takes its time, so that a run is not over before it is interrupted."""
+    """Answer as a model that takes its time, so that a run is not over before it is interrupted.
+
+    Python takes the character in quotes for the end of a line, JSON does not.
+    """
     time.sleep(0.2)
-    return f"apply_tax(cart_{len(str(prompt)) % 7}, rate)"
+    return f"apply_tax(cart_{len(str(prompt)) % 7}, '\u2028')"
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -20,12 +20,16 @@ from ctxbench.harness.generators.base import Capabilities, Generator, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
-from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.results import Load, RunTable, Status
+from ctxbench.harness.run.attempt import Answers, RunSummary, UnitOutcome
 from ctxbench.harness.run.choices import NO_SANDBOX, SEVERAL, RunOptions
+from ctxbench.harness.run.merging import Merger, shard_files
 from ctxbench.harness.run.runner import fault_of, run
-from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.run.units import Share
+from ctxbench.harness.store import open_store, shard_store, verdicts
+from ctxbench.harness.store.runs import run_tables, stored_runs
+from ctxbench.harness.store.shard_store import open_share
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
@@ -52,7 +56,11 @@ class Bench:
         self.coder = Coder(lambda _: "", version="c1")
 
     def run(self, model: Generator, choices: RunOptions | None = None, **how: Any) -> RunSummary:
-        [summary] = run(
+        [summary] = self.runs(model, choices, **how)
+        return summary
+
+    def runs(self, model: Generator, choices: RunOptions | None = None, **how: Any) -> list[RunSummary]:
+        return run(
             self.home,
             self.store,
             how.pop("samples", self.set),
@@ -64,7 +72,6 @@ class Bench:
             resolve=lambda spec: self.coder if spec == "incontext" else model,
             **how,
         )
-        return summary
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with self.store.reading() as connection:
@@ -204,6 +211,74 @@ def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Benc
     assert len(bench.rows("SELECT * FROM judged")) == 8
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    def no_room(*_: object) -> None:
+        raise MachineFault("the disk is full")
+
+    def part(**choices: Any) -> RunSummary:
+        with open_share(Share(0, 1), tmp_path / "parts", bench.set) as bench.store:
+            return bench.run(model(mixed), RunOptions(n=2, **choices), share=Share(0, 1))
+
+    main = bench.store
+    assert part(sandbox=NO_SANDBOX).unjudged == 8
+    if full:
+        # The verdicts are kept, but nobody is told that the completions have them.
+        with monkeypatch.context() as patch:
+            patch.setattr(shard_store, "write", no_room)
+            assert part().unjudged == 8
+    assert part().unjudged == 0 and len(bench.judge.asked) == 8
+    merger = Merger(main, bench.set)
+    for file in shard_files([tmp_path / "parts"]):
+        merger.merge_file(file)
+    bench.store = main
+    [run] = stored_runs(main)
+    assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
+
+
+class Nodes:
+    """A cluster whose nodes fail all that they are asked."""
+
+    isolation, load = "cells on 2 Ray nodes", Load(workers=2, requests=2, cores=2)
+
+    def doing(self, strategy: str, repetition: int) -> Nodes:
+        return self
+
+    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
+        yield UnitOutcome(samples=missing, fault=MachineFault("no node answers"))
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_what_was_stored_without_tests_is_judged_here_where_nodes_do_the_rest(bench: Bench, missing: int) -> None:
+    def partly(request: Request) -> str:
+        if missing and _number(request) == "2":
+            raise MachineFault("the server is down")
+        return right(request)
+
+    first = bench.run(model(partly, batch_size=1), RunOptions(sandbox=NO_SANDBOX))
+    assert first.unjudged == 6 - missing
+    summary = bench.run(model(), cluster=Nodes())
+    assert (summary.missing, summary.unjudged, len(summary.passes)) == (missing, 0, 6 - missing)
+    assert len(bench.judge.asked) == 6 - missing
+    assert bench.rows("SELECT missing FROM outcome ORDER BY attempt_id") == [(missing,), (missing,)]
+
+
+def test_a_machine_without_a_sandbox_says_so_and_lets_nodes_do_the_rest(bench: Bench) -> None:
+    bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
+    bench.judge.open = _no_sandbox  # type: ignore[method-assign]
+    [first, second] = bench.runs(model(), strategies=("lc.infile", "lc.repocoder"), cluster=Nodes())
+    assert (first.unjudged, second.missing) == (6, 6)
+    assert "install bubblewrap, or let `ctxbench exec --samples functions --run " in str(fault_of([first]))
+
+
+@contextlib.contextmanager
+def _no_sandbox(*_: object) -> Iterator[Any]:
+    raise SandboxUnavailable("no sandbox here", cure="install bubblewrap")
+    yield
+
+
 def _broken_for(*numbers: int) -> Any:
     def answer(sample: Sample, text: str) -> Judgement:
         broken = any(sample.id.endswith(f"_{number}") for number in numbers)
@@ -239,12 +314,7 @@ def test_what_an_earlier_run_left_unjudged_and_breaks_again_is_a_fault(bench: Be
 
 
 def test_no_back_end_is_one_fault_and_ends_the_run(bench: Bench) -> None:
-    @contextlib.contextmanager
-    def none(*_: object) -> Iterator[Any]:
-        raise SandboxUnavailable("no sandbox here", cure="install bubblewrap")
-        yield
-
-    bench.judge.open = none  # type: ignore[method-assign]
+    bench.judge.open = _no_sandbox  # type: ignore[method-assign]
     asked = model()
     with pytest.raises(SandboxUnavailable, match="install bubblewrap"):
         bench.run(asked)

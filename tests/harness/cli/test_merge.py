@@ -179,6 +179,8 @@ def unit_file(home: Home) -> Path:
     ("change", "what"),
     [
         (lambda text: re.sub(r'"es",(\d)', r'"es",1\1', text), "has another value for shop"),
+        (lambda text: re.sub(r'"context_gain",(-?\d)', r'"context_gain",1\1', text), "has another value for shop"),
+        (lambda text: re.sub(r'"context","bits",(\d)', r'"context","bits",1\1', text), "has another value for shop"),
         (lambda text: text.replace('"text":"apply_tax"', '"text":"pay"'), "has another value for the answer "),
         (lambda text: re.sub(r'"bits":(\d)', r'"bits":1\1', text), "has another value for the cost in bits "),
     ],
@@ -195,6 +197,21 @@ def test_another_value_for_a_key_refuses_the_shard_and_no_other(
     assert_fault(ended, what)
     assert "run` without --shard does its samples again" in ended.err
     assert "already there 13" in ended.out and board(home, "merged") == before
+
+
+def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
+    run(home, "--shard", "0/2", strategies=("lc.repocoder",))
+    assert merge(home).code == 0
+    before = board(home, "merged")
+
+    def last_digits(text: str) -> str:
+        nudged = re.sub(r'("context_gain",|"bits"[,:])(-?\d+\.\d+)', lambda m: f"{m[1]}{float(m[2]) + 3e-12!r}", text)
+        assert nudged.count("context_gain") and nudged != text
+        return nudged
+
+    ended = merge(home, rewritten(unit_file(home), last_digits))
+    assert ended.code == 0 and "new 0" in ended.out, ended.err
+    assert board(home, "merged") == before
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def filled(store: Store) -> str:
     passed = verdicts.add(store, make_verdict(key=OTHER))
     for number, one in enumerate((failed, failed, passed)):
         finish(store, run, f"demo/{number}", completion("a", em=0.5))
-        verdicts.link(store, run, f"demo/{number}", {0: one})
+        store.link_verdicts(run, f"demo/{number}", {0: one})
     return run
 
 

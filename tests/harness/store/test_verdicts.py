@@ -96,8 +96,8 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
     passed, failed = (
         verdicts.add(store, make_verdict(key=verdict, verdict=verdict)) for verdict in ("PASSED", "TIMED_OUT")
     )
-    assert verdicts.link(store, run, "demo/0", {0: passed, 1: failed}) == 2
-    assert verdicts.link(store, run, "demo/0", {0: failed, 1: failed}) == 0
+    assert store.link_verdicts(run, "demo/0", {0: passed, 1: failed}) == 2
+    assert store.link_verdicts(run, "demo/0", {0: failed, 1: failed}) == 0
     assert verdicts.passes(store, run, 2) == [1]
     [table] = run_tables(store)
     assert table.status == (Status.SCORED, Status.INFRA_FAILED, Status.INFRA_FAILED)
@@ -152,7 +152,7 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
     plain = verdicts.add(store, make_verdict(key="p" * 64))
     for number, one in enumerate((marked, failed, plain)):
         finish(store, run, f"demo/{number}", completion("a"))
-        verdicts.link(store, run, f"demo/{number}", {0: one})
+        store.link_verdicts(run, f"demo/{number}", {0: one})
     [table] = run_tables(store)
     assert table.run.remarks == ("1 of 2 passes flagged (frames, gc): see docs/verdicts.md.",)
     assert table.metrics["pass@1"] == (1.0, 0.0, 1.0), "flags change no score"
@@ -202,7 +202,7 @@ def migrated_from_first(url: str) -> None:
             assert tuple(costs) == (20, 0, None)
         run = add_run(store)
         finish(store, run, "demo/0", completion("a"))
-        assert verdicts.link(store, run, "demo/0", {0: verdicts.add(store, make_verdict())}) == 1
+        assert store.link_verdicts(run, "demo/0", {0: verdicts.add(store, make_verdict())}) == 1
 
 
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:

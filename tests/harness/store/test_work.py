@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,17 +122,33 @@ def test_a_run_without_attempts(store: Store) -> None:
     assert (one.attempts, one.finished, one.unjudged, one.choices.sandbox) == ((), 0, 0, "")
 
 
+@pytest.mark.parametrize(
+    ("isolations", "sandbox"),
+    [
+        (("process",), "none"),
+        (("process, tests in docker", "process"), "docker"),
+        (("process", "cells on 2 Ray nodes"), ""),
+        (("cells on 2 Ray nodes", "process, tests in bubblewrap"), "bubblewrap"),
+        (("cells on 2 Ray nodes, tests in bubblewrap",), "bubblewrap"),
+        (("cells on 2 Ray nodes without tests",), "none"),
+    ],
+)
+def test_the_command_that_repeats_a_run_judges_as_it_did(
+    store: Store, isolations: tuple[str, ...], sandbox: str
+) -> None:
+    samples = [replace(sample, kind=Kind.FUNCTION, subkind="self_contained") for sample in make_samples(1)]
+    run = store.add_run(make_spec(samples_digest="f" * 64), samples)
+    for isolation in isolations:
+        store.start_attempt(run, isolation)
+    assert works(store)[0].choices.sandbox == sandbox
+
+
 def test_completions_without_a_verdict_are_counted_where_tests_judge(store: Store) -> None:
-    functions = make_samples(3)
-    samples = [type(one)(**{**_fields(one), "kind": Kind.FUNCTION, "subkind": "self_contained"}) for one in functions]
+    samples = [replace(sample, kind=Kind.FUNCTION, subkind="self_contained") for sample in make_samples(3)]
     run = store.add_run(make_spec(samples="functions", samples_digest="f" * 64), samples)
     store.add_finished(run, "", make_finished("demo/0"))
     (one,) = works(store)
     assert one.functions and one.unjudged == 1
-
-
-def _fields(sample: object) -> dict[str, object]:
-    return {name: getattr(sample, name) for name in type(sample).__slots__}  # type: ignore[attr-defined]
 
 
 def test_equal_faults_stand_together_with_the_latest_detail(store: Store) -> None:
