@@ -20,7 +20,7 @@ from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, L
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
 """Seconds before each try: a machine that was short of something may have it again."""
-_PROBE_SECONDS = 20.0
+_PROBE_SECONDS = 60.0
 
 
 class BoxPool:
