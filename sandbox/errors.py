@@ -3,6 +3,7 @@
 SandboxError               every expected fault: one line
 ├── SandboxUnavailable     this machine cannot run it: no engine, no program, no image
 └── SandboxLost            a box, or what runs it, went away under a job: a machine fault, never a wrong answer
+    └── MachineShort       the kernel killed what ran in it, within its limit, as the machine was out of memory
 
 `bench` turns them into its own faults; the command line prints either in one line.
 """
@@ -29,3 +30,7 @@ class SandboxUnavailable(SandboxError):
 
 class SandboxLost(SandboxError):
     """Raised when a job has no outcome because the machine failed; it may be tried again."""
+
+
+class MachineShort(SandboxLost):
+    """Raised when the machine was out of memory, and a box that kept to its limit had to pay: no doing of the job's."""

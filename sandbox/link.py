@@ -6,12 +6,13 @@ import dataclasses
 import functools
 import json
 import math
+import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.errors import MachineShort, SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest import frames
 from ctxbench.sandbox.types import Box, Call, Check, Command, Ended, Environment, Job, Limits, Outcome
 
@@ -22,6 +23,7 @@ GRACE_SECONDS = 20.0
 _HEAD = 1 << 16
 """Bytes that an answer may have beside output and result."""
 _CURE = "run it again; if it stays, see `ctxbench doctor`"
+_ROOM = "free some, or run fewer jobs at once"
 
 
 class Link:
@@ -65,7 +67,7 @@ class Link:
         """Run a job.
 
         Raises:
-            SandboxLost: if the box went away, or no outcome came.
+            SandboxLost: if the box went away, no outcome came, or the job was killed as the machine ran out of memory.
             SandboxError: if the job cannot be begun.
         """
         self.jobs += 1
@@ -75,9 +77,17 @@ class Link:
         if "fault" in head:
             raise SandboxError(str(head["fault"]), where="a job", cure=str(head.get("cure", "")))
         try:
-            return _outcome(head, body)
+            outcome = _outcome(head, body)
         except (KeyError, TypeError, ValueError) as error:
             raise SandboxLost(f"the box sent what is no outcome ({error})", cure=_CURE) from None
+        shortage = head.get("shortage")
+        if shortage == "box":
+            raise MachineShort("the machine was out of memory while a job ran", cure=_ROOM)
+        if shortage == "machine" and _was_killed(outcome):
+            # The count is of the whole machine's processes, and a job without a group may have used that memory
+            # itself: whether it did is told by what happens to others after it.
+            raise SandboxLost("a job was killed while the machine was out of memory", cure=_ROOM)
+        return outcome
 
     def finish(self) -> str:
         """Wait until the traces of the last job are removed; return the box's trouble, empty if there is none.
@@ -206,6 +216,12 @@ def _outcome(head: dict[str, Any], body: memoryview) -> Outcome:
         cpu_seconds=float(head["cpu_seconds"]),
         peak_bytes=int(head["peak_bytes"]),
     )
+
+
+def _was_killed(outcome: Outcome) -> bool:
+    """Return whether the job's process was killed, or the one that a call says it ran untrusted code in."""
+    inner = outcome.result.get("signal") if isinstance(outcome.result, dict) else None
+    return signal.SIGKILL in (outcome.signal, inner)
 
 
 def _whole(value: object) -> int | None:

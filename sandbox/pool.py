@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.errors import MachineShort, SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import Link, job_frame, tree_frame
 from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, Limits, Outcome, Pool
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
 """Seconds before each try: a machine that was short of something may have it again."""
-_PROBE = Job(action=Command(argv=("python3", "-I", "-S", "-c", "print('alive')")), seconds=20.0)
+_PROBE_SECONDS = 60.0
 
 
 class BoxPool:
@@ -35,6 +35,7 @@ class BoxPool:
         """What the first box said of itself: ``landlock``, ``seccomp``, ``memory``, ``python``, ``user``."""
         self._launcher, self._environment, self._limits = launcher, environment, limits
         self._tree, self._reuse = tree_frame(environment), reuse
+        self._probe = _probe(limits)
         self._most = width + (width + 1) // 2
         """Boxes there may be: those at work, and spares that are made ready meanwhile."""
         self._slots = threading.BoundedSemaphore(width)
@@ -73,7 +74,7 @@ class BoxPool:
         """
         job_frame(job)
         with self._slots:
-            return tried(lambda fresh: self._try(job, fresh=fresh), lambda: self._try(_PROBE, fresh=True))
+            return tried(lambda fresh: self._try(job, fresh=fresh), lambda: self._try(self._probe, fresh=True))
 
     def _try(self, job: Job, *, fresh: bool) -> Outcome:
         link = self._take(fresh=fresh)
@@ -81,7 +82,8 @@ class BoxPool:
             outcome = link.run(job)
         except SandboxLost as lost:
             why = self._drop(link)
-            raise SandboxLost(f"{lost.what}: {why}" if why else lost.what, where=lost.where, cure=lost.cure) from None
+            what = f"{lost.what}: {why}" if why else lost.what
+            raise type(lost)(what, where=lost.where, cure=lost.cure) from None
         except BaseException:
             self._drop(link)
             raise
@@ -186,6 +188,12 @@ class BoxPool:
                 stack.callback(link.end)
 
 
+def _probe(limits: Limits) -> Job:
+    """Return a job that does nothing, but uses most of the memory that it may: does the machine have it?"""
+    program = f"len(b'x' * {limits.memory * 3 // 4})"
+    return Job(action=Command(argv=("python3", "-I", "-S", "-c", program)), seconds=_PROBE_SECONDS)
+
+
 def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Return a job's outcome, from its first box that is not lost: WRECKED where all are, on a machine that works.
 
@@ -194,7 +202,7 @@ def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outco
 
     Args:
         run: runs the job; says whether it needs a box that nothing ran in before, which each try but the first does.
-        probe: runs a trivial job that exits with 0.
+        probe: runs a trivial job that exits with 0; not asked where the machine is at fault without doubt.
 
     Raises:
         SandboxLost: if three boxes were lost under it, and a trivial job's box too.
@@ -207,6 +215,7 @@ def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outco
             return run(pause > 0)
         except SandboxLost as lost:
             reason = lost
+            wrecked = wrecked and not isinstance(lost, MachineShort)
         try:
             wrecked = wrecked and probe().exit_code == 0
         except SandboxLost:

@@ -110,7 +110,8 @@ class Call:
     """A function of the environment's library or preloaded modules, called in a forked child.
 
     What it returns comes back as JSON in `Outcome.result`. Code that the function itself runs can forge
-    that: who calls must be able to tell (a nonce, a canary, expected names).
+    that: who calls must be able to tell (a nonce, a canary, expected names). A function that runs such code in a
+    process of its own returns an object that tells under ``signal`` what that died of.
     """
 
     function: str
@@ -172,7 +173,7 @@ class Outcome:
     result: Any = None
     """What a call returned or a check found; None if nothing whole and in the limits came."""
     out_of_memory: bool = False
-    """Whether a limit of memory was hit."""
+    """Whether a process was ended since the box's own limit of memory was hit; never since the machine had no more."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0

@@ -9,7 +9,9 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, runtime_checkable
@@ -20,10 +22,11 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.python import Compiling, bytecode, with_bytecode
 from ctxbench.bench.testing.python.flags import flags
-from ctxbench.bench.testing.python.judging import Twins, forged
+from ctxbench.bench.testing.python.judging import Twins
 from ctxbench.bench.testing.python.reports import Malformed
+from ctxbench.bench.testing.second import Run, SecondRun, Twinning
 from ctxbench.bench.testing.suites import suite_of
-from ctxbench.bench.testing.types import TAMPERED, Judgement, Suite, Verdict, short
+from ctxbench.bench.testing.types import TAMPERED, Finding, Judgement, Suite, Verdict, short
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
@@ -31,14 +34,11 @@ from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
 VERSION = 2
 """Of what a verdict means: part of the key under which verdicts are kept, so that older ones are not mixed in."""
 _LOG = logging.getLogger(__name__)
-_PATIENCE = 5.0
-"""Seconds that a test may take without the function's value, beside three times what all took with it."""
 MOST_CHARACTERS = 1_000_000
 """A longer completion is no function; it would not fit into a box with the repository."""
 PUBLISHED_REUSE = 50
 """Jobs of one box where only a repository's own code is judged, with empty bodies and faults that we put into it. A
 box is empty again after each, or thrown away; what a model wrote gets a fresh one all the same."""
-Run = Callable[[Job], Outcome]
 
 
 @contextlib.contextmanager
@@ -63,31 +63,15 @@ class Telling(Protocol):
         ...
 
 
-@runtime_checkable
-class Twinning(Protocol):
-    """A `Suite` whose tests run in one process with the code under test, so that a pass must be tried again."""
-
-    def twins(self, sample: Sample, reference: Reference, text: str, secret: str, patience: float) -> Job:
-        """Return the job that runs the tests, each for some seconds, without the value of the function in `text`."""
-        ...
-
-    def survived(self, reference: Reference, outcome: Outcome, secret: str) -> Twins:
-        """Return which tests passed in such a job.
-
-        Raises:
-            Malformed: if the outcome is not one of it.
-        """
-        ...
-
-
 def judged(
-    suite: Suite, run: Run, sample: Sample, reference: Reference, text: str, normal: dict[str, Twins]
+    suite: Suite, run: Run, alone: Run, sample: Sample, reference: Reference, text: str, normal: dict[str, Twins]
 ) -> Judgement:
     """Return the verdict on a completion: of its tests, and where they can be switched off, of those without its value.
 
     Args:
         suite: how the tests are run.
         run: runs a job.
+        alone: runs a job while no other runs.
         sample: what was asked for.
         reference: its answer and tests.
         text: the completion.
@@ -106,24 +90,16 @@ def judged(
         return judgement
     flagged = {*judgement.flags, *flags(sample, text)}
     if judgement.verdict is Verdict.PASSED:
+        second = SecondRun(suite, run, alone, sample, reference, judgement.seconds)
         try:
-            # A test that then fails speaks against nobody, so that a busy machine harms nobody either.
-            patience = _PATIENCE + 3 * judgement.seconds
-            twins = _twins(suite, run, sample, reference, text, patience)
+            twins, cut = second.twins(text)
             flagged |= twins.flags
-            if not twins.plain and sample.id not in normal:
-                normal[sample.id] = _twins(suite, run, sample, reference, reference.target, patience)
-            reason = "" if twins.plain else forged(reference.tests, twins, normal[sample.id])
+            doubt = None if twins.plain else second.doubt(twins, cut, normal)
         except Malformed as error:
-            reason = f"{TAMPERED}: {error}"
-        if reason:
-            judgement = replace(judgement, verdict=Verdict.FAILED, reason=short(reason))
+            doubt = Finding(Verdict.FAILED, f"{TAMPERED}: {error}")
+        if doubt:
+            judgement = replace(judgement, verdict=doubt.verdict, reason=short(doubt.reason))
     return replace(judgement, flags=tuple(sorted(flagged)))
-
-
-def _twins(suite: Twinning, run: Run, sample: Sample, reference: Reference, text: str, patience: float) -> Twins:
-    secret = secrets.token_hex(16)
-    return suite.survived(reference, run(suite.twins(sample, reference, text, secret, patience)), secret)
 
 
 class _Room:
@@ -213,11 +189,16 @@ class Judge:
 
     def _judged(self, room: _Room, sample: Sample, text: str, *, alone: bool) -> Judgement:
         reference = self._set.references[sample.id]
-        with self._turns.alone() if alone else self._turns.together():
-            try:
-                return judged(room.suite, lambda job: self._run(room, job), sample, reference, text, room.normal)
-            except SandboxLost as lost:
-                return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
+        by_itself = partial(self._in_turn, room, self._turns.alone)
+        run = by_itself if alone else partial(self._in_turn, room, self._turns.together)
+        try:
+            return judged(room.suite, run, by_itself, sample, reference, text, room.normal)
+        except SandboxLost as lost:
+            return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
+
+    def _in_turn(self, room: _Room, turn: Callable[[], AbstractContextManager[None]], job: Job) -> Outcome:
+        with turn():
+            return self._run(room, job)
 
     def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
         """Return which of a reference's tests do not pass with `text` as the function, None if that is not known.
@@ -253,8 +234,7 @@ class Judge:
     ) -> tuple[Ended, frozenset[str] | None]:
         """Return how a run for no verdict ended, and which tests did not pass in it."""
         job = suite.trial(sample, reference, text, secrets.token_hex(16))
-        with self._turns.alone() if alone else self._turns.together():
-            outcome = self._run(room, job)
+        outcome = self._in_turn(room, self._turns.alone if alone else self._turns.together, job)
         return outcome.ended, suite.failing(reference, outcome)
 
     def _room(self, repo: str) -> _Room:

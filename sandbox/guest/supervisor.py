@@ -17,7 +17,7 @@ from typing import Any
 
 from . import capture, child, confine, files, frames
 from .confine import Confinement
-from .groups import MemoryGroup
+from .groups import Machine, MemoryGroup
 from .watchdog import SECONDS, Watchdog
 
 _IN = 0
@@ -32,7 +32,8 @@ class Supervisor:
 
     def __init__(self, bounds: Confinement, group: MemoryGroup | None) -> None:
         """Fork the job's own process, which waits; nothing of the job is known yet."""
-        self._bounds, self._group = bounds, group
+        self._bounds = bounds
+        self._memory, self._whose = (group, "box") if group else (Machine(), "machine")
         self._watchdog = Watchdog(bounds.limits.open_files, None if group else bounds.limits.memory)
         self._output, self._said = capture.Output(bounds.limits.output), os.pipe()
         self._result, self._answered = capture.Result(bounds.limits.result), os.pipe()
@@ -53,7 +54,7 @@ class Supervisor:
             child.confirmed(self._channel)
         except child.NotReady as error:
             raise RuntimeError(f"{error}: {self._words()}") from None
-        kills = self._group.kills() if self._group else 0
+        kills, hits = self._memory.kills(), self._memory.hits()
         try:
             main = self._start(head["action"])
         except child.NotReady:
@@ -63,7 +64,8 @@ class Supervisor:
         took = time.monotonic() - began
         if head["action"]["run"] == "check" and ended["exit_code"] == child.REFUSED:
             raise RuntimeError(f"the check's own process failed: {self._words()}")
-        killed = self._watchdog.killed or (self._group is not None and self._group.kills() > kills)
+        starved = self._memory.kills() > kills
+        exceeded = self._watchdog.killed or (starved and self._memory.was_full(hits))
         result = self._result.whole
         tail = self._output.tail
         return frames.frame(
@@ -71,7 +73,9 @@ class Supervisor:
             {
                 **ended,
                 "seconds": took,
-                "out_of_memory": killed,
+                "out_of_memory": exceeded,
+                # Whose processes the kernel killed because the machine, and not the box, was out of memory.
+                "shortage": self._whose if starved and not exceeded else "",
                 "left_out": self._output.left_out,
                 "sizes": [len(self._output.head), len(tail), -1 if result is None else len(result)],
             },

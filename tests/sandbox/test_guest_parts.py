@@ -233,6 +233,35 @@ def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
     assert left and left.kills() == 0
 
 
+def test_a_limit_of_version_2_was_hit_if_its_count_rose(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 4\noom_group_kill 0\n")
+    group = groups.memory_group(1000, tmp_path)
+    assert group and group.was_full(1) and not group.was_full(group.hits())
+
+
+def test_a_limit_of_version_1_was_hit_if_the_peak_came_up_to_it(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory/memory.limit_in_bytes").write_text("1000\n")
+    group = groups.memory_group(1000, tmp_path)
+    assert group and group.was_full(group.hits()), "in doubt it is the job's own doing"
+    for kind, peak, full in (("memory", 960, False), ("memory", 999, True), ("memory", 500, False)):
+        (tmp_path / f"memory/{kind}.max_usage_in_bytes").write_text(f"{peak}\n")
+        assert group.was_full(group.hits()) == full
+    # What lies in swap is in the second only.
+    (tmp_path / "memory/memory.memsw.limit_in_bytes").write_text("1000\n")
+    (tmp_path / "memory/memory.memsw.max_usage_in_bytes").write_text("1000\n")
+    assert group.was_full(group.hits())
+
+
+def test_without_a_group_the_machine_counts(tmp_path: Path) -> None:
+    # Longer than the kernel gives at once.
+    (tmp_path / "vmstat").write_text("nr_free_pages 1\n" * 5000 + "oom_kill 17\ndrop_pagecache 3\n")
+    machine = groups.Machine(tmp_path / "vmstat")
+    assert machine.kills() == 17 and not machine.was_full(machine.hits())
+    assert groups.Machine(tmp_path / "nowhere").kills() == 0
+
+
 @contextlib.contextmanager
 def held(sizes: Sequence[int]) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Give processes that hold that many MiB."""

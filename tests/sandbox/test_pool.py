@@ -149,6 +149,71 @@ def test_a_machine_that_is_back_after_three_losses_is_no_fault_of_the_job(workin
     assert not launcher.running
 
 
+def _short(whose: str, times: int, **changes: Any) -> Any:
+    """Answer that the kernel killed processes as the machine was out of memory, so many times."""
+    seen: list[int] = []
+
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        if kind == frames.JOB and _is(head, BAD) and len(seen) < times:
+            seen.append(box.number)
+            return outcome(shortage=whose, **changes) + frames.frame(frames.END, {"trouble": ""})
+        return usual(box, kind, head)
+
+    return answer, seen
+
+
+KILLED = {"ended": "killed", "signal": 9, "exit_code": None}
+
+
+@pytest.mark.parametrize(
+    ("whose", "changes"),
+    [("box", {}), ("box", KILLED), ("machine", KILLED), ("machine", {"result": b'{"signal": 9, "exit": null}'})],
+)
+def test_a_job_that_was_killed_as_the_machine_was_short_of_memory_is_tried_again(
+    whose: str, changes: dict[str, Any]
+) -> None:
+    answer, seen = _short(whose, 2, **changes)
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened:
+        assert opened.run(BAD).ended is Ended.EXITED
+        assert len(seen) == 2
+    assert not launcher.running
+
+
+def test_a_box_that_pays_for_the_machine_is_never_an_outcome() -> None:
+    answer, seen = _short("box", 99, **KILLED)
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened, pytest.raises(SandboxLost, match="machine was out of memory.*fewer jobs at once"):
+        opened.run(BAD)
+    assert len(seen) == 3 and not launcher.running
+
+
+def test_a_job_that_may_have_used_the_machines_memory_itself_is_a_wreck_where_others_have_enough() -> None:
+    answer, seen = _short("machine", 99, **KILLED)
+    probes: list[str] = []
+
+    def noted(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        if kind == frames.JOB and not _is(head, BAD):
+            probes.append(head["action"]["argv"][-1])
+        return answer(box, kind, head)
+
+    launcher = ScriptedLauncher(noted)
+    with _open(launcher) as opened:
+        assert opened.run(BAD).ended is Ended.WRECKED
+    assert len(seen) == 3 and probes == [f"len(b'x' * {Limits().memory * 3 // 4})"] * 3
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"ended": "killed", "signal": 11, "exit_code": None}, {"result": b'{"signal": 11}'}]
+)
+def test_a_job_that_was_not_killed_is_none_of_those_that_the_machine_killed(changes: dict[str, Any]) -> None:
+    answer, seen = _short("machine", 99, **changes)
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened:
+        assert opened.run(BAD).ended is Ended(changes.get("ended", "exited"))
+    assert len(seen) == 1
+
+
 def test_a_pool_recovers_from_boxes_that_could_not_be_started() -> None:
     launcher = ScriptedLauncher()
     launcher.faults = [SandboxLost("busy"), SandboxLost("busy")]

@@ -26,6 +26,13 @@ SECONDS = 180.0
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
 """The launcher's exit status when a test failed: the only right one, since the canary does."""
+_ERRORS_STATUS = 1
+"""javac's exit status for errors in what it compiles; 3 is its own: out of memory, or nested too deeply."""
+_NO_MEMORY = re.compile(
+    "^(Error occurred during initialization of VM|# There is insufficient memory for the Java Runtime)", re.MULTILINE
+)
+"""What Java says where the machine gives it less than we let it have, which no code under test can bring about."""
+_ANY_ERROR = re.compile(r"^(.*: )?error: ", re.MULTILINE)
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
 
 
@@ -160,7 +167,7 @@ def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> Finding:
     if report.get("overtime"):
         return Finding(Verdict.TIMED_OUT, "ran out of processor time")
     if report.get("compiled") is not True:
-        return Finding(Verdict.FAILED, f"does not compile: {_first_error(str(report.get('messages', '')))}")
+        return _uncompiled(report.get("exit"), str(report.get("messages", "")), outcome)
     if report.get("foreign"):
         return Finding(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {report['foreign']}")
     tested = report.get("tests")
@@ -176,10 +183,7 @@ def _tested(
     run = sum(1 for state in states.values() if state is not None)
     canary = _state(report.get("canary"))
     if canary is None and not run:
-        status = report.get("exit")
-        if isinstance(status, int) and status < 0:
-            return Finding(Verdict.FAILED, f"ended early: {killed(-status, outcome)}")
-        return Finding(Verdict.FAILED, f"ended early: no report came (exit status {status})")
+        return Finding(Verdict.FAILED, _cut_short(report.get("exit"), "no report came", outcome))
     if canary is None or canary[0] == "passed":
         return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
     if not canary[1].endswith(f": {secret}"):
@@ -203,6 +207,18 @@ def _state(value: object) -> tuple[str, str] | None:
     return None
 
 
-def _first_error(messages: str) -> str:
-    match = _ERROR.search(messages)
-    return match.group(1) if match else messages.strip().partition("\n")[0]
+def _uncompiled(status: object, messages: str, outcome: Outcome) -> Finding:
+    """Return why there are no classes: javac found errors, could not run here, or came to no end of its own."""
+    first_line = messages.strip().partition("\n")[0]
+    if status == _ERRORS_STATUS and _ANY_ERROR.search(messages):
+        match = _ERROR.search(messages)
+        return Finding(Verdict.FAILED, f"does not compile: {match.group(1) if match else first_line}")
+    if status == _ERRORS_STATUS and _NO_MEMORY.search(messages):
+        return Finding(Verdict.BROKEN, f"javac finds too little memory: {first_line}")
+    return Finding(Verdict.FAILED, _cut_short(status, f"javac said: {first_line}", outcome))
+
+
+def _cut_short(status: object, otherwise: str, outcome: Outcome) -> str:
+    """Return why a program came to no end of its own: what killed it, or `otherwise`."""
+    what = f"{otherwise} (exit status {status})"
+    return f"ended early: {killed(-status, outcome) if isinstance(status, int) and status < 0 else what}"

@@ -41,7 +41,8 @@ IDLE_SECONDS = 60.0
 SECONDS = 120.0
 """By the clock, for what waits."""
 TRIAL_WALL = 900.0
-"""By the clock, of such a run: far more than its processor time, since the machine may be busy."""
+"""By the clock, of such a run, and the most of one without the value: far more than their processor time, since the
+machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
@@ -142,15 +143,18 @@ class PythonSuite:
     def twins(self, sample: Sample, reference: Reference, text: str, secret: str, patience: float) -> Job:
         """Return the job that runs the same tests without the value of the function in `text`.
 
-        A test that takes longer than `patience` (seconds) fails there: without the value some wait for ever.
+        A test that takes longer than `patience` (seconds) fails there: without the value some wait for ever. The job
+        has time for all of them to wait; where that is too much, each gets its part.
 
         Raises:
             InputFault: as `job` does.
         """
         job = self.job(sample, reference, text, secret)
         assert isinstance(job.action, Call)
-        more = {"twins": True, "patience": patience}
-        return replace(job, action=replace(job.action, arguments={**job.action.arguments, **more}))
+        waiting = min(patience * len(reference.tests), TRIAL_WALL - SECONDS)
+        more = {"twins": True, "patience": waiting / len(reference.tests)}
+        action = replace(job.action, arguments={**job.action.arguments, **more})
+        return replace(job, action=action, seconds=SECONDS + waiting)
 
     def survived(self, reference: Reference, outcome: Outcome, secret: str) -> Twins:
         """Return which tests passed in such a job.

@@ -85,7 +85,34 @@ def test_the_job_must_have_ended_well_itself() -> None:
 
 def test_code_that_does_not_compile() -> None:
     said = "src/A.java:3: error: ';' expected\n  int x\n"
-    assert verdict({"compiled": False, "messages": said}) == (Verdict.FAILED, "does not compile: ';' expected")
+    report = {"compiled": False, "messages": said, "exit": 1}
+    assert verdict(report) == (Verdict.FAILED, "does not compile: ';' expected")
+    unplaced = {**report, "messages": "error: cannot access X\n1 error\n"}
+    assert verdict(unplaced) == (Verdict.FAILED, "does not compile: error: cannot access X")
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "reason"),
+    [
+        (-9, "", "killed by signal 9"),
+        (-9, "src/A.java:3: error: ';' expected", "killed by signal 9"),
+        (3, "\n\nThe system is out of resources.\n", "javac said: The system is out of resources. (exit status 3)"),
+        (1, "There is not enough memory", "javac said: There is not enough memory (exit status 1)"),
+    ],
+)
+def test_a_compiler_that_came_to_no_end_says_nothing_of_the_code(status: int, said: str, reason: str) -> None:
+    report = {"compiled": False, "messages": said, "exit": status, "overtime": False}
+    assert verdict(report) == (Verdict.FAILED, f"ended early: {reason}")
+    if status < 0:
+        assert verdict(report, out_of_memory=True) == (Verdict.FAILED, "ended early: out of memory")
+
+
+def test_a_compiler_that_the_machine_gives_no_memory_is_no_wrong_answer() -> None:
+    said = "Error occurred during initialization of VM\nCould not reserve enough space for object heap\n"
+    assert verdict({"compiled": False, "messages": said, "exit": 1})[0] is Verdict.BROKEN
+    quoted = f"src/A.java:3: error: ';' expected\n{said}"
+    assert verdict({"compiled": False, "messages": quoted, "exit": 1})[0] is Verdict.FAILED
+    assert verdict(GOOD | {"messages": said, "exit": 1, "canary": None, "tests": {}})[0] is Verdict.FAILED
 
 
 def test_which_tests_notice_a_fault() -> None:

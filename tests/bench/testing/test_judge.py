@@ -510,6 +510,127 @@ def test_the_second_time_no_other_job_of_the_home_runs(tmp_path: Path) -> None:
     assert busy.beside == [1, 2, 1]
 
 
+class Halting:
+    """Answers as `passing`, but cuts some second runs of a text short; notes the text and the time of each."""
+
+    def __init__(self, **cuts: list[Ended]) -> None:
+        """Take how the second runs of ``reference`` and ``completion`` end that are cut, in their order."""
+        self.cuts = cuts
+        self.survivors: dict[str, list[tuple[int, ...]]] = {"reference": [], "completion": []}
+        """What survives in those that are not, in their order; none in those that come after."""
+        self.runs: list[tuple[str, Job]] = []
+
+    def __call__(self, job: Job) -> Outcome:
+        assert isinstance(job.action, Call)
+        said = job.action.arguments
+        if not said["twins"]:
+            drawn = [type(told.CANARIES[0])(**each) for each in said["canaries"]]
+            return told.outcome(told.result(told.events(said["tests"], drawn), nonce=said["nonce"]))
+        whose = "reference" if job.files[shop.PATH] == shop.TREE[shop.PATH] else "completion"
+        self.runs.append((whose, job))
+        if self.cuts.get(whose):
+            cut = self.cuts[whose].pop(0)
+            return Outcome(ended=cut, signal=9 if cut is Ended.KILLED else None)
+        survivors = self.survivors[whose].pop(0) if self.survivors[whose] else ()
+        return told.outcome(told.result(ways(*survivors), nonce=said["nonce"]))
+
+    @property
+    def order(self) -> str:
+        """The initials of whose runs there were."""
+        return "".join(whose[0] for whose, _ in self.runs)
+
+
+@pytest.mark.parametrize("cut", [Ended.TIMED_OUT, Ended.KILLED, Ended.WRECKED])
+def test_a_second_run_that_is_cut_short_is_tried_once_more(tmp_path: Path, cut: Ended) -> None:
+    home, made = make(tmp_path)
+    halting = Halting(completion=[cut], reference=[cut])
+    halting.survivors = {"completion": [(1,)], "reference": [(1,)]}
+    with Judge(home, made, Boxes(halting), width=1) as judge:
+        assert judge.judge(shop.sample(), RIGHT).verdict is Verdict.PASSED
+        assert halting.order == "ccrr"
+        halting.survivors["completion"].append((1,))
+        assert judge.judge(shop.sample(), RIGHT).verdict is Verdict.PASSED
+        assert halting.order == "ccrrc", "the reference's is kept"
+
+
+def test_a_completion_whose_second_run_never_ends_does_not_pass(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    for survivors in ((), (1,)):
+        halting = Halting(completion=[Ended.TIMED_OUT] * 9)
+        halting.survivors["reference"] = [survivors] * 2
+        with Judge(home, made, Boxes(halting), width=1) as judge:
+            judgement = judge.judge(shop.sample(), RIGHT)
+        reason = "tampered: without its value the tests came to no end: ran out of time"
+        assert (judgement.verdict, judgement.reason, halting.order) == (Verdict.FAILED, reason, "ccrr")
+
+
+def test_a_reference_whose_second_run_comes_to_no_end_speaks_against_nobody(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    for completion in ([], [Ended.TIMED_OUT] * 2):
+        halting = Halting(reference=[Ended.TIMED_OUT] * 2, completion=completion)
+        halting.survivors = {"completion": [(1,), (1,)], "reference": [(1,)]}
+        with Judge(home, made, Boxes(halting), width=1) as judge:
+            judgement = judge.judge(shop.sample(), RIGHT)
+            assert judgement.verdict is Verdict.BROKEN
+            assert judgement.reason == "without the reference's value the tests came to no end: ran out of time"
+            assert judge.judge(shop.sample(), RIGHT).verdict is Verdict.PASSED, "the machine is quiet again"
+
+
+def test_what_was_kept_of_a_reference_is_tried_alone_before_it_speaks_against_a_completion(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    halting = Halting()
+    # At first its second test was cut, as it took too long beside others.
+    halting.survivors = {"completion": [(1,), (1, 2), (1, 2, 3)], "reference": [(1,), (1, 2), (1, 2)]}
+    with Judge(home, made, Boxes(halting), width=1) as judge:
+        verdicts = [judge.judge(shop.sample(), RIGHT) for _ in range(3)]
+    assert [judgement.verdict for judgement in verdicts] == [Verdict.PASSED, Verdict.PASSED, Verdict.FAILED]
+    assert "tampered: 1 of 6 tests passed although" in verdicts[2].reason
+    assert halting.order == "cr" + "cr" + "cr"
+
+
+def test_both_second_runs_have_one_patience_and_time_for_all_tests_to_wait(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    halting = Halting()
+    halting.survivors["completion"] = [(1,)]
+    with Judge(home, made, Boxes(halting), width=1) as judge:
+        judge.judge(shop.sample(), RIGHT)
+    jobs = [job for _, job in halting.runs]
+    assert halting.order == "crr" and len({job.seconds for job in jobs}) == 1
+    patience = {job.action.arguments["patience"] for job in jobs if isinstance(job.action, Call)}
+    assert patience == {5 + 3 * 0.5} and jobs[0].seconds == guest.SECONDS + 6 * 6.5
+    slow = guest.PythonSuite(SUITE, LOCK, "", shop.TREE).twins(shop.sample(), shop.reference(), RIGHT, "s", 400.0)
+    assert isinstance(slow.action, Call)
+    assert (slow.seconds, slow.action.arguments["patience"]) == (900, (900 - 120) / 6)
+
+
+def test_a_second_run_is_tried_again_while_no_other_job_of_the_home_runs(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    held, cut, release = threading.Event(), threading.Event(), threading.Event()
+    halting, seen = Halting(completion=[Ended.TIMED_OUT]), list[str]()
+
+    def answer(job: Job) -> Outcome:
+        if b"hold" in job.files[shop.PATH]:
+            held.set()
+            assert release.wait(60)
+            seen.append("other")
+            return Outcome(ended=Ended.KILLED, signal=9)
+        outcome = halting(job)
+        seen.append(halting.order)
+        if outcome.ended is Ended.TIMED_OUT:
+            cut.set()
+        return outcome
+
+    with ThreadPoolExecutor(2) as threads, Judge(home, made, Boxes(answer), width=2) as judge:
+        other = threads.submit(judge.judge, shop.sample(), RIGHT + "# hold\n")
+        assert held.wait(60)
+        again = threads.submit(judge.judge, shop.sample(), RIGHT)
+        assert cut.wait(60)
+        assert not again.done()
+        release.set()
+        assert other.result().verdict is Verdict.FAILED and again.result().verdict is Verdict.PASSED
+    assert seen == ["", "c", "other", "cc"]
+
+
 def test_jobs_are_given_the_bytecode_but_of_the_file_that_they_change(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     tests, target = "tests/__pycache__/test_prices.cpython-311-pytest-9.2.0.pyc", "shop/__pycache__/prices.311.pyc"

@@ -1,14 +1,20 @@
-"""What is written into control groups of either version, on a file system that stands in for the kernel's."""
+"""What is written into control groups of either version, on a file system that stands in for the kernel's.
+
+And one group of the kernel's own, to see whose fault a lack of memory is.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ctxbench.sandbox.bubblewrap import cgroups
-from ctxbench.sandbox.types import Limits
+from ctxbench.sandbox.bubblewrap import BubblewrapSandbox, cgroups
+from ctxbench.sandbox.errors import MachineShort
+from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits
 
 
 @pytest.fixture
@@ -64,3 +70,58 @@ def test_what_was_too_busy_to_be_removed_goes_with_the_next_box(root: Path) -> N
         path.unlink()
     cgroups.make(Limits())
     assert not folder.exists()
+
+
+class InnerGroup(cgroups.ControlGroup):
+    """A group in a group; a box finds it where it finds any."""
+
+    @property
+    def counters(self) -> list[tuple[str, str]]:
+        return [(str(self.folders[0]), str(cgroups.ROOT / ("" if cgroups.version() == 2 else "memory")))]
+
+
+@contextlib.contextmanager
+def narrow(memory: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have all boxes in a group of so many bytes together, as a small machine would."""
+    second = cgroups.version() == 2
+    name = "memory.max" if second else "memory.limit_in_bytes"
+    outer = cgroups.ROOT / ("" if second else "memory") / f"ctxbench-test-{os.getpid()}"
+    inner: list[InnerGroup] = []
+
+    def make(limits: Limits) -> InnerGroup:
+        folder = outer / str(len(inner))
+        folder.mkdir()
+        (folder / name).write_text(str(limits.memory))
+        inner.append(InnerGroup((folder,)))
+        return inner[-1]
+
+    outer.mkdir()
+    try:
+        (outer / name).write_text(str(memory))
+        if second:
+            (outer / "cgroup.subtree_control").write_text("+memory")
+        monkeypatch.setattr(cgroups, "make", make)
+        yield
+    finally:
+        for group in inner:
+            group.remove()
+        outer.rmdir()
+
+
+@pytest.mark.slow
+def test_a_kill_is_the_jobs_doing_within_its_limit_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_root: Callable[[], None]
+) -> None:
+    as_root()
+    boxes, environment, limits = BubblewrapSandbox(tmp_path), Environment(name="empty"), Limits(memory=128 * MIB)
+    boxes.prepare(environment, lambda _: None)
+    greedy = Job(action=Command(argv=("python3", "-c", f"len(b'x' * {100 * MIB})")))
+    beyond = Job(action=Command(argv=("python3", "-c", f"len(b'x' * {200 * MIB})")))
+    with boxes.open(environment, limits=limits) as pool:
+        assert pool.run(greedy).exit_code == 0
+        outcome = pool.run(beyond)
+        assert (outcome.ended, outcome.signal, outcome.out_of_memory) == (Ended.KILLED, 9, True)
+    with narrow(80 * MIB, monkeypatch), boxes.open(environment, limits=limits) as pool:
+        with pytest.raises(MachineShort):
+            pool.run(greedy)
+        assert pool.run(Job(action=Command(argv=("true",)))).exit_code == 0

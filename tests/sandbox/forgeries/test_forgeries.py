@@ -58,7 +58,7 @@ class Bench:
         def run(job: Job) -> Outcome:
             return self.pool.run(job if seconds is None else replace(job, seconds=seconds))
 
-        return judged(self.suite, run, shop.sample(target), shop.reference(target), text, self.normal)
+        return judged(self.suite, run, run, shop.sample(target), shop.reference(target), text, self.normal)
 
 
 @contextmanager

@@ -32,9 +32,9 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
             class path), ``flags`` (of Java), ``encoding``, ``release``, ``jars``, ``secret``.
 
     Returns:
-        ``compiled``, ``messages``, ``overtime`` (whether a program used up its processor time), ``foreign`` (a
-        class that the file has no right to), and where it compiled ``exit``, ``canary`` and ``tests``:
-        id -> [state, message].
+        ``compiled``, ``messages``, ``foreign`` (a class that the file has no right to), of the last program ``exit``,
+        ``signal`` (what it died of) and ``overtime`` (whether it used up its processor time), and where it compiled
+        ``canary`` and ``tests``: id -> [state, message].
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
     without(main, set(arguments["classes"]))
@@ -48,7 +48,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         seconds=_SECONDS,
     )
     if status:
-        return {"compiled": False, "messages": output, "overtime": status == OVERTIME}
+        return {"compiled": False, "messages": output, **_end(status)}
     strange = foreign(overlay, arguments["types"])
     if strange:
         return {"compiled": True, "messages": output, "foreign": strange}
@@ -65,11 +65,15 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         "compiled": True,
         "messages": output,
-        "overtime": exit_status == OVERTIME,
-        "exit": exit_status,
+        **_end(exit_status),
         "canary": outcomes.get(CANARY),
         "tests": {name: [*outcome[:2]] for name, outcome in expected.items() if outcome is not None},
     }
+
+
+def _end(status: int) -> dict[str, Any]:
+    """Return how a program ended."""
+    return {"exit": status, "signal": -status if status < 0 else None, "overtime": status == OVERTIME}
 
 
 def guarded(secret: str) -> list[str]:
