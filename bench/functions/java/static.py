@@ -184,11 +184,18 @@ def _binder_depth(load: JavaRawLoad) -> int | None:
     return None
 
 
-def read_functions(project: Project, main: tuple[str, ...]) -> Static[Definition]:
-    """Find the documented methods of a repository's main source folders that could be asked for."""
+def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...] = ()) -> Static[Definition]:
+    """Find the documented methods of a repository's main source folders that could be asked for.
+
+    Args:
+        project: the repository.
+        main: folders of its sources.
+        test: folders of its tests; one that holds sources too is not hidden.
+    """
     texts = project.snapshot.texts
     suite = project.manifest.tests
-    hidden = test_places(texts, suite.paths if suite is not None else ())
+    apart = [folder for folder in test if not any(f"{source}/".startswith(f"{folder}/") for source in main)]
+    hidden = test_places(texts, suite.paths if suite is not None else (), apart)
     left_out: Counter[str] = Counter()
     read_files: dict[str, tuple[Source, Definitions[Definition]]] = {}
     for path, text in texts.items():
