@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from posixpath import basename, dirname
+from posixpath import basename, dirname, normpath
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
@@ -21,6 +21,8 @@ from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
 
 _FOLDERS = frozenset({"test", "tests", "testdata"})
 _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")
+_NAMED_FOLDER = re.compile(r"(.+[_-])?(unit)?tests?([_-].+)?")
+"""What a folder of tests is called too; taken for one only where the manifest says that tests are in it."""
 BENCHMARK = "ctxbench"
 
 
@@ -191,17 +193,19 @@ def searched(
     )
 
 
-def test_places(paths: Iterable[str], named: Sequence[str] = ()) -> tuple[str, ...]:
+def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collection[str] = ()) -> tuple[str, ...]:
     """Return the test files and test folders (ended by ``/``) among `paths`, sorted, none inside another.
 
     Args:
         paths: every file, POSIX and relative to the repository.
-        named: where the manifest says that tests are; taken for test places only if they are called so,
-            for a project's tests may lie among its sources.
+        named: where the manifest says that tests are, and files that hold some. A folder is taken for a test place
+            only if it is called so, for a project's tests may lie among its sources.
+        folders: these hold nothing but tests, whatever they are called.
     """
     places: set[str] = set()
+    named = {normpath(place) for place in named}
     for path in paths:
-        folder = _outermost(path)
+        folder = _outermost(path, named, folders)
         if folder:
             places.add(folder)
         elif _FILE.fullmatch(basename(path)) or path in named:
@@ -209,12 +213,13 @@ def test_places(paths: Iterable[str], named: Sequence[str] = ()) -> tuple[str, .
     return tuple(sorted(place for place in places if not is_hidden(place, sorted(places - {place}))))
 
 
-def _outermost(path: str) -> str:
-    """Return the outermost folder of a path that is called as tests are, ended by ``/``; empty if none is."""
+def _outermost(path: str, named: Collection[str], folders: Collection[str]) -> str:
+    """Return the outermost test folder of a path, ended by ``/``, as `test_places` knows it; empty if it is in none."""
     parts = dirname(path).split("/")
     for number, part in enumerate(parts):
-        if part.lower() in _FOLDERS:
-            return "/".join(parts[: number + 1]) + "/"
+        folder, name = "/".join(parts[: number + 1]), part.lower()
+        if name in _FOLDERS or folder in folders or (folder in named and _NAMED_FOLDER.fullmatch(name)):
+            return f"{folder}/"
     return ""
 
 

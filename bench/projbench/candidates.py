@@ -95,7 +95,7 @@ class LineCandidate:
     """The line without trailing white space."""
     tokens: tuple[Span, ...]
     column: int
-    """Where its first internal name starts."""
+    """Where its first internal name starts, one in a string included."""
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
     shared: bool
@@ -118,7 +118,9 @@ def candidates(
         else:
             visible_loads = [load for load in line_loads if not (protocol.filtered and load.quoted)]
             first_loads = [load for load in visible_loads if _first_use_key(load, protocol) not in earlier_names]
-            usable.append(_candidate(lines[line], facts, visible_loads, first_loads, used))
+            # Quoted ones too: a cursor behind one would show a name whose import is masked.
+            column = line_loads[0].column
+            usable.append(_candidate(lines[line], facts, visible_loads, first_loads, used, column=column))
         earlier_names.update(_first_use_key(load, protocol) for load in line_loads)
         used.update(statement for load in line_loads for statement in load.statements)
     return usable, drops
@@ -146,6 +148,8 @@ def _candidate(
     loads: list[InternalLoad],
     first_loads: list[InternalLoad],
     used: set[Span],
+    *,
+    column: int,
 ) -> LineCandidate:
     line = loads[0].line
     masked = sorted({span for load in first_loads for span in load.statements if span[0] < line})
@@ -154,7 +158,7 @@ def _candidate(
         line=line,
         text=text.rstrip(),
         tokens=facts.tokens[line],
-        column=loads[0].column,
+        column=column,
         uses=tuple(dict.fromkeys(use for load in loads for use in load.near)),
         masked=tuple(masked),
         shared=any(span in used for span in masked),

@@ -48,7 +48,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     suite = _junit(project, suite)
     for line in _left_out(suite):
         report(f"{name}: {line}")
-    read = read_functions(project, suite.layout.main)
+    read = read_functions(project, suite.layout.main, suite.layout.test)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
@@ -59,7 +59,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, with probes, for methods that are chosen by others; what `find` cannot use has none."""
     suite = _junit(project, suite)
-    read = read_functions(project, suite.layout.main)
+    read = read_functions(project, suite.layout.main, suite.layout.test)
     ran = cover(project, suite, read.functions, sandbox, report)
     numbers = {(function.path, function.definition.name): spots for function, spots in _numbers(read.functions)}
 

@@ -1,12 +1,14 @@
 """The documented methods of a Java file: where each begins and ends, and why others are none.
 
-Pure: text in, data out. Methods of anonymous and local classes are left out; constructors are no methods.
+Pure: text in, data out. Methods of anonymous and local classes are left out; constructors are no methods. The bodies of
+both are counted with the others, since a body that stands there too is no secret.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -27,6 +29,7 @@ from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
 
+_WITH_BODY = frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"})
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 
@@ -48,12 +51,9 @@ def definitions(source: Source) -> Definitions[Definition]:
     names = Counter(_qualified(source, node, owners) for node, owners in met)
     drops: Counter[str] = Counter()
     usable: list[Definition] = []
-    bodies: Counter[str] = Counter()
     documented = 0
     for node, owners in met:
         parts = declared(node)
-        if parts is not None:
-            bodies[_code(source, parts.body)] += 1
         doc = _javadoc(source, node)
         if not doc:
             continue
@@ -64,7 +64,7 @@ def definitions(source: Source) -> Definitions[Definition]:
             continue
         name = _qualified(source, node, owners)
         usable.append(_definition(source, parts, owners, name + (_types(source, node) if names[name] > 1 else ""), doc))
-    return Definitions(len(met), documented, tuple(usable), drops, bodies)
+    return Definitions(len(met), documented, tuple(usable), drops, Counter(_bodies(source)))
 
 
 def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
@@ -134,6 +134,14 @@ def _definition(source: Source, parts: MethodParts, owners: tuple[str, ...], nam
         code=_code(source, body),
         blocks=tuple(behind_brace(source, block) for block in blocks),
     )
+
+
+def _bodies(source: Source) -> Iterator[str]:
+    """Yield the code of every body of a file, also of constructors and in anonymous and local classes."""
+    for node in within(source.root):
+        body = node.child_by_field_name("body") if node.type in _WITH_BODY else None
+        if body is not None:
+            yield _code(source, body)
 
 
 def _code(source: Source, body: Node) -> str:

@@ -184,24 +184,35 @@ def _binder_depth(load: JavaRawLoad) -> int | None:
     return None
 
 
-def read_functions(project: Project, main: tuple[str, ...]) -> Static[Definition]:
-    """Find the documented methods of a repository's main source folders that could be asked for."""
+def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...] = ()) -> Static[Definition]:
+    """Find the documented methods of a repository's main source folders that could be asked for.
+
+    Args:
+        project: the repository.
+        main: folders of its sources.
+        test: folders of its tests; one that holds sources too is not hidden.
+    """
     texts = project.snapshot.texts
     suite = project.manifest.tests
-    hidden = test_places(texts, suite.paths if suite is not None else ())
+    apart = [folder for folder in test if not any(f"{source}/".startswith(f"{folder}/") for source in main)]
+    hidden = test_places(texts, suite.paths if suite is not None else (), apart)
     left_out: Counter[str] = Counter()
+    bodies: Counter[str] = Counter()
     read_files: dict[str, tuple[Source, Definitions[Definition]]] = {}
     for path, text in texts.items():
-        reason = _left_out(path, text, project, hidden, main)
-        if reason:
-            left_out[reason] += 1
+        if is_hidden(path, hidden):
+            left_out["test"] += 1
             continue
         source = Source(text, JAVA)
-        if source.root.has_error:
-            left_out["syntax_error"] += 1
+        in_file = definitions(source)
+        # Also of files that give no samples: strategies see them.
+        bodies.update(in_file.bodies)
+        reason = _left_out(path, source, project, main)
+        if reason:
+            left_out[reason] += 1
         else:
-            read_files[path] = source, definitions(source)
-    functions, drops = _functions(texts, read_files)
+            read_files[path] = source, in_file
+    functions, drops = _functions(texts, read_files, bodies)
     file_definitions = [in_file for _, in_file in read_files.values()]
     counts = {
         "files": len(texts),
@@ -213,23 +224,24 @@ def read_functions(project: Project, main: tuple[str, ...]) -> Static[Definition
     return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
 
 
-def _left_out(path: str, text: str, project: Project, hidden: tuple[str, ...], main: tuple[str, ...]) -> str:
-    if is_hidden(path, hidden):
-        return "test"
+def _left_out(path: str, source: Source, project: Project, main: tuple[str, ...]) -> str:
     if not any(path.startswith(f"{folder}/") for folder in main):
         return "no_main_source"
     if project.manifest.excludes(path):
         return "excluded"
-    return "bad_encoding" if "\ufffd" in text else ""
+    if "\ufffd" in project.snapshot.texts[path]:
+        return "bad_encoding"
+    return "syntax_error" if source.root.has_error else ""
 
 
 def _functions(
-    texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions[Definition]]]
+    texts: Mapping[str, str],
+    read_files: Mapping[str, tuple[Source, Definitions[Definition]]],
+    bodies: Mapping[str, int],
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
     facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
     loads = JAVA.resolve(facts)
     types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
-    bodies = sum((definitions.bodies for _, definitions in read_files.values()), Counter[str]())
     drops = sum((definitions.drops for _, definitions in read_files.values()), Counter[str]())
     usable = {path: definitions_of_file.usable for path, (_, definitions_of_file) in read_files.items()}
     return unique(usable, lambda path: FileNames(read_files[path][0], loads[path], types), bodies, drops), drops

@@ -82,10 +82,10 @@ def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
     """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
     suite = _pytest(project, suite)
-    read = read_functions(project)
+    covered = cover(project, suite, project.tests, sandbox, report)
+    read = read_functions(project, _test_files(covered, project.tests))
     name, documented = project.manifest.name, read.counts["documented"]
     report(f"{name}: {documented} documented functions, {len(read.functions)} of them usable")
-    covered = cover(project, suite, project.tests, sandbox, report)
     runs = _runs(covered, read.hidden, suite)
     drops: Counter[str] = Counter()
     candidates: list[Candidate] = []
@@ -101,9 +101,9 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, under coverage, for functions that are chosen by others."""
-    hidden = hidden_of(project)
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
+    hidden = hidden_of(project, _test_files(covered, project.tests))
     return Survey(
         hidden=hidden,
         runs=_runs(covered, hidden, suite),
@@ -117,6 +117,20 @@ def _pytest(project: Project, suite: Suite) -> PythonSuite:
     if not isinstance(suite, PythonSuite):
         raise InputFault("its suite is not one of pytest", where=project.manifest.name, cure="mend its [tests]")
     return suite
+
+
+def _test_files(covered: Covered, tests: TestSuite) -> set[str]:
+    """Return the files in which the suite found tests, could not look for them, or was told to leave them out.
+
+    Examples in docstrings, which a suite may run too, make no test file of a source file.
+    """
+    ids = (*(test.id for test in covered.tests), *(where for where, _ in covered.broken), *tests.deselect)
+    return {test.partition("::")[0] for test in ids if not _is_doctest(test)}
+
+
+def _is_doctest(test: str) -> bool:
+    """Say whether an id is that of examples: they are called as what they stand in, ``module.function``."""
+    return "." in test.partition("::")[2].partition("[")[0]
 
 
 def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapping[str, TestRun]:

@@ -103,9 +103,14 @@ class FileNames:
         return Level.SLIB if item.module.partition(".")[0] in _STANDARD else Level.PLIB
 
 
-def read_functions(project: Project) -> Static[Definition]:
-    """Find the documented functions of a repository's source files that could be asked for."""
-    texts, hidden = project.snapshot.texts, hidden_of(project)
+def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Definition]:
+    """Find the documented functions of a repository's source files that could be asked for.
+
+    Args:
+        project: the repository.
+        tests: files that hold tests, whatever they are called.
+    """
+    texts, hidden = project.snapshot.texts, hidden_of(project, tests)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
     sources: dict[str, Definitions[Definition]] = {}
@@ -137,10 +142,10 @@ def read_functions(project: Project) -> Static[Definition]:
     return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
 
 
-def hidden_of(project: Project) -> tuple[str, ...]:
-    """Return the test files and folders of a repository, those of ours included."""
+def hidden_of(project: Project, tests: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the test files and folders of a repository, those of ours included; `tests` are files that hold some."""
     suite = project.manifest.tests
-    places = test_places(project.snapshot.texts, suite.paths if suite is not None else ())
+    places = test_places(project.snapshot.texts, (*(suite.paths if suite is not None else ()), *tests))
     return tuple(sorted({*places, ADDED})) if suite is not None and suite.added is not None else places
 
 

@@ -123,6 +123,30 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     assert other.manifest["seed"] == 3
 
 
+def test_files_that_hold_tests_are_hidden_whatever_they_are_called(tmp_path: Path) -> None:
+    documented = 'def value():\n    """Documented, but of a test."""\n    return 7\n'
+    checks = [f"checks/check_{what}.py" for what in ("broken", "skipped", "slow")]
+
+    def more(job: Job) -> Outcome | None:
+        """Answer as coverage of a suite that also runs examples of docstrings."""
+        if not _is_cover(job):
+            return None
+        result = covered(TESTS, FILES["shop.py"], {})
+        rows = [*result["tests"], [f"{checks[1]}::check", "skipped", 0.0], ["shop.py::shop.double", "passed", 0.01]]
+        broken = [[checks[0], "No module named 'server'"]]
+        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows, "broken": broken})
+
+    manifest = local_manifest(tmp_path, {**FILES, **dict.fromkeys([*checks, "checking.py"], documented)})
+    assert manifest.tests is not None
+    manifest = replace(manifest, tests=replace(manifest.tests, deselect=(checks[2],)))
+    home = Home(tmp_path / "home")
+    made = build([manifest], home, "set", sandbox=in_process(more=more), lock=lambda *_: LOCK)
+    assert {sample.id for sample in made.samples} == CERTIFIED
+    assert {sample.hidden for sample in made.samples} == {(*checks, "tests/")}
+    entry = made.manifest["repositories"]["demo"]
+    assert (entry["source_files"], entry["left_out_test"]) == (2, 4)
+
+
 CLOCK = {"tests/clock.py": "import time\ndef took():\n    return time.perf_counter()\n"}
 ROOT = f"{TEST_FILE}::test_root"
 

@@ -28,3 +28,22 @@ def test_a_folder_of_sources_is_not_hidden_though_the_manifest_looks_for_tests_t
         "checks.py",
         "toolz/tests/",
     )
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "hidden"),
+    [
+        (["unit_tests/test_a.py", "unit_tests/cases.py"], ["unit_tests/"], ("unit_tests/",)),
+        (["shop/test-suite/deep/cases.py"], ["./shop/test-suite"], ("shop/test-suite/",)),
+        (["unit_tests/test_a.py", "unit_tests/cases.py"], [], ("unit_tests/test_a.py",)),
+        (["pytest_shop/a.py", "latest/b.py", "testing/c.py"], ["pytest_shop", "latest", "testing"], ()),
+        (["checks/check_a.py", "checks/check_b.py"], ["checks", "checks/check_b.py"], ("checks/check_b.py",)),
+    ],
+)
+def test_places_that_the_manifest_names(files: list[str], named: list[str], hidden: tuple[str, ...]) -> None:
+    assert places(["shop.py", *files], named) == hidden
+
+
+def test_folders_that_hold_tests_alone_are_hidden_whatever_they_are_called() -> None:
+    files = ["src/main/java/a/Cart.java", "src/spec/java/a/Fake.java", "src/test/java/a/CartTest.java"]
+    assert places(files, folders=["src/spec/java", "src/test/java", "other"]) == ("src/spec/java/", "src/test/")

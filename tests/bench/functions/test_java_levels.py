@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from ctxbench.bench.functions.java.definitions import definitions
-from ctxbench.bench.functions.java.static import FileNames
+from ctxbench.bench.functions.java.static import FileNames, read_functions
+from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.types import Level
+from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import JavaFile
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Use
 
 OTHER = "package a;\npublic class Other { public static int N; public static int of() { return 1; } }\n"
@@ -82,3 +90,46 @@ def test_other_files() -> None:
         (Use(name="Other", module="a.Other", kind="class"), Use(name="Other.N", module="a.Other", kind="variable")),
     )
     assert needs("return depth();") == (Level.PROJECT, (Use(name="depth", module="b.Far", kind="function"),))
+
+
+COUNT = """    /** Says how many parts there are. */
+    int count(String text) {
+        return text.split(",").length;
+    }
+"""
+PLACES = {
+    "another class": ("src/main/java/a/Copy.java", f"class Copy {{\n{COUNT}}}\n"),
+    "a file that gives no samples": ("src/main/java/a/gen/Copy.java", f"class Copy {{\n{COUNT}}}\n"),
+    "a file that does not parse": ("src/main/java/a/Copy.java", f"class Copy {{\n{COUNT}    int =;\n}}\n"),
+    "another version's sources": ("src/main/java9/a/Parts.java", f"class Parts {{\n{COUNT}}}\n"),
+    "an example": ("examples/Demo.java", f"class Demo {{\n{COUNT}}}\n"),
+    "an anonymous class": ("src/main/java/a/Copy.java", f"class Copy {{ Object o = new Object() {{\n{COUNT}}}; }}\n"),
+    "a local class": ("src/main/java/a/Copy.java", f"class Copy {{ void run() {{ class In {{\n{COUNT}}} }} }}\n"),
+    "a constructor": (
+        "src/main/java/a/Copy.java",
+        'class Copy { Copy(String text) { return text.split(",").length; } }\n',
+    ),
+    "a test": ("src/spec/java/a/PartsSpec.java", f"class PartsSpec {{\n{COUNT}}}\n"),
+    "a string": ("src/main/java/a/Copy.java", "class Copy { String s = \"return text.split(',').length;\"; }\n"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_body_that_strategies_see_elsewhere_is_no_sample(place: str, tmp_path: Path) -> None:
+    path, text = PLACES[place]
+    texts = {"src/main/java/a/Parts.java": f"package a;\nclass Parts {{\n{COUNT}}}\n", path: text}
+    manifest = RepoManifest(
+        name="shop",
+        language=JAVA,
+        license="MIT",
+        version="1",
+        sources=(),
+        exclude=("*/gen/*",),
+        tests=TestSuite(),
+    )
+    snapshot = Snapshot(name="shop", language=JAVA, digest="", texts=texts, dropped={})
+    project = Project(manifest=manifest, root=tmp_path, snapshot=snapshot, home=Home(tmp_path), lock=lambda *_: ())
+    usable = read_functions(project, ("src/main/java",), ("src/spec/java",))
+    is_sample = place in ("a test", "a string")
+    assert [function.definition.name for function in usable.functions] == ["Parts.count"] * is_sample
+    assert usable.hidden == (("src/spec/java/",) if place == "a test" else ())
