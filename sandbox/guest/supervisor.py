@@ -33,7 +33,8 @@ class Supervisor:
     def __init__(self, bounds: Confinement, group: MemoryGroup | None) -> None:
         """Fork the job's own process, which waits; nothing of the job is known yet."""
         self._bounds = bounds
-        self._memory, self._whose = (group, "box") if group else (Machine(), "machine")
+        self._memory: MemoryGroup | Machine = group or Machine()
+        self._whose = "box" if group else "machine"
         self._watchdog = Watchdog(bounds.limits.open_files, None if group else bounds.limits.memory)
         self._output, self._said = capture.Output(bounds.limits.output), os.pipe()
         self._result, self._answered = capture.Result(bounds.limits.result), os.pipe()
