@@ -1,7 +1,8 @@
 """Measure the context engines: ``python -m scripts.engine_results HOME [NAME]`` (default ``ctxbench-1-lite``).
 
 Build the standard set NAME there, run what is missing (stopped, it goes on where it was) and write what came of it into
-docs/results.md: the engines beside strategies of ours, what their shared mode gains, and what a budget buys.
+docs/results.md: the engines beside strategies of ours, and of the default set also what their shared mode gains, and
+what a budget buys.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ OVER_BUDGETS = (
     f"engine(repomap, budget={BUDGETS})",
 )
 SHARED = "mode=shared"
+LITE = "ctxbench-1-lite"
 DRAWN = 180
 """Samples of the curves and of the shared mode: ten of each repository of the lite set."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
-BEGIN, END = "<!-- engines: python -m scripts.engine_results -->\n", "<!-- end of the engines -->"
 
 
 def measure(home: Home, name: str) -> list[RunTable]:
@@ -63,7 +64,8 @@ def measure(home: Home, name: str) -> list[RunTable]:
     per_file = [f"engine({engine})" for engine in ENGINES]
     shared = [f"engine({engine}({SHARED}))" for engine in ENGINES]
     with open_store(home.database) as store:
-        for strategies, limit in (((*BASELINES, *per_file), None), ((*OVER_BUDGETS, *shared), DRAWN)):
+        parts_of_set = [((*BASELINES, *per_file), None), *([((*OVER_BUDGETS, *shared), DRAWN)] if name == LITE else [])]
+        for strategies, limit in parts_of_set:
             summaries = run(
                 home,
                 store,
@@ -138,6 +140,8 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
         repositories = len(set(_table(whole, ENGINES[0], language).repo))
         yield f"#### {title}: {len(samples[language])} samples of {repositories} repositories"
         yield board_text(boards[language], _COLUMNS)
+    if name != LITE:
+        return
     yield "#### What an engine gains that may remember"
     yield "\n".join(leak_lines(tables))
     yield "#### What a budget buys"
@@ -150,10 +154,14 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
         yield budget_text(boards[language])
 
 
-def main(home: str, name: str = "ctxbench-1-lite") -> None:
-    """Run what is missing; write the section."""
+def main(home: str, name: str = LITE) -> None:
+    """Run what is missing; write the section of the set."""
     text = "\n\n".join(parts(measure(Home(Path(home).absolute()), name), name))
-    write_section(PAGE, BEGIN, END, f"{text}\n")
+    begin, end = (
+        f"<!-- engines on {name}: python -m scripts.engine_results -->\n",
+        f"<!-- end of the engines on {name} -->",
+    )
+    write_section(PAGE, begin, end, f"{text}\n")
 
 
 if __name__ == "__main__":
