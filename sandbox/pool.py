@@ -68,7 +68,7 @@ class BoxPool:
         """Run a job in a box that no other job is in; see `sandbox.types.Pool.run`.
 
         Raises:
-            SandboxLost: if three boxes were lost under it, and a trivial job's box too.
+            SandboxLost: if three boxes were lost under it, and a harmless job's box too.
             SandboxError: if the job's files do not fit into the box.
             ValueError: if the job itself is none.
         """
@@ -197,15 +197,15 @@ def _probe(limits: Limits) -> Job:
 def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Return a job's outcome, from its first box that is not lost: WRECKED where all are, on a machine that works.
 
-    A trivial job follows each loss. With one at the end only, an engine that restarts could lose the job three times
+    A harmless job follows each loss. With one at the end only, an engine that restarts could lose the job three times
     and be back in time for it.
 
     Args:
         run: runs the job; says whether it needs a box that nothing ran in before, which each try but the first does.
-        probe: runs a trivial job that exits with 0; not asked where the machine is at fault without doubt.
+        probe: runs a harmless job that exits with 0; not asked where the machine is at fault without doubt.
 
     Raises:
-        SandboxLost: if three boxes were lost under it, and a trivial job's box too.
+        SandboxLost: if three boxes were lost under it, and a harmless job's box too.
     """
     wrecked = True
     began = time.monotonic()
