@@ -78,6 +78,8 @@ class RemoteTalk:
         except TimeoutError:
             raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it holds the answer, and so the connection
             if time.monotonic() >= deadline:
                 raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
             raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({error})", cure=_CURE) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from ctxbench.sandbox import leftovers
+from ctxbench.sandbox.docker.engine import connected
+from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.ownership import owner
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import missing
@@ -60,23 +63,19 @@ once(Path(sys.argv[1]) / "cache/sandbox/envs/abc", lambda folder: (print(folder,
 @pytest.fixture
 def image() -> Iterator[str]:
     """Give an empty image to start containers from; nothing runs in them."""
-    import docker
-
-    try:
-        client = docker.from_env(timeout=20)
-    except docker.errors.DockerException:
-        missing("no Docker engine answers")
-    context = io.BytesIO()
-    with tarfile.open(fileobj=context, mode="w") as tar:
-        entry = tarfile.TarInfo("etc/empty")
-        tar.addfile(entry, io.BytesIO())
-    tag = f"ctxbench-doctor-test:{os.getpid()}"
-    client.api.import_image_from_data(context.getvalue(), repository=tag.partition(":")[0], tag=tag.partition(":")[2])
-    try:
-        yield tag
-    finally:
-        client.api.remove_image(tag, force=True)
-        client.close()
+    with contextlib.ExitStack() as engine:
+        try:
+            client = engine.enter_context(connected(20))
+        except SandboxUnavailable:
+            missing("no Docker engine answers")
+        context = io.BytesIO()
+        with tarfile.open(fileobj=context, mode="w") as tar:
+            entry = tarfile.TarInfo("etc/empty")
+            tar.addfile(entry, io.BytesIO())
+        name, tag = "ctxbench-doctor-test", str(os.getpid())
+        client.api.import_image_from_data(context.getvalue(), repository=name, tag=tag)
+        engine.callback(client.api.remove_image, f"{name}:{tag}", force=True)
+        yield f"{name}:{tag}"
 
 
 def test_containers_of_dead_owners_are_removed_and_those_of_living_ones_stay(image: str, only: Only) -> None:
