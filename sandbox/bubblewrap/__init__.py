@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ctxbench.sandbox.bubblewrap import host
@@ -100,10 +100,14 @@ class BubblewrapSandbox:
 
 def available(cache: Path) -> SandboxError | None:
     """Return why no box can be started here; None if one was."""
-    with suppress(OSError):
-        try:
-            BubblewrapSandbox(cache).check()
-        except SandboxError as fault:
-            return fault
-        return None
-    return SandboxUnavailable("the cache cannot be written", where=str(cache), cure="choose another --home")
+    try:
+        BubblewrapSandbox(cache).check()
+    except SandboxError as fault:
+        return fault
+    except OSError as error:
+        return SandboxUnavailable(
+            f"the cache cannot be written ({error.strerror or error})",
+            where=str(cache),
+            cure="free some disk there, or choose another --home",
+        )
+    return None

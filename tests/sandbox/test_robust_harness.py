@@ -113,7 +113,7 @@ def test_a_full_disk_is_a_fault_in_one_line_and_leaves_nothing_half_made(tmp_pat
     real("bubblewrap")
     small = tmp_path / "small"
     small.mkdir()
-    script = 'mount -t tmpfs -o size=400k none "$1" && exec "$2" -c "$3" "$1"'
+    script = 'mount -t tmpfs -o size=700k none "$1" && exec "$2" -c "$3" "$1"'
     argv = [
         "unshare",
         "--user",
