@@ -36,6 +36,7 @@ def over_versions(tables: Sequence[RunTable], group: Group) -> Grid | Blank:
     at_level = {
         name: [part for run in runs.values() if run and (part := dict(level_parts(run, True)).get(group.level))]
         for name, runs in versions.items()
+        if len(runs) > 1  # most have no history, and need not be cut
     }
     several = {name: runs for name, runs in at_level.items() if len(runs) > 1}
     if not several or scale is None:
