@@ -64,8 +64,10 @@ def measure(home: Home, name: str) -> list[RunTable]:
     per_file = [f"engine({engine})" for engine in ENGINES]
     shared = [f"engine({engine}({SHARED}))" for engine in ENGINES]
     with open_store(home.database) as store:
-        parts_of_set = [((*BASELINES, *per_file), None), *([((*OVER_BUDGETS, *shared), DRAWN)] if name == LITE else [])]
-        for strategies, limit in parts_of_set:
+        limits: dict[tuple[str, ...], int | None] = {(*BASELINES, *per_file): None}
+        if name == LITE:
+            limits[*OVER_BUDGETS, *shared] = DRAWN
+        for strategies, limit in limits.items():
             summaries = run(
                 home,
                 store,

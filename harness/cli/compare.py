@@ -42,7 +42,7 @@ def compare(
     comparisons: list[Compared] = []
     first, *others = ({table.run.language for table in tables_of_run} for tables_of_run in tables_by_run)
     # A run with a limit may have no sample of a language that others have.
-    shared = first.intersection(*([set.union(*others)] if others else []))
+    shared = first.intersection(set().union(*others)) if others else first
     if not shared:
         raise InputFault(
             f"no other run has samples of a language of the first one, {runs[0]}",

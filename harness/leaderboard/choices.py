@@ -77,22 +77,22 @@ def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> lis
         tables: what the group shows.
         members: all that was run, oldest first.
     """
-    age = {table.run.id: place for place, table in enumerate(members)}
-    measured = [
-        table for table in tables if any(any(map(_is_number, table.metrics.get(name, ()))) for name in BIT_METRICS)
-    ]
-    if len({_coder(table) for table in measured}) < 2:
+    coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
+    if len(set(coders.values())) < 2:
         return list(tables)
-    kept = _coder(max(measured, key=lambda table: max(age[id_] for id_ in table.run.ids)))
-    return [table if table not in measured or _coder(table) == kept else _without_bits(table, kept) for table in tables]
+    age = {table.run.id: place for place, table in enumerate(members)}
+    newest_run = max(
+        (table.run for table in tables if table.run.id in coders), key=lambda run: max(age[id_] for id_ in run.ids)
+    )
+    kept = coders[newest_run.id]
+    return [table if coders.get(table.run.id, kept) == kept else _without_bits(table, kept) for table in tables]
 
 
-def _coder(table: RunTable) -> str:
-    return table.run.versions.get("coder", "")
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None
+def _coder(table: RunTable) -> str | None:
+    """Return which model measured the bits of a run, empty if nobody knows; None if it has none."""
+    columns = [table.metrics.get(name, ()) for name in BIT_METRICS]
+    has_bits = any(value is not None for column in columns for value in column)
+    return table.run.versions.get("coder", "") if has_bits else None
 
 
 def _without_bits(table: RunTable, kept: str) -> RunTable:
