@@ -215,6 +215,10 @@ class _Stream(httpcore.NetworkStream):
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if not self._fresh and self._has_surplus():
+            # The pool asks before it gives a connection away, but not if its last reply ends just then. A write error
+            # it would pass over, and read on.
+            raise httpcore.ReadError("the connection has ended, or said more than was asked for")
         unsent = memoryview(buffer)
         self._fresh = True
         while unsent:
@@ -251,8 +255,9 @@ class _Stream(httpcore.NetworkStream):
         """Return the pool's question about an idle connection: whether there is something to read, or it has ended."""
         if info == "ssl_object":
             return self._handle if isinstance(self._handle, ssl.SSLSocket) else None
-        if info != "is_readable":
-            return None
+        return self._has_surplus() if info == "is_readable" else None
+
+    def _has_surplus(self) -> bool:
         poll = select.poll()
         poll.register(self._handle, select.POLLIN)
         return self._spoilt or bool(poll.poll(0))

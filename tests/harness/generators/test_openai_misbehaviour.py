@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpcore
 import pytest
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
@@ -71,6 +72,14 @@ def test_requests_whose_answers_have_no_end_in_time() -> None:
         waiting = {one.name: threads.submit(assert_met, one) for one in SLOW}
     assert len(waiting) >= 7
     assert {name: fault for name, met in waiting.items() if (fault := met.exception())} == {}
+
+
+@pytest.mark.parametrize("name", [one.name for one in MISBEHAVIOURS if one.name.startswith("a second answer")])
+def test_nobody_gets_a_second_answer_where_the_pool_did_not_look(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It does not where a thread's reply ends while another thread chooses a connection.
+    monkeypatch.setattr(httpcore.HTTP11Connection, "has_expired", lambda self: False)
+    [one] = [one for one in MISBEHAVIOURS if one.name == name]
+    assert_met(one)
 
 
 def assert_met(one: Misbehaviour) -> None:
