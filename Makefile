@@ -5,7 +5,7 @@ export VENV
 # Containers often set it. Without bytecode every process that the tests start would compile ctxbench again, for a second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help quickstart dashboard test unit lint docs site bench engine setup setup-dev clean
+.PHONY: help quickstart dashboard test test-long unit lint docs site bench engine setup setup-dev clean
 
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -16,9 +16,14 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 # The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
 # their own and wait a quarter of the time: three workers keep two processors busy, and one of them gets what shares an
 # image or a model.
-test: setup-dev engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
+SLOW_TESTS = $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), a quarter of an hour
 	$(MAKE) -j2 --output-sync=line lint unit
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "slow or network"
+	$(SLOW_TESTS) -m "(slow or network) and not long"
+
+test-long: setup-dev engine ## What takes minutes by itself: real builds, whole lists of attacks; CI runs it too
+	$(SLOW_TESTS) -m "long"
 
 # Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes

@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +55,22 @@ WITH_JAVA = {"test_java_real.py", "test_java_suite.py", "test_rebuild_java.py"}
 """The files that install a JDK into an image, for half a minute where the machine has none yet."""
 
 
-_MARK = re.compile(r"\bmark\.(?:slow|network)\b")
-_WHOLE_FILE = re.compile(r"^pytestmark = (?:\[\s*)?pytest\.mark\.(?:slow|network)\b", re.MULTILINE)
+LEAVES_OUT: dict[str, Callable[[str], object]] = {
+    "not slow and not network": re.compile(
+        r"^pytestmark = (?:\[\s*)?pytest\.mark\.(?:slow|network)\b", re.MULTILINE
+    ).search,
+    "(slow or network) and not long": lambda text: not re.search(r"\bmark\.(?:slow|network)\b", text),
+    "long": lambda text: "mark.long" not in text,
+}
+"""What the Makefile selects, and whether a file with this text has no test of it."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files out of which no test is to be run: to import them all takes each worker many seconds."""
-    marks = {"slow or network": False, "not slow and not network": True}.get(config.option.markexpr)
-    if marks is None or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+    leaves_out = LEAVES_OUT.get(config.option.markexpr)
+    if leaves_out is None or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
-    text = collection_path.read_text(encoding="utf-8")
-    marked = bool((_WHOLE_FILE if marks else _MARK).search(text))
-    return True if marked is marks else None
+    return True if leaves_out(collection_path.read_text(encoding="utf-8")) else None
 
 
 @pytest.hookimpl(trylast=True)

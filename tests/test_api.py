@@ -97,6 +97,7 @@ def test_faults_are_exceptions_with_a_cure(home: Path) -> None:
         ctxbench.run("dmeo", "lc.infile", "incontext", home=home)
 
 
+@pytest.mark.slow
 def test_folders_beside_a_notebook_do_not_disturb_it(home: Path, tmp_path: Path) -> None:
     for room in ("strategies", "bench", "sandbox", "harness", "dashboard"):
         (tmp_path / room).mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
@@ -65,6 +66,7 @@ def test_files_are_left_out_only_where_none_of_their_tests_would_be_run(tmp_path
         "some": "@pytest.mark.slow\ndef test_a(): ...\n\ndef test_b(): ...\n",
         "all": "pytestmark = [\n    pytest.mark.network,\n]\n",
         "apart": "pytestmark = pytest.mark.usefixtures('home')\n",
+        "long": "@pytest.mark.long\n@pytest.mark.slow\ndef test_a(): ...\n",
     }
     for name, text in texts.items():
         (tmp_path / f"test_{name}.py").write_text(text)
@@ -74,8 +76,27 @@ def test_files_are_left_out_only_where_none_of_their_tests_would_be_run(tmp_path
         return {name for name in texts if conftest.pytest_ignore_collect(tmp_path / f"test_{name}.py", config)}
 
     assert left_out("not slow and not network") == {"all"}
-    assert left_out("slow or network") == {"unit", "apart"}
+    assert left_out("(slow or network) and not long") == {"unit", "apart"}
+    assert left_out("long") == {"unit", "some", "all", "apart"}
     assert left_out("") == left_out("slow") == set()
+
+
+def test_the_makefiles_selections_are_those_and_leave_no_test_out() -> None:
+    selections = re.findall(r'-m "([^"]+)"', (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert sorted(selections) == sorted(conftest.LEAVES_OUT)
+    for slow, network, long in itertools.product((False, True), repeat=3):
+        if long and not slow:
+            continue  # the test below
+        marks = {"slow": slow, "network": network, "long": long}
+        assert sum(eval(selection, {}, marks) for selection in conftest.LEAVES_OUT) == 1, marks
+
+
+def test_what_is_long_is_slow() -> None:
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        text = file.read_text(encoding="utf-8")
+        if file.name != Path(__file__).name and "mark.long" in text:
+            long = re.findall(r"(?:@pytest\.mark\..*\n)*@pytest\.mark\.long\n(?:@pytest\.mark\..*\n)*", text)
+            assert "\npytestmark = " in text or all("mark.slow" in decorators for decorators in long), file
 
 
 def test_files_that_share_what_takes_long_to_make_have_one_worker() -> None:

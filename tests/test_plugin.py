@@ -70,6 +70,7 @@ def test_the_page_shows_a_package_whose_strategy_is_short() -> None:
     assert len(code) <= 15 and "repo.search(" in files["nearest_functions.py"]
 
 
+@pytest.mark.slow
 def test_the_strategy_that_asks_the_model_is_checked_and_run_as_it_stands_on_the_page(tmp_path: Path) -> None:
     file, home = tmp_path / ALONE, Home(tmp_path / "home")
     file.write_text(files_of_the_page()[ALONE], encoding="utf-8")

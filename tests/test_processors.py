@@ -13,7 +13,7 @@ import pytest
 from tests.helpers import processors
 from tests.helpers.cli import run_cli
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SETTINGS = processors.settings()
 COMMAND = "from ctxbench.harness.cli.main import main; main()"

@@ -21,7 +21,7 @@ from ctxbench.sandbox.registry import open_sandbox
 from tests.helpers.cli import Result, run_cli
 from tests.test_docs import ROOT, blocks
 
-pytestmark = [pytest.mark.network, pytest.mark.slow]
+pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.long]
 
 CONTROL = f"{Path(__file__).parent / 'helpers' / 'random_windows.py'}@control.random"
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 OLD = """from bench.types import Query
 from strategies import Context, Repository, Snippet, strategy
 import strategies.api as api
@@ -18,6 +20,7 @@ def old(query: Query, repo: Repository) -> Context:
 """
 
 
+@pytest.mark.slow
 def test_a_strategy_in_a_file_still_works_and_is_told_what_to_write(tmp_path: Path) -> None:
     file = tmp_path / "old.py"
     file.write_text(OLD)

@@ -170,6 +170,7 @@ def test_a_part_of_a_function_has_what_is_left_to_give() -> None:
     assert lines == Parameter(name="lines", kind=int, default=3, least=1)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
 @given(
     model=st.text(max_size=8),

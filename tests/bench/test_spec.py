@@ -72,6 +72,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
 @given(st.dictionaries(st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True), VALUES, max_size=4))
 def test_every_value_reads_back(arguments: dict[str, object]) -> None:
@@ -111,6 +112,7 @@ def test_one_spec_takes_no_braces() -> None:
         parse("x(k={1,2})")
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=3), st.lists(VALUES, min_size=1, max_size=3))
 def test_braces_give_every_combination(firsts: list[object], seconds: list[object]) -> None:

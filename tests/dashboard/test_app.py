@@ -31,6 +31,7 @@ def test_every_page_is_a_module_with_one_function() -> None:
         assert callable(importlib.import_module(f"ctxbench.dashboard.pages.{name}").page), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_without_runs_says_what_to_run(name: str, empty_home: Home) -> None:
     test = app(name, empty_home.root)
@@ -39,6 +40,7 @@ def test_a_page_without_runs_says_what_to_run(name: str, empty_home: Home) -> No
     assert any("ctxbench" in command for command in commands), commands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_database_of_another_schema_is_one_line(name: str, tmp_path: Path) -> None:
     home = Home(tmp_path / "old")
@@ -52,6 +54,7 @@ def test_a_database_of_another_schema_is_one_line(name: str, tmp_path: Path) -> 
     assert len(test.error) == 1 and "older ctxbench" in test.error[0].value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_without_a_result_does_no_harm(name: str, tmp_path: Path) -> None:
     home = Home(tmp_path / "new")

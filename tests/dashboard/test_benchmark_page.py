@@ -34,6 +34,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
+@pytest.mark.slow
 def test_what_a_set_is_made_of(home: Home) -> None:
     sample_set = sets.load(home, "demo")
     with open_store(home.database) as store:
@@ -50,6 +51,7 @@ def test_what_a_set_is_made_of(home: Home) -> None:
     assert list(about["what"]) == ["made"]
 
 
+@pytest.mark.slow
 def test_what_the_tests_of_its_functions_notice(home: Home) -> None:
     sample_set = sets.load(home, "demo")
     mutants = {"tried": 10, "killed": 8, "killed_by_all": 9}
@@ -61,6 +63,7 @@ def test_what_the_tests_of_its_functions_notice(home: Home) -> None:
     assert list(noticed["repository"]) == ["shop0", "shop1", "all"] and list(noticed["kill rate %"]) == [89, 89, 89]
 
 
+@pytest.mark.slow
 def test_another_distribution(home: Home) -> None:
     page = app("benchmark", home.root, length="prefix lines")
     assert "Lines of the file before the cursor's." in page_text(page).replace("&#x27;", "'")
@@ -88,6 +91,7 @@ def test_a_set_that_was_made_again_is_not_taken_for_the_old_one(home: Home) -> N
     assert "8 samples that runs were planned over" in text and old[:12] in text
 
 
+@pytest.mark.slow
 def test_the_set_that_was_chosen_on_another_page_is_shown(home: Home) -> None:
     make_set(home, name="other", repos=3)
     ended(home, samples="other")
@@ -107,6 +111,7 @@ def test_the_set_that_was_chosen_on_another_page_is_shown(home: Home) -> None:
     assert page.query_params["samples"] == "other[:2]"
 
 
+@pytest.mark.slow
 def test_damaged_sets_are_said_and_the_others_shown(home: Home) -> None:
     make_set(home, name="torn")
     (home.samples / "torn" / "manifest.json").write_text("{")
@@ -120,6 +125,7 @@ def test_a_set_that_was_changed_by_hand_is_refused(home: Home) -> None:
     assert "was changed after it was built" in page_text(app("benchmark", home.root))
 
 
+@pytest.mark.slow
 def test_harmful_words_in_a_manifest_are_text(home: Home) -> None:
     place = home.samples / "demo" / "manifest.json"
     manifest = json.loads(place.read_text())

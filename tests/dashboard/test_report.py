@@ -180,6 +180,7 @@ def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
         assert drawn_ends == pytest.approx(numbers_of_cli, abs=0.3)
 
 
+@pytest.mark.slow
 def test_nothing_of_the_data_is_markup(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "hostile.html")
     other = tmp_path / "tame"
@@ -234,6 +235,7 @@ def test_the_file_says_how_its_rows_were_made(home: Path, tmp_path: Path) -> Non
     assert "Ranked by es (%; mean over samples" in text and "sign flips of whole repositories" in text
 
 
+@pytest.mark.slow
 def test_other_formats_are_the_leaderboards(home: Path, tmp_path: Path) -> None:
     for form in ("latex", "markdown", "csv", "json"):
         out = tmp_path / f"board.{form}"

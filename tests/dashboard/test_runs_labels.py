@@ -46,6 +46,7 @@ def test_a_name_stands_for_the_id_and_the_last_label_counts(home: Home) -> None:
     assert command(home, "runs", "show", run).code == 0 and command(home, "runs", "first").code == 1
 
 
+@pytest.mark.slow
 def test_a_hidden_run_is_left_out_and_said_to_be(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     assert "is hidden" in command(home, "runs", "hide", run).out and "before" in command(home, "runs", "hide", run).out
@@ -65,6 +66,7 @@ def test_a_hidden_run_is_left_out_and_said_to_be(home: Home) -> None:
     assert len(json.loads(command(home, "leaderboard", "--format", "json").out)) == 2
 
 
+@pytest.mark.slow
 def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     command(home, "runs", "name", run, "bad")

@@ -22,6 +22,8 @@ from tests.dashboard.stored import PLANTED
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.sets import make_set
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from streamlit.testing.v1 import AppTest
@@ -156,7 +158,6 @@ def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
     assert len(page.error) == 1 and "is not a database" in page_text(page)
 
 
-@pytest.mark.slow
 def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) -> None:
     server.visit(page, "runs")
     with open_store(database.database) as store:
@@ -171,7 +172,6 @@ def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) 
     assert "ctxbench results import --format ctxbench --samples demo" in page.locator("code").first.inner_text()
 
 
-@pytest.mark.slow
 def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser, claims: Claims) -> None:
     run = begun(home, claims=claims)
     samples = sets.load(home, "demo").samples

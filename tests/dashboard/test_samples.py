@@ -128,6 +128,7 @@ def table(test: Any, key: int) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_a_run_without_a_finished_sample_says_what_to_run(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with open_store(home.database) as store:
@@ -137,6 +138,7 @@ def test_a_run_without_a_finished_sample_says_what_to_run(tmp_path: Path) -> Non
     assert "ctxbench run" in test.code[0].value
 
 
+@pytest.mark.slow
 def test_a_sample_is_shown_whole(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)["lc.a"], metric="es", sample="demo/1"))
     rows = table(test, 0)
@@ -157,6 +159,7 @@ def test_a_sample_is_shown_whole(home: Home) -> None:
     assert "referenceapply_tax(user.cart, rate)completionapply_tax(cart, rate)" in notes(test)
 
 
+@pytest.mark.slow
 def test_an_agents_steps_are_a_list(tmp_path: Path) -> None:
     home = Home(tmp_path)
     called = 'Where? <tool_call>{"name": "grep", "arguments": {"text": "pay"}}</tool_call>'
@@ -174,6 +177,7 @@ def test_an_agents_steps_are_a_list(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_its_values_are_the_leaderboards(home: Home) -> None:
     with open_store(home.database) as store:
         [expected] = [table for table in run_tables(store) if table.run.strategy == "lc.a"]
@@ -203,6 +207,7 @@ def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None
     assert "No sample matches" in test.info[0].value
 
 
+@pytest.mark.slow
 def test_a_missing_sample_says_why(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)["lc.b"], sample="demo/2"))
     assert "infra-failed" in notes(test) and f"The machine said: lost: {HARMFUL}" in notes(test)
@@ -247,6 +252,7 @@ def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
     assert "The reference is not on this machine" in notes(test), "another set of that name has other answers"
 
 
+@pytest.mark.slow
 def test_a_changed_set_is_said_and_the_rest_is_shown(home: Home, tmp_path: Path) -> None:
     away = Home(tmp_path)
     (away.samples / "demo").mkdir(parents=True)
@@ -279,6 +285,7 @@ def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
     assert [row["sample"] for row in table(page, 0)] == ["demo/0"]
 
 
+@pytest.mark.slow
 def test_functions_are_compared_by_lines(tmp_path: Path) -> None:
     home = Home(tmp_path)
     sample = make_sample(id="demo/0", kind=Kind.FUNCTION, subkind=UNTESTED)
@@ -294,6 +301,7 @@ def test_functions_are_compared_by_lines(tmp_path: Path) -> None:
     assert "  def f():\n-     return 1\n+     return 2" in codes and "tests/test_f.py::test_f" in codes
 
 
+@pytest.mark.slow
 def test_no_stored_text_is_more_than_text(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)[HARMFUL], sample=HARMFUL, callA=f"1 {HARMFUL}"))
     assert table(test, 0)[3]["sample"] == HARMFUL and test.query_params["run"] in (

@@ -63,6 +63,7 @@ def test_plain_is_one_line_and_shows_what_hides() -> None:
     assert "202E" in show.plain("a\u202eb")
 
 
+@pytest.mark.slow
 def test_long_text_is_cut_and_can_be_saved_whole() -> None:
     test = run_show("show.text(value, key='whole')", value="x" * 30_000)
     assert len(test.code[0].value.strip()) == 20_000
@@ -80,6 +81,7 @@ def test_a_note_holds_no_markup() -> None:
     assert "<script" not in element.proto.body and "&lt;script&gt;" in element.proto.body
 
 
+@pytest.mark.slow
 def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
     rows = [{"strategy": PLANTED, "n": 2}, {"strategy": "b", "n": None}]
     test = run_show("show.frame(rows, help={}, key='t', csv='strategy\\n')", rows=rows)
@@ -88,6 +90,7 @@ def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
     assert [button.key for button in test.get("download_button")] == ["t-csv"]
 
 
+@pytest.mark.slow
 def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
     body = (
         "from ctxbench.dashboard.views.tables import Figure\n"
@@ -116,6 +119,7 @@ def test_a_fault_says_where_what_and_cure() -> None:
     assert "Mend &lt;it&gt;" in test.get("html")[0].proto.body
 
 
+@pytest.mark.slow
 def test_an_empty_state_says_what_to_run() -> None:
     test = run_show("show.empty('Nothing here.', 'ctxbench quickstart')")
     assert test.code[0].value == "ctxbench quickstart" and unescaped(test.info[0].value) == "Nothing here."
@@ -154,6 +158,7 @@ def test_what_is_written_can_be_read(kind: str) -> None:
     assert min(_contrast(colour, ground) for colour in (theme["primaryColor"], *SERIES[:3], SERIES[7])) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "pinned", "width"), [("short", True, None), ("n" * 31, None, None), ("n" * 45, None, 330)]
 )

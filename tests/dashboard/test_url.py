@@ -74,6 +74,7 @@ def test_a_click_is_written() -> None:
     assert test.query_params == {"one": "<b>", "many": "z", "text": "words", "number": "9"}
 
 
+@pytest.mark.slow
 def test_nothing_chosen_is_told_from_nothing_said() -> None:
     test = opened()
     test.multiselect[0].set_value([]).run()

@@ -149,6 +149,7 @@ def test_a_member_that_dies_keeps_nobody_waiting() -> None:
     assert all(future.exception() is None for future in futures[1:])
 
 
+@pytest.mark.slow
 def test_a_slow_member_does_not_hold_up_the_others() -> None:
     ready = threading.Event()
 
@@ -304,6 +305,7 @@ def test_whoever_waits_for_a_lost_generator_is_told() -> None:
     assert len(generator.batches) == GIVE_UP
 
 
+@pytest.mark.slow
 def test_side_by_side_none_waits_for_the_slowest() -> None:
     go_on = threading.Event()
 

@@ -137,6 +137,7 @@ def test_a_node_stays_with_its_repositories_then_takes_new_ones_then_helps() -> 
     assert next_unit(waiting, set(), {"x", "y", "z"}).repo == "y"
 
 
+@pytest.mark.slow
 def test_every_sample_is_done_once_each_repository_on_one_node(two: Nodes) -> None:
     assert two.samples_done() == two.ids
     assert {repo: {name for name, unit in two.ray.done if unit.repo == repo} for repo in ("shop0", "shop1")} in (
@@ -300,12 +301,14 @@ def fickle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline_cells: None) 
         yield Fickle(home, server, store)
 
 
+@pytest.mark.slow
 def test_nodes_go_on_with_the_stored_answers_for_their_samples(fickle: Fickle) -> None:
     for strategy in DRAFTS:
         summary = fickle.on_nodes(strategy)
         assert (summary.new, summary.faults) == (4, ())
 
 
+@pytest.mark.slow
 def test_what_was_answered_in_two_ways_is_done_by_the_run_without_nodes(
     fickle: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

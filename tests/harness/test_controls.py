@@ -70,6 +70,7 @@ def test_a_finished_control_is_not_made_again(bench: Bench) -> None:
     assert [bench.run(model(), "gold")[0].new for _ in range(2)] == [8, 0]
 
 
+@pytest.mark.slow
 def test_the_answer_finds_the_better_context(bench: Bench) -> None:
     bench.run(model(), "oracle-context", "lc.repocoder", "lc.infile")
     mean = {
@@ -78,6 +79,7 @@ def test_the_answer_finds_the_better_context(bench: Bench) -> None:
     assert mean["oracle-context"] >= mean["lc.repocoder"] > mean["lc.infile"] == 0
 
 
+@pytest.mark.slow
 def test_rows_are_marked_and_never_ranked(bench: Bench) -> None:
     bench.run(model(), "gold", "oracle-context", "lc.infile", "lc.repocoder")
     rows = {row["strategy"]: row for row in records.records(board(run_tables(bench.store), metric="es"))}

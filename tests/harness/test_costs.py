@@ -101,6 +101,7 @@ def test_a_wrong_file_of_rates_ends_a_run_before_it_begins(tmp_path: Path) -> No
     assert model.given == [] and bench.rows("SELECT * FROM run") == []
 
 
+@pytest.mark.slow
 def test_the_leaderboard_prices_anew(tmp_path: Path) -> None:
     bench = priced(tmp_path)
     bench.run(Metered(), "lc.infile", "lc.repocoder(iterations=1)")
@@ -198,6 +199,7 @@ def test_summaries_are_priced_apart(tmp_path: Path) -> None:
             batcher.close()
 
 
+@pytest.mark.slow
 def test_construction_is_kept_with_the_attempt_that_made_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     strategies = ("lc.infile", "lc.repofuse(encoder=bm25)", "lc.repofuse(analogies=1, encoder=bm25)")
@@ -213,6 +215,7 @@ def test_construction_is_kept_with_the_attempt_that_made_it(tmp_path: Path) -> N
     assert all(0 < seconds < 60 for *_, seconds in rows)
 
 
+@pytest.mark.slow
 def test_a_run_stops_at_the_limit_of_its_costs_and_goes_on_where_that_is_raised(tmp_path: Path) -> None:
     bench, model = priced(tmp_path, RATES.replace("8.0", "80000.0")), OneByOne()
     [summary] = bench.run(model, choices=RunOptions(workers=1, max_cost=0.0001))
@@ -244,6 +247,7 @@ def test_a_limit_without_a_rate_is_refused_before_anything_is_asked(tmp_path: Pa
     assert not model.given
 
 
+@pytest.mark.slow
 def test_what_a_run_may_cost_is_said_before_it_where_a_stored_one_tells(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

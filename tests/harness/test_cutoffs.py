@@ -120,6 +120,7 @@ def test_a_generator_that_has_read_nothing_has_no_cutoff() -> None:
     assert shown.ages is None and not [line for line in notes(shown) if "trained" in line or "may have read" in line]
 
 
+@pytest.mark.slow
 def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tmp_path: Path) -> None:
     home = Home(tmp_path)
     (tmp_path / "cutoffs.toml").write_text('[[cutoff]]\nmatch = "scripted*"\nday = 2020-01-01\n')

@@ -90,6 +90,7 @@ def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:
     assert run_cli(*RUN, "--after", "June", "--home", str(home.root)).code == 2
 
 
+@pytest.mark.slow
 def test_a_board_shows_only_samples_after_the_day(home: Home) -> None:
     assert run_cli(*RUN, "--home", str(home.root)).code == 0
     [row] = records(home, "--samples", "demo", "--after", "2024-05-31")
@@ -115,6 +116,7 @@ def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None
     assert after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
 
 
+@pytest.mark.slow
 def test_a_limit_is_of_what_is_left(home: Home) -> None:
     run = (*RUN, "--after", "2024-05-31", "--home", str(home.root), "--limit")
     assert run_cli(*run, "1").code == 0 and run_cli(*run, "3").code == 0
@@ -130,6 +132,7 @@ def test_ids_of_runs_without_a_day_are_those_of_earlier_versions() -> None:
     assert make_spec(after=date(2024, 6, 1)).id != make_spec().id
 
 
+@pytest.mark.slow
 def test_days_reach_a_database_of_an_earlier_version_by_the_same_command(tmp_path: Path) -> None:
     """Check that a database of the eighth schema keeps its rows, and takes days for samples that are there."""
     path = tmp_path / "results.db"

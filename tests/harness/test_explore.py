@@ -20,6 +20,8 @@ from tests.helpers.cli import run_cli
 from tests.helpers.openai_server import Body, Server, serving
 from tests.helpers.sets import make_set
 
+pytestmark = pytest.mark.slow
+
 USES = (Use(name="apply_tax", module="shop.tax", kind="function"),)
 
 

@@ -155,6 +155,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out + err
 
 
+@pytest.mark.long
 def test_workers_killed_at_random_moments_lose_nothing_and_store_nothing_twice(two: TwoNodes) -> None:
     assert run_cli(*two.options("local")).code == 0
     draw, kills, code = random.Random(1), 0, 1
@@ -201,6 +202,7 @@ def test_doctor_says_what_every_node_offers(two: TwoNodes) -> None:
     assert told.stdout.count("bubblewrap") >= 2 and told.stdout.count("docker") >= 2
 
 
+@pytest.mark.long
 def test_functions_are_judged_on_nodes_that_have_only_what_they_are_sent(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ctxbench.bench import samples as sets
 from tests.harness.test_runner import Bench, model
 
 
+@pytest.mark.slow
 def test_the_sets_remarks_go_with_its_runs(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     said = ["Hygiene was off: test copies of the answers were shown.", "Another."]

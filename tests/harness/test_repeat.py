@@ -64,6 +64,7 @@ def check(home: Home, *arguments: str) -> None:
     assert {id_: one.finished for id_, one in second.items()} == {id_: one.finished for id_, one in first.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [
@@ -78,6 +79,7 @@ def test_a_run_over_lines(home: Home, more: list[str]) -> None:
     check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(mode=echo)", *more)
 
 
+@pytest.mark.slow
 def test_runs_that_end_with_a_decision(home: Home) -> None:
     make_set(home, name="six", repos=6, per_repo=2)
     pair = ("lc.infile", "lc.repocoder(iterations=1)")
@@ -87,11 +89,13 @@ def test_runs_that_end_with_a_decision(home: Home) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_a_shell_would_read_otherwise(home: Home) -> None:
     text = "$(touch /tmp/x); 'a\" `b` \\ *\n--n 3"
     check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", f"scripted(text={text!r})")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [["--n", "2"], ["--n", "2", "--temperature", "0", "--top-p", "1"]])
 def test_functions_and_the_sandbox_that_judged_them(home: Home, sandbox: Fake, more: list[str]) -> None:
     make_function_set(home)
@@ -100,6 +104,7 @@ def test_functions_and_the_sandbox_that_judged_them(home: Home, sandbox: Fake, m
     assert sandbox.wanted[-1] == "docker"
 
 
+@pytest.mark.slow
 def test_functions_that_nothing_judged(home: Home, sandbox: Fake) -> None:
     make_function_set(home)
     made = ["run", "--samples", "functions", "--strategy", "lc.infile", "--generator", "scripted(text=x)"]

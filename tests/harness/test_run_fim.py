@@ -110,6 +110,7 @@ def test_it_is_never_ranked_with_runs_that_were_shown_less(bench: Bench) -> None
     assert sorted(table.run.generator for table in run_tables(bench.store)) == ["scripted", "scripted [fim]"]
 
 
+@pytest.mark.slow
 def test_drafts_are_asked_for_without_it(bench: Bench) -> None:
     model = Middle()
     bench.run(model, "lc.repocoder(iterations=2)", choices=FIM)

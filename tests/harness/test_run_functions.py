@@ -107,6 +107,7 @@ def model(answer: Any = right, **changes: Any) -> Scripted:
     return Scripted(answer, version="1", **changes)
 
 
+@pytest.mark.slow
 def test_right_bodies_pass(bench: Bench) -> None:
     summary = bench.run(model())
     assert (summary.scored, summary.missing, summary.unjudged, summary.passes) == (6, 0, 0, (1,) * 6)
@@ -122,6 +123,7 @@ def test_right_bodies_pass(bench: Bench) -> None:
     assert len(bench.rows("SELECT 1 FROM judged JOIN verdict v ON verdict_key = v.key WHERE v.verdict = 'PASSED'")) == 6
 
 
+@pytest.mark.slow
 def test_a_finished_run_opens_no_sandbox(bench: Bench) -> None:
     first = bench.run(model())
     again = bench.run(model())
@@ -135,6 +137,7 @@ def test_lines_open_no_sandbox(bench: Bench) -> None:
     assert bench.judge.closed == 0 and not bench.judge.asked
 
 
+@pytest.mark.slow
 def test_wrong_bodies_fail_and_empty_ones_need_no_box(bench: Bench) -> None:
     summary = bench.run(model(lambda r: " \n" if _number(r) == "3" else WRONG))
     assert (summary.scored, summary.model_failed, summary.passes) == (4, 2, (0,) * 6)
@@ -145,6 +148,7 @@ def test_wrong_bodies_fail_and_empty_ones_need_no_box(bench: Bench) -> None:
     assert 0 < min(es for es, status in zip(table.metrics["es"], table.status, strict=True) if status == "scored") < 1
 
 
+@pytest.mark.slow
 def test_pass_at_k_of_several(bench: Bench) -> None:
     summary = bench.run(model(mixed), RunOptions(n=4))
     assert summary.passes == (2, 2, 0, 2, 2, 0)
@@ -157,6 +161,7 @@ def test_pass_at_k_of_several(bench: Bench) -> None:
     assert f'"temperature": {SEVERAL[0]}' in sampling and f'"top_p": {SEVERAL[1]}' in sampling
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choices", "decoding"),
     [
@@ -178,6 +183,7 @@ def test_how_functions_are_decoded(bench: Bench, choices: RunOptions, decoding: 
     assert seen == {decoding}
 
 
+@pytest.mark.slow
 def test_lines_are_decoded_as_ever(bench: Bench) -> None:
     lines = make_set(bench.home)
     bench.run(model(lambda _: "x"), RunOptions(n=2), samples=lines)
@@ -185,18 +191,21 @@ def test_lines_are_decoded_as_ever(bench: Bench) -> None:
     assert '"temperature": 0.0' in sampling and '"top_p": 1.0' in sampling
 
 
+@pytest.mark.slow
 def test_equal_completions_are_told(bench: Bench) -> None:
     assert bench.run(model(), RunOptions(n=2)).all_equal
     assert not bench.run(model(mixed), RunOptions(n=2, seed=1)).all_equal
     assert not bench.run(model(), RunOptions(seed=2)).all_equal
 
 
+@pytest.mark.slow
 def test_the_back_end_is_no_part_of_the_run(bench: Bench) -> None:
     first = bench.run(model(), RunOptions(sandbox="docker"))
     assert bench.run(model(), RunOptions(sandbox="bubblewrap")).run == first.run
     assert bench.run(model(), RunOptions(sandbox=NO_SANDBOX)).run == first.run
 
 
+@pytest.mark.slow
 def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Bench) -> None:
     summary = bench.run(model(mixed), RunOptions(n=2, sandbox=NO_SANDBOX))
     assert (summary.scored, summary.model_failed, summary.missing, summary.unjudged) == (4, 2, 0, 8)
@@ -211,6 +220,7 @@ def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Benc
     assert len(bench.rows("SELECT * FROM judged")) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
 def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
@@ -265,6 +275,7 @@ def test_what_was_stored_without_tests_is_judged_here_where_nodes_do_the_rest(be
     assert bench.rows("SELECT missing FROM outcome ORDER BY attempt_id") == [(missing,), (missing,)]
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_sandbox_says_so_and_lets_nodes_do_the_rest(bench: Bench) -> None:
     bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     bench.judge.open = _no_sandbox  # type: ignore[method-assign]
@@ -287,6 +298,7 @@ def _broken_for(*numbers: int) -> Any:
     return answer
 
 
+@pytest.mark.slow
 def test_a_broken_verdict_leaves_the_sample_missing_and_the_next_run_does_it(bench: Bench) -> None:
     broken = FakeJudge(bench.set, answer=_broken_for(2))
     summary = bench.run(model(), judge=broken)
@@ -303,6 +315,7 @@ def test_a_broken_verdict_leaves_the_sample_missing_and_the_next_run_does_it(ben
     assert len(bench.judge.asked) == 2
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_left_unjudged_and_breaks_again_is_a_fault(bench: Bench) -> None:
     bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     summary = bench.run(model(), judge=FakeJudge(bench.set, answer=_broken_for(2)))
@@ -321,6 +334,7 @@ def test_no_back_end_is_one_fault_and_ends_the_run(bench: Bench) -> None:
     assert asked.batches == [] and bench.rows("SELECT * FROM result") == []
 
 
+@pytest.mark.slow
 def test_a_set_that_says_nothing_of_tests_ends_the_run(bench: Bench) -> None:
     def image(_: Sample) -> str:
         raise InputFault("the set says nothing of tests", cure="build it again")
@@ -330,6 +344,7 @@ def test_a_set_that_says_nothing_of_tests_ends_the_run(bench: Bench) -> None:
     assert bench.rows("SELECT reason FROM outcome") == [("failed",)]
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench) -> None:
     class Slowing(FakeJudge):
         """Takes a minute for every function but the first."""
@@ -357,12 +372,14 @@ def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench)
     assert len(bench.rows("SELECT * FROM verdict")) == 6
 
 
+@pytest.mark.slow
 def test_context_gain_is_of_the_body(bench: Bench) -> None:
     bench.run(model())
     assert sorted(set(bench.coder.priced)) == [RIGHT.format(number=n).rstrip() for n in (2, 3, 4)]
     assert set(bench.table().metrics["context_gain"]) == {0.0}
 
 
+@pytest.mark.slow
 def test_functions_are_ranked_by_pass_at_1_with_every_model(bench: Bench) -> None:
     bench.run(model(mixed), RunOptions(n=4))
     made = board(run_tables(bench.store), by_level=True)
@@ -376,12 +393,14 @@ def test_functions_are_ranked_by_pass_at_1_with_every_model(bench: Bench) -> Non
     assert [round(group.rows[0].metrics["pass@1"].mean or 0, 1) for group in made.groups] == [33.3, 50.0, 25.0]
 
 
+@pytest.mark.slow
 def test_runs_that_lack_verdicts_say_how_to_get_them(bench: Bench) -> None:
     bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     text = render.table(board(run_tables(bench.store)))
     assert "unscored" in text.lower() and "not with --sandbox none" in " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
     bench.run(model())
     other = Bench(bench.home.root / "other")
@@ -393,6 +412,7 @@ def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
     assert "decoded in different ways" not in render.table(board(tables[:1]))
 
 
+@pytest.mark.slow
 def test_runs_over_functions_are_compared_by_pass_at_1_first(bench: Bench) -> None:
     bench.run(model(mixed), RunOptions(n=3))
     bench.run(model(), RunOptions(n=3, seed=1))

@@ -31,6 +31,8 @@ from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sandboxes import BACK_ENDS
 from tests.helpers.sets import make_set
 
+pytestmark = pytest.mark.slow
+
 STRATEGY = """\
 from ctxbench.strategies import Prompt, strategy
 from ctxbench.strategies.layout import infile_block
@@ -138,7 +140,6 @@ def test_waiting_for_a_program_is_not_the_strategys_time(tmp_path: Path) -> None
     assert seconds < 0.25
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BACK_ENDS)
 def test_three_roles_work_together_in_a_real_sandbox(tmp_path: Path, name: str) -> None:
     """The first code that the developer writes raises; told so, he writes another."""

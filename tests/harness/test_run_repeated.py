@@ -47,6 +47,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+@pytest.mark.slow
 def test_each_repetition_is_a_run_with_its_seed(bench: Bench) -> None:
     choices = RunOptions(temperature=0.8, seed=7, repeat=3)
     summaries = bench.run(Sampler(), "lc.infile", "lc.repocoder(iterations=1)", choices=choices)
@@ -60,6 +61,7 @@ def test_each_repetition_is_a_run_with_its_seed(bench: Bench) -> None:
     assert alone.run == summaries[2].run and alone.new == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_done_twice_and_more_can_be_added(bench: Bench) -> None:
     first, model = Sampler(), Sampler()
     bench.run(first, choices=RunOptions(temperature=0.8, repeat=2))
@@ -68,6 +70,7 @@ def test_nothing_is_done_twice_and_more_can_be_added(bench: Bench) -> None:
     assert [summary.new for summary in summaries] == [0, 0, 8, 8]
 
 
+@pytest.mark.slow
 def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
     choices = RunOptions(temperature=0.8, repeat=3)
     done = 0
@@ -104,6 +107,7 @@ def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
     assert row.variance["es"]["repetition"].deviation > 0
 
 
+@pytest.mark.slow
 def test_a_strategy_that_draws_is_drawn_anew_each_time(bench: Bench) -> None:
     model = Scripted(lambda request: "apply_tax" if "print" in request.prompt.text else "x", version="1")
     summaries = bench.run(model, RANDOM, choices=RunOptions(repeat=4))
@@ -112,6 +116,7 @@ def test_a_strategy_that_draws_is_drawn_anew_each_time(bench: Bench) -> None:
     assert max(prompts)[0] > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("temperature", "made"), [(0.0, 2), (0.8, 3)])
 def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, temperature: float, made: int) -> None:
     model = Scripted(lambda _: "x", version="1")

@@ -106,6 +106,7 @@ class Bench:
         return not self.processes()
 
 
+@pytest.mark.long
 def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
     whole, killed = (Bench(tmp_path, name, per_repo=250) for name in ("whole", "killed"))
     code, out, err = whole.finish()

@@ -172,6 +172,7 @@ def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cells",
     [
@@ -207,6 +208,7 @@ def test_a_finished_run_starts_nothing(bench: Bench) -> None:
     assert len(bench.rows("SELECT * FROM attempt")) == 1
 
 
+@pytest.mark.slow
 def test_context_gain_is_against_the_infile_prompt(bench: Bench) -> None:
     bench.run(model(), "lc.infile", "lc.repocoder(iterations=1)")
     infile, repocoder = (bench.table(index) for index in (0, 1))
@@ -243,6 +245,7 @@ def test_contexts_are_measured_while_the_model_writes(bench: Bench) -> None:
     assert summary.scored == 8 and bench.coder.priced == 8
 
 
+@pytest.mark.slow
 def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
     bench.run(model(), "lc.repocoder")
     sample = bench.set.samples[0].id
@@ -261,6 +264,7 @@ def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
     assert tokens == sum(block[3] for block in blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("subkind", "final"), [("single-line", True), ("next-line", True), ("statement", False)])
 def test_only_final_answers_of_lines_may_end_after_one(tmp_path: Path, subkind: str, final: bool) -> None:
     asked: list[Request] = []
@@ -291,6 +295,7 @@ class Narrow(Scripted):
         return super().generate(requests)
 
 
+@pytest.mark.slow
 def test_prompts_are_cut_to_the_models_window_and_stored_as_cut(bench: Bench) -> None:
     narrow = Narrow(24)
     bench.run(narrow, "lc.repocoder")
@@ -338,6 +343,7 @@ def test_an_empty_answer_counts_as_worst(bench: Bench) -> None:
     assert all(set(table.metrics[metric]) == {0.0} for metric in ("em", "es", "id_f1"))
 
 
+@pytest.mark.slow
 def test_several_completions_a_sample(bench: Bench) -> None:
     [summary] = bench.run(model(lambda r: right(r) if r.index else ""), choices=RunOptions(n=2))
     assert summary.scored == 8
@@ -345,6 +351,7 @@ def test_several_completions_a_sample(bench: Bench) -> None:
     assert len(bench.rows("SELECT * FROM completion")) == 16
 
 
+@pytest.mark.slow
 def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
     bench.run(model(), choices=RunOptions(limit=4))
     table = bench.table()
@@ -357,6 +364,7 @@ def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
     assert everything.sample == tuple(sample.id for sample in bench.set.samples)
 
 
+@pytest.mark.slow
 def test_only_the_repositories_of_the_runs_samples_are_needed(bench: Bench) -> None:
     shutil.rmtree(bench.home.repos / "shop1")
     (summary,) = bench.run(model(), choices=RunOptions(limit=1))
@@ -371,6 +379,7 @@ def test_seeds_and_limits_are_other_runs(bench: Bench) -> None:
     assert len(set(ids)) == 4 and ids[0] == ids[4]
 
 
+@pytest.mark.slow
 def test_a_machine_fault_leaves_samples_missing_and_the_next_run_does_them(bench: Bench) -> None:
     [summary] = bench.run(model(batch_size=3, faults={2}))
     assert summary.missing > 0 and summary.scored + summary.missing == 8
@@ -403,6 +412,7 @@ class FailingCells(InlineCells):
         return super().run(spec, query, repo, generate, execute)
 
 
+@pytest.mark.slow
 def test_a_failing_strategy_is_noted_and_the_rest_goes_on(bench: Bench) -> None:
     [summary] = bench.run(model(), cells=FailingCells())
     assert (summary.scored, summary.missing, len(summary.faults)) == (4, 4, 4)
@@ -432,6 +442,7 @@ def test_a_bug_in_the_generator_ends_the_run(bench: Bench) -> None:
     assert [row[0] for row in bench.rows("SELECT reason FROM outcome")] == ["failed"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
     threads = threading.active_count()
     done = 0
@@ -476,6 +487,7 @@ def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
     assert "takes line samples" in str(caught.value) and "strategy list" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_strategy_may_be_for_some_languages_only(bench: Bench, tmp_path: Path) -> None:
     source = tmp_path / "mine.py"
     source.write_text(
@@ -537,6 +549,7 @@ def test_what_no_strategy_may_read(tmp_path: Path) -> None:
     assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
 
 
+@pytest.mark.slow
 def test_what_is_measured_slowly_is_stored_meanwhile(tmp_path: Path) -> None:
     """A kill loses what is not stored: while the last contexts are measured, samples are stored already."""
     bench = Bench(tmp_path, repos=1, per_repo=100)
@@ -570,6 +583,7 @@ def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(benc
     assert line.endswith("over the window; shorten it; until then the same command fails again")
 
 
+@pytest.mark.slow
 def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path: Path) -> None:
     class Short(Scripted):
         def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:  # type: ignore[override]
@@ -595,6 +609,7 @@ def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) ->
     )
 
 
+@pytest.mark.slow
 def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
     alive: list[bool | None] = []
 

@@ -74,6 +74,7 @@ def asked_about(server: Server) -> set[str]:
     return {(re.search(r"def (\w+)", code) or re.search(r"(total_\d+) =", code) or ["", code])[1] for code in codes}
 
 
+@pytest.mark.slow
 def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctxbench.harness.run.machinery._MANY_SUMMARIES", 2)
     first = pair.run()
@@ -99,6 +100,7 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
     }
 
 
+@pytest.mark.slow
 def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(pair: Pair) -> None:
     ids = [
         pair.run(*options, summariser=bool(given)).out.split()[0]
@@ -130,6 +132,7 @@ def test_a_summariser_that_follows_no_instructions_is_refused(pair: Pair) -> Non
     assert pair.writer.calls == pair.teller.calls == []
 
 
+@pytest.mark.slow
 def test_its_calls_tokens_and_price_are_charged_apart(pair: Pair) -> None:
     pair.run()
     with open_store(pair.home.database) as store:
@@ -158,6 +161,7 @@ def test_who_summarises_nothing_is_charged_nothing(pair: Pair, strategy: str) ->
     assert table.costs["summary_calls"] == (0.0,) * 4 and not table.run.offline
 
 
+@pytest.mark.slow
 def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
     spec = f"openai(model=teller, url='{pair.teller.url}', endpoint=chat)"
     result = run_cli(

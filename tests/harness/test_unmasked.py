@@ -15,6 +15,8 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies import Prompt, resolve
 from tests.harness.test_runner import Bench, model, right
 
+pytestmark = pytest.mark.slow
+
 IMPORT = "from shop.tax import apply_tax"
 MASKED = ((0, 1),)
 STRATEGY = """

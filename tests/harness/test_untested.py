@@ -28,6 +28,7 @@ def imported(tmp_path: Path) -> str:
     return "fn"
 
 
+@pytest.mark.slow
 def test_they_are_scored_as_texts_and_ranked(imported: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: object) -> None:
         raise AssertionError("nothing is there to run")

@@ -50,6 +50,7 @@ def test_no_line_of_a_method_with_a_loop_is_left_out() -> None:
     assert mutants(looping, "run") == ["void run(int a) {\n    while (a < 3) {\n        a += 2;\n    }\n}"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_whole_suite_notices_what_compiles_and_is_wrong(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     if shutil.which("javac") is None:

@@ -11,6 +11,7 @@ from ctxbench.sandbox.guest import frames
 from ctxbench.sandbox.guest.frames import FrameError
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()), st.lists(st.binary(max_size=50)))
 def test_a_frame_is_read_as_it_was_written(head: dict[str, object], blobs: list[bytes]) -> None:
     data = frames.frame(frames.JOB, head, blobs)

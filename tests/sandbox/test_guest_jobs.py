@@ -180,6 +180,7 @@ def test_forked_processes_are_not_counted_twice(pool: BoxPool) -> None:
     assert outcome.output == "fits\n" and not outcome.out_of_memory
 
 
+@pytest.mark.slow
 def test_a_check_cannot_be_passed_by_its_candidate(pool: BoxPool) -> None:
     check = "def check(candidate):\n    assert candidate(2) == 3\n"
     for program in (
@@ -231,6 +232,7 @@ def test_an_environment_that_does_not_work_is_refused(environment: Environment, 
     assert all(box.process.returncode is not None for box in launcher.boxes)
 
 
+@pytest.mark.slow
 def test_without_landlock_a_job_can_end_itself_but_make_nothing_up() -> None:
     launcher = BareLauncher("", "no-landlock")
     with open_pool(launcher, Environment(name="x"), LIMITS, width=1, reuse=1000) as opened:

@@ -108,6 +108,7 @@ def test_no_link_is_followed_and_no_byte_made_up(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:
     beside = tmp_path / "beside"
     beside.mkdir()
@@ -291,6 +292,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int]) -> Iterator[l
         yield processes
 
 
+@pytest.mark.slow
 def test_the_watchdog_ends_the_largest_process_and_no_trusted_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched(monkeypatch, (5, 90, 200)) as (small, large, trusted):
         for limit, killed in ((1 << 30, False), (60 << 20, True), (None, False)):

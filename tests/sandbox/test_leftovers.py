@@ -104,6 +104,7 @@ def test_odd_trees_are_removed(tmp_path: Path) -> None:
     assert not part.exists() and Path("/etc/passwd").exists()
 
 
+@pytest.mark.slow
 def test_scratch_folders_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = (

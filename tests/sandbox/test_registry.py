@@ -114,6 +114,7 @@ def test_no_engine_is_told_with_its_cure(tmp_path: Path, monkeypatch: pytest.Mon
     assert fault is not None and "no Docker engine answers" in fault.what and fault.cure
 
 
+@pytest.mark.slow
 def test_a_hung_engine_is_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_SECONDS", 0.5)
     with socket.socket(socket.AF_UNIX) as engine:

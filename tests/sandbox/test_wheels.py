@@ -33,6 +33,7 @@ def quiet(_: str) -> None:
     """Report to nobody."""
 
 
+@pytest.mark.slow
 def test_a_lock_names_the_whole_closure_and_not_the_project(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha", requires=["beta_two>=1"])
     tiny_wheel(index, "beta_two", "1.5")
@@ -63,6 +64,7 @@ def test_what_was_locked_is_fetched_without_the_index(
         wheels.fetch(["alpha==1.0"], "", cache, quiet)
 
 
+@pytest.mark.slow
 def test_a_projects_wheel_keeps_its_metadata_and_loses_its_code(index: Path, tmp_path: Path) -> None:
     code = {"own/__init__.py": "answer = 42\n", "own.pth": "import own\n", "own-2.0.data/purelib/more.py": "x = 1\n"}
     tiny_wheel(index, "own", "2.0", requires=["alpha"], files=code)
@@ -127,6 +129,7 @@ def test_only_plain_requirements_are_taken(text: str, index: Path, tmp_path: Pat
             wheels.lock(wanted, project, tmp_path, quiet)
 
 
+@pytest.mark.slow
 def test_plain_requirements_are_taken(index: Path, tmp_path: Path) -> None:
     for name in ("alpha", "beta", "gamma", "delta"):
         tiny_wheel(index, name)
@@ -134,6 +137,7 @@ def test_plain_requirements_are_taken(index: Path, tmp_path: Path) -> None:
     assert wheels.lock(plain, "", tmp_path, quiet) == ("alpha==1.0", "beta==1.0", "delta==1.0", "gamma==1.0")
 
 
+@pytest.mark.slow
 def test_a_source_archive_is_never_built(index: Path, tmp_path: Path) -> None:
     (index / "alpha-1.0.tar.gz").write_bytes(b"its setup.py would be run")
     with pytest.raises(SandboxUnavailable, match="only wheels") as caught:
@@ -141,6 +145,7 @@ def test_a_source_archive_is_never_built(index: Path, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value) and str(caught.value).startswith("alpha: ")
 
 
+@pytest.mark.slow
 def test_a_conflict_is_told_in_one_line(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha", requires=["beta==1.0"])
     tiny_wheel(index, "beta", "2.0")
@@ -149,6 +154,7 @@ def test_a_conflict_is_told_in_one_line(index: Path, tmp_path: Path) -> None:
         wheels.lock(["alpha", "beta==2.0"], "", tmp_path, quiet)
 
 
+@pytest.mark.slow
 def test_a_file_of_a_requirements_name_in_the_working_folder_is_not_taken(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +170,7 @@ def test_a_missing_pip_is_told_with_its_cure(tmp_path: Path, monkeypatch: pytest
         wheels.fetch(["alpha"], "", tmp_path, quiet)
 
 
+@pytest.mark.slow
 def test_many_who_want_the_same_get_one_folder(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     said: list[str] = []

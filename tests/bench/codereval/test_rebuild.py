@@ -302,6 +302,7 @@ def test_a_task_file_is_rebuilt_end_to_end_in_a_real_box(tmp_path: Path, bubblew
     assert (found.references_passed, found.blanks_passed, found.machine_faults) == (3, 0, 0), "the set brings its tests"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 def test_two_projects_are_rebuilt_whole(tmp_path: Path, shared: Path, bubblewrap_sandbox: Sandbox) -> None:

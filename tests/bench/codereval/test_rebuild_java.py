@@ -48,6 +48,7 @@ def files(folder: Path) -> list[str]:
     return [str(prompts), str(results)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_java_tasks_are_rebuilt_end_to_end(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     for path, content in TREE.items():

@@ -58,6 +58,7 @@ def test_definitions_of_near_and_rare_names_come_first(tmp_path: Path, ctags: An
     assert [place[:3] for place in ctags.search("load(1)\nsave(2)\n", "target.py", 2, 9)] == [("-b.py", 2, 3)]
 
 
+@pytest.mark.slow
 def test_it_lives_in_a_box_or_the_machine_is_told_what_to_install(bubblewrap_sandbox: Sandbox) -> None:
     read = recipe.read("ctags")
     assert read.programs == ("universal-ctags",)

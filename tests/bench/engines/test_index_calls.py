@@ -17,6 +17,8 @@ from ctxbench.sandbox.types import Environment, Limits, Report
 from tests.bench.engines import rooms
 from tests.bench.engines.rooms import attempt, make_set, rows
 
+pytestmark = pytest.mark.slow
+
 REPOS, FILES, PER_FILE = 2, 3, 4
 SAMPLES = REPOS * FILES * PER_FILE
 
@@ -47,7 +49,6 @@ class Counting:
         return json.dumps({"answer": answers.get(call)}).encode()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "strategy", "expected"),
     [
@@ -89,7 +90,6 @@ class Walking(rooms.Coder):
         return '<tool_call>{"name": "search", "arguments": {"text": "levy"}}</tool_call>'
 
 
-@pytest.mark.slow
 def test_an_agent_keeps_its_turn_at_an_engine_while_the_model_thinks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_strategy_asks_the_engines_that_its_parameters_name_and_no_others(
     assert summary.missing == 3 and "which none of its parameters names" in summary.faults[0].message
 
 
+@pytest.mark.slow
 def test_a_wrapper_shows_what_an_engine_found(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     strategy = "aim(engine(repomap), encoder=bm25)"
     assert attempt(tmp_path, bubblewrap_sandbox, "", strategy=strategy).scored == 3

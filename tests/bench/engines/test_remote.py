@@ -84,6 +84,7 @@ def explored(folder: Path, service: Elsewhere) -> Any:
     return attempt(folder, None, engine, home=home, machines={"boxes": None})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_it_gets_trees_without_answers_and_its_rows_are_marked(tmp_path: Path, service: Elsewhere) -> None:
     assert explored(tmp_path, service).scored == FILES * PER_FILE
     calls = [question["call"] for question in service.asked]
@@ -114,6 +115,7 @@ LOST: dict[str, tuple[bytes | None, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOST)
 def test_what_breaks_is_a_fault_of_the_machine(
     name: str, tmp_path: Path, service: Elsewhere, monkeypatch: pytest.MonkeyPatch
@@ -126,6 +128,7 @@ def test_what_breaks_is_a_fault_of_the_machine(
     assert any(word in summary.faults[0].message for word in words.split("|")), summary.faults[0].message
 
 
+@pytest.mark.slow
 def test_text_for_a_place_is_refused(tmp_path: Path, service: Elsewhere) -> None:
     service.answer = lambda question: b'{"answer": ["levy(1)"]}' if question["call"] == "search" else honest(question)
     summary = explored(tmp_path, service)

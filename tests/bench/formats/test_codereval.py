@@ -515,6 +515,7 @@ def test_a_broken_file_is_refused(kind: str, home: Home, tmp_path: Path) -> None
     assert_refused(SHAPE, kind, home, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_released_files(home: Home, shared: Path) -> None:
     data = shared / "codereval"
     for language, extra in (("Python", {}), ("Java", {"no_task": 9})):

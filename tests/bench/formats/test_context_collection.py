@@ -122,6 +122,7 @@ def test_import_export_import(tmp_path: Path) -> None:
     assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
 
 
+@pytest.mark.slow
 def test_with_repositories_it_runs_and_versions_of_a_project_are_one_cluster(tmp_path: Path) -> None:
     later = "6" * 40
     repos = tmp_path / "repositories-python-public"

@@ -233,6 +233,7 @@ _contexts = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(
     prompt=_texts,
     target=_texts.filter(str.strip),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ COVERING = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(COVERING, st.integers(0, 5))
 def test_the_choice_is_small_covers_all_and_does_not_depend_on_order_or_time(
     covering: dict[str, frozenset[int]], seed: int

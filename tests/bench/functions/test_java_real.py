@@ -86,6 +86,7 @@ def module(tmp_path_factory: pytest.TempPathFactory, bubblewrap_sandbox: Sandbox
     return home, build(made, home, "set", sandbox=bubblewrap_sandbox, lock=no_lock)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_module_is_mined_with_the_modules_that_it_needs(
     module: tuple[Home, SampleSet], bubblewrap_sandbox: Sandbox
@@ -144,6 +145,7 @@ def test_a_completion_that_fails_by_clocks_only_is_judged_once_more(
     assert other.verdict is Verdict.FAILED and not other.earlier
 
 
+@pytest.mark.long
 @pytest.mark.network
 @pytest.mark.slow
 def test_commons_codec_gives_certified_samples(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:

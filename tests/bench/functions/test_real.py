@@ -133,6 +133,7 @@ def make(home: Home, tmp_path: Path, sandbox: Sandbox) -> SampleSet:
     return build([manifest], home, "set", sandbox=sandbox, lock=lock, workers=2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 def test_both_back_ends_mine_the_same_samples_and_agree_on_them(tmp_path: Path) -> None:

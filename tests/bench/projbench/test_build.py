@@ -67,6 +67,7 @@ def test_samples_are_what_they_say(tmp_path: Path) -> None:
     assert sum(bool(sample.masked) for sample in made.samples) == 5, "the first use in each file"
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "POOL_FROM", 0)
     monkeypatch.setattr(candidates, "_BATCH", 500)

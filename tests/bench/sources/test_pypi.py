@@ -236,6 +236,7 @@ def test_a_folder_as_index(tmp_path: Path, use: Callable[..., None]) -> None:
     assert (fetch(tmp_path, raw) / "demo").is_dir()
 
 
+@pytest.mark.slow
 def test_the_configuration_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "https://packages.invalid/simple")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "file:///extra")

@@ -71,6 +71,7 @@ def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
     assert found.verdict is Verdict.NO_TESTS
 
 
+@pytest.mark.slow
 def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> None:
     settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\nxfail_strict = true\n"
     warns = shop.TARGETS["total"].replace(
@@ -150,6 +151,7 @@ def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted
     assert wanted in found.reason
 
 
+@pytest.mark.slow
 def test_what_loops_is_ended_by_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "CPU_SECONDS", 1)
     found = judged(tmp_path, "def total(prices, rate=0.0):\n    while True: pass\n")
@@ -198,6 +200,7 @@ def test_fails(number): assert total([number]) == number < 1000
 """
 
 
+@pytest.mark.slow
 def test_examples_hang_on_no_clock_and_on_no_constant_of_the_completion(tmp_path: Path) -> None:
     names = ("test_draws", "test_drawn", "test_slow", "TestMachine::runTest", "test_fails")
     tests = tuple(f"tests/test_properties.py::{name}" for name in names)
@@ -250,6 +253,7 @@ def survivors(folder: Path, text: str, target: str = "total", tree: dict[str, by
     return suite.survived(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", shop.TARGETS)
 def test_no_test_of_the_shop_survives_an_exception_instead_of_a_value(tmp_path: Path, target: str) -> None:
     found = survivors(tmp_path, shop.TARGETS[target], target)
@@ -257,6 +261,7 @@ def test_no_test_of_the_shop_survives_an_exception_instead_of_a_value(tmp_path: 
     assert not found.flags
 
 
+@pytest.mark.slow
 def test_a_test_that_waits_for_the_value_fails_without_it_and_the_others_run_on(tmp_path: Path) -> None:
     path = "tests/test_prices.py"
     waits = b"def test_total():\n    import threading\n    total([2]) == 2 or threading.Event().wait()\n"
@@ -267,6 +272,7 @@ def test_a_test_that_waits_for_the_value_fails_without_it_and_the_others_run_on(
     assert shop.TESTS["total"].index(f"{path}::test_total") not in found.survivors["returns"]
 
 
+@pytest.mark.slow
 def test_tests_that_were_emptied_survive(tmp_path: Path) -> None:
     empties = """
 import gc, pytest
@@ -282,6 +288,7 @@ for plugins in [each for each in gc.get_objects() if isinstance(each, pytest.Pyt
     assert functions <= found.survivors["returns"] and functions <= found.survivors["raises"]
 
 
+@pytest.mark.slow
 def test_lost_assertions_about_what_a_function_does_survive_when_it_idles(tmp_path: Path) -> None:
     path, printed = "tests/solo/test_save.py", shop.TESTS["save"].index("tests/solo/test_save.py::test_printed")
     for name, tests, survives in (
@@ -293,6 +300,7 @@ def test_lost_assertions_about_what_a_function_does_survive_when_it_idles(tmp_pa
         assert printed in found.survivors["returns"] and (printed in found.survivors["idles"]) is survives
 
 
+@pytest.mark.slow
 def test_lost_assertions_about_what_a_function_returns_survive_a_nothing(tmp_path: Path) -> None:
     path = "tests/units/test_labels.py"
     tests = shop.TREE[path].replace(b"    assert ", b"    None is ")
@@ -300,6 +308,7 @@ def test_lost_assertions_about_what_a_function_returns_survive_a_nothing(tmp_pat
     assert found.survivors["returns"] == set(range(len(shop.TESTS["label"])))
 
 
+@pytest.mark.slow
 def test_a_value_that_says_it_equals_everything_is_flagged(tmp_path: Path) -> None:
     same = """
 def total(prices, rate=0.0):
@@ -310,6 +319,7 @@ def total(prices, rate=0.0):
     assert survivors(tmp_path, same).flags == {"compares-itself"}
 
 
+@pytest.mark.slow
 def test_what_the_interpreter_tells_of_a_completion_is_flagged(tmp_path: Path) -> None:
     hidden = shop.TARGETS["total"].replace(
         "    if rate", "    import sys\n    getattr(sys, '_get' + 'frame')(1)\n    if rate"
@@ -318,6 +328,7 @@ def test_what_the_interpreter_tells_of_a_completion_is_flagged(tmp_path: Path) -
     assert (found.verdict, found.flags) == (Verdict.PASSED, ("frames",))
 
 
+@pytest.mark.slow
 def test_what_others_do_is_no_flag_of_the_completion(tmp_path: Path) -> None:
     uses = shop.TARGETS["total"].replace(
         "    if rate", "    import collections\n    collections.namedtuple('Price', 'amount')\n    if rate"
@@ -326,12 +337,14 @@ def test_what_others_do_is_no_flag_of_the_completion(tmp_path: Path) -> None:
     assert (found.verdict, found.flags) == (Verdict.PASSED, ())
 
 
+@pytest.mark.slow
 def test_whoever_opens_a_file_of_tests_is_flagged(tmp_path: Path) -> None:
     read = "[each.read_text() for each in pathlib.Path('t' + 'ests').glob('test_c*.py')]"
     reads = shop.TARGETS["total"].replace("    if rate", f"    import pathlib\n    {read}\n    if rate")
     assert judged(tmp_path, reads).flags == ("pytest",)
 
 
+@pytest.mark.slow
 def test_bytecode_holds_the_rewritten_tests_and_what_they_import_for_their_text_only(tmp_path: Path) -> None:
     suite = PythonSuite(SUITE, (), "", shop.TREE)
     job = suite.compiling(shop.TESTS["total"])
@@ -380,6 +393,7 @@ def failing(folder: Path, text: str, tests: tuple[str, ...] = shop.TESTS["total"
     return suite.failing(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result))
 
 
+@pytest.mark.slow
 def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
     tests = shop.TESTS["total"]
     assert failing(tmp_path / "right", shop.TARGETS["total"]) == frozenset()
@@ -387,6 +401,7 @@ def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
     assert failing(tmp_path / "leaves", "def total(prices, rate=0.0):\n    import os\n    os._exit(0)\n") == {tests[0]}
 
 
+@pytest.mark.slow
 def test_the_time_of_all_tests_together_makes_none_notice_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,6 +413,7 @@ def test_the_time_of_all_tests_together_makes_none_notice_a_fault(
     assert failing(tmp_path / "endless", f"{signature}\n    while True: pass\n", tests) == {tests[0]}
 
 
+@pytest.mark.slow
 def test_a_test_that_waits_for_ever_notices_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "IDLE_SECONDS", 1)
     signature = shop.TARGETS["total"].partition("\n")[0]

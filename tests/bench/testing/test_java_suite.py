@@ -268,6 +268,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forgeries_fail(shop: Shop, name: str) -> None:
@@ -275,6 +276,7 @@ def test_forgeries_fail(shop: Shop, name: str) -> None:
 
 
 # What Java's own policy and launcher refuse, in any box.
+@pytest.mark.long
 @pytest.mark.slow
 @ONE_BACK_END
 @pytest.mark.parametrize("name", JAVA_FORGERIES)

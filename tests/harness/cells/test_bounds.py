@@ -55,6 +55,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The clock that ends the waiting ones must not end the others on a busy machine.
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("waiting", "wait"), [(False, 300.0), (True, 2.0)])
 def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_numbers(
@@ -99,6 +100,7 @@ def cells() -> Iterator[ForkedCells]:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -> None:
     query = query_for(Kind.LINE)
     path = file.with_name("busy.py")
@@ -124,6 +126,7 @@ def test_what_is_made_once_for_all_samples_is_no_time_of_the_first_that_asks() -
         account.check_time()
 
 
+@pytest.mark.slow
 def test_bytes_are_counted_in_both_directions(file: Path) -> None:
     query = query_for(Kind.LINE)
     for limits, words in ((StrategyBounds(sent=10), "bytes asked for"), (StrategyBounds(received=10), "bytes sent")):
@@ -256,6 +259,7 @@ ASKED: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_mutated_chat_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
@@ -270,6 +274,7 @@ def test_no_mutated_chat_is_anything_but_garbage_or_legal(draw: st.DataObject) -
         assert wire.load_asked(json.loads(json.dumps(wire.dump_chat(chat)))) == chat
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
@@ -282,6 +287,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
     assert wire.load_registration(wire.dump_registration(found), "it") == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["forged-fault", "forged-error", "says-nothing"])
 def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     from ctxbench.harness.cells import pool
@@ -293,6 +299,7 @@ def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch,
     assert words is not None and words in result.out
 
 
+@pytest.mark.slow
 def test_a_draft_that_the_model_cannot_read_is_the_strategys_fault(cells: ForkedCells, file: Path) -> None:
     def answer(prompt: Prompt, role: str, max_tokens: int) -> str:
         raise TooLong("9 tokens are over the window of 8")

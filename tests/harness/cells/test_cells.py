@@ -198,6 +198,7 @@ def test_a_card_is_the_same_from_a_cell(cells: ForkedCells, file: Path) -> None:
     assert cells.card("lc.repocoder(iterations=2)").spec == "lc.repocoder"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_file_whose_neighbour_is_edited_during_a_run_goes_on_with_no_sample(tmp_path: Path, wrapped: bool) -> None:
     (tmp_path / "neighbour.py").write_text("WORDS = 'first'\n")
@@ -244,6 +245,7 @@ def test_what_a_strategy_does_wrong_is_one_line(cells: ForkedCells, file: Path, 
     assert _run(cells, "lc.infile").blocks  # the next sample is not touched
 
 
+@pytest.mark.slow
 def test_a_strategy_that_hangs_is_ended(file: Path) -> None:
     with open_cells([], 1, limits=StrategyBounds(wait=0.5)) as cells:
         began = time.monotonic()
@@ -253,6 +255,7 @@ def test_a_strategy_that_hangs_is_ended(file: Path) -> None:
         assert cells.run("lc.infile", QUERY, view_for(QUERY), _generate).blocks
 
 
+@pytest.mark.slow
 def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> None:
     """Two samples meet in the model, though only one strategy may work at a time."""
     meeting = threading.Barrier(2, timeout=10)
@@ -327,6 +330,7 @@ def test_an_encoder_that_cannot_be_had_ends_the_run_and_not_the_sample(cells: Fo
     assert _run(cells, "lc.infile").blocks
 
 
+@pytest.mark.slow
 def test_waiting_for_an_index_is_not_the_strategys_time(searching: Path) -> None:
     class Slow:
         """A view whose every search takes longer than a strategy may."""
@@ -394,6 +398,7 @@ def test_a_cell_writes_only_to_its_own_folder_and_has_no_network(
     assert "# own|\n" in text, text
 
 
+@pytest.mark.slow
 def test_what_a_strategy_prints_is_no_data(cells: ForkedCells, file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with open_cells([], 1) as own:
         own.run(f"{file}@loud", QUERY, view_for(QUERY), _generate)
@@ -401,6 +406,7 @@ def test_what_a_strategy_prints_is_no_data(cells: ForkedCells, file: Path, capfd
     assert out == "" and "a remark" in err
 
 
+@pytest.mark.slow
 def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -> None:
     _run(cells, "lc.infile")
     with contextlib.suppress(StrategyFault):
@@ -444,6 +450,7 @@ def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
         assert results[limit] == inline.run(f"lc.infile(limit={limit})", QUERY, view_for(QUERY), _generate).text
 
 
+@pytest.mark.slow
 def test_a_server_starts_for_the_first_cell_that_needs_it(file: Path) -> None:
     with open_cells([], 1) as cells:
         assert not cells._servers
@@ -453,6 +460,7 @@ def test_a_server_starts_for_the_first_cell_that_needs_it(file: Path) -> None:
         assert cells.describe() == next(iter(cells._servers.values())).report
 
 
+@pytest.mark.slow
 def test_without_namespaces_all_cells_have_one_server(without_namespaces: None, file: Path) -> None:
     with open_cells([], 1) as cells:
         _run(cells, "lc.infile")
@@ -471,6 +479,7 @@ def test_a_lost_server_is_a_machine_fault() -> None:
     cells.close()
 
 
+@pytest.mark.slow
 def test_a_cell_that_cannot_be_made_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -561,6 +570,7 @@ def lists(query: Query, repo: Repository, *, at: str = "") -> Context:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_landlock")
 @pytest.mark.parametrize("namespaces", [True, False])
 def test_no_cell_reads_the_shipped_results(namespaces: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -576,6 +586,7 @@ def test_no_cell_reads_the_shipped_results(namespaces: bool, tmp_path: Path, req
             assert "zq" in text and not any(name in text for name in names), text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_landlock")
 def test_a_cell_sees_its_strategys_folder_and_no_other_file_of_the_user(tmp_path: Path) -> None:
     if not granted():

@@ -82,6 +82,7 @@ def _proc() -> None:
         missing("no /proc on this machine")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_proc")
 @pytest.mark.parametrize("name", ["works", "has-workers"])
 def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
@@ -110,11 +111,13 @@ def test_what_holds_too_much_is_ended_with_a_clear_fault(file: Path, name: str, 
         assert cells.run("lc.infile", QUERY, view_for(QUERY), Model()).blocks
 
 
+@pytest.mark.slow
 def test_what_does_with_less_goes_on(file: Path) -> None:
     with open_cells([], 1) as cells:
         assert cells.run(f"{file}@frees", QUERY, view_for(QUERY), Model()).blocks
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_proc")
 def test_a_sample_that_takes_long_is_talked_about(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -210,6 +213,7 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
     assert talk.usage(child) == Usage(seconds=0.0, memory=0, runnable=False, pids=())
 
 
+@pytest.mark.slow
 def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +234,7 @@ def test_the_kernels_count_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert talk.ended_for_memory() == 17
 
 
+@pytest.mark.slow
 def test_a_cell_that_never_comes_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(_: ForkServer, __: int, channel: socket.socket, ___: int) -> None:
         channel.shutdown(socket.SHUT_RDWR)

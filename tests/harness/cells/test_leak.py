@@ -28,6 +28,8 @@ from tests.helpers.extras import missing
 from tests.helpers.models import Model
 from tests.helpers.samples import make_sample
 
+pytestmark = pytest.mark.slow
+
 ANSWER = "zqx_" + sha256("answer")[:12]
 TOOL = "zqx_" + sha256("masked import")[:12]
 CHECKOUT = f'''"""Paying."""
@@ -116,7 +118,6 @@ def served(world: World) -> Iterator[None]:
             server.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.slow
 def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_NOTE", ANSWER)
     with (
@@ -156,7 +157,6 @@ def wrapper(query: Query, repo: Repository, generate: Generate, *, inner: Inner 
 """
 
 
-@pytest.mark.slow
 def test_nor_can_a_wrapper_through_summaries_drafts_or_what_it_wraps(world: World) -> None:
     mine = world.file.with_name("wrapper.py")
     mine.write_text(WRAPPER)
@@ -174,7 +174,6 @@ def test_nor_can_a_wrapper_through_summaries_drafts_or_what_it_wraps(world: Worl
         assert ANSWER in cells.run(specs[0], world.later, world.view(world.later), Model()).text
 
 
-@pytest.mark.slow
 def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     """In a process of its own, so that the search meets no larger heap than a run's."""
     script = (
@@ -192,7 +191,6 @@ def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     assert any(TOOL in line for line in text.splitlines())
 
 
-@pytest.mark.slow
 def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process boundary alone: what is in memory of the trusted side is not in the cell's."""
     switch_off(world.file.parent, monkeypatch, namespaces=True, landlock=True)

@@ -69,6 +69,7 @@ def rows(home: Home, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
+@pytest.mark.slow
 def test_two_runs_end_once_they_are_told_apart(home: Home) -> None:
     result = decide(home)
     assert result.code == 0, result.err
@@ -91,6 +92,7 @@ def test_two_runs_end_once_they_are_told_apart(home: Home) -> None:
     assert rows(home, "SELECT count(*) FROM attempt") == [(4,)]
 
 
+@pytest.mark.slow
 def test_boards_keep_them_apart_and_say_what_their_p_is_not(home: Home) -> None:
     assert decide(home).code == 0
     place = f"{home.root.parent}/mine.py@"
@@ -109,6 +111,7 @@ def test_boards_keep_them_apart_and_say_what_their_p_is_not(home: Home) -> None:
     assert listed == "demo"
 
 
+@pytest.mark.slow
 def test_a_fault_stops_it_before_the_look_and_the_same_command_goes_on(home: Home) -> None:
     (home.root.parent / "broken").touch()
     stopped = decide(home)
@@ -121,6 +124,7 @@ def test_a_fault_stops_it_before_the_look_and_the_same_command_goes_on(home: Hom
     assert rows(home, "SELECT max(finished) FROM outcome WHERE finished > 0") == [(12,)]
 
 
+@pytest.mark.slow
 def test_it_gives_up_where_nothing_differs(home: Home) -> None:
     result = decide(home, "bare", "twin")
     assert result.code == 0

@@ -23,6 +23,7 @@ def lines(text: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_it_reports_every_part_of_this_machine(tmp_path: Path) -> None:
     result = run_cli("doctor", "--home", str(tmp_path / "home"))
     found = lines(result.out)
@@ -127,6 +128,7 @@ def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.Monke
     assert found["[postgres]"].cure == "pip install 'ctxbench[postgres]'"
 
 
+@pytest.mark.slow
 def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.bench.retrieval.encoders import registry
 

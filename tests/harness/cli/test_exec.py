@@ -101,6 +101,7 @@ def records(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.out.splitlines()]
 
 
+@pytest.mark.slow
 def test_what_exact_match_misses_is_counted_by_the_tests(home: Home, fake: Fake) -> None:
     where = ("--home", str(home.root))
     fake.answer = lambda sample, text: Judgement(verdict=Verdict.PASSED if "2" in sample.name else Verdict.FAILED)
@@ -257,6 +258,7 @@ def run(home: Home, *arguments: str, text: str = "    return amount * 2") -> Res
     return run_cli(*base, "--home", str(home.root), *arguments)
 
 
+@pytest.mark.slow
 def test_a_run_says_its_pass_at_k(home: Home, fake: Fake) -> None:
     result = run(home, "--k", "1,2")
     assert result.code == 0, result
@@ -270,6 +272,7 @@ def test_a_run_says_its_pass_at_k(home: Home, fake: Fake) -> None:
     assert "Ranked by pass@2" in ranked.out and "project_runnable" in ranked.out
 
 
+@pytest.mark.slow
 def test_without_a_sandbox_and_then_exec(home: Home, fake: Fake) -> None:
     result = run(home, "--sandbox", "none")
     assert result.code == 0 and fake.judges == []
@@ -284,6 +287,7 @@ def test_without_a_sandbox_and_then_exec(home: Home, fake: Fake) -> None:
     assert run(home).out.split()[0] == id_
 
 
+@pytest.mark.slow
 def test_exec_of_a_run_accounts_for_what_broke(home: Home, fake: Fake) -> None:
     id_ = run(home, "--sandbox", "none").out.split()[0]
     fake.answer = _broken("kit0/kit/tax.py#times_2")
@@ -298,6 +302,7 @@ def test_exec_of_a_run_accounts_for_what_broke(home: Home, fake: Fake) -> None:
     assert execute(home, "--run", id_).code == 0 and "pass@1 100.0%" in run(home).out
 
 
+@pytest.mark.slow
 def test_bad_runs(home: Home, fake: Fake) -> None:
     assert_fault(execute(home, "--run", "abc"), "abc", "stored run")
     make_set(home)
@@ -325,6 +330,7 @@ def _flagged(sample: Any, text: str) -> Judgement:
     return Judgement(verdict=Verdict.PASSED if passed else Verdict.FAILED, flags=flags)
 
 
+@pytest.mark.slow
 def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home, fake: Fake) -> None:
     fake.answer = _flagged
     flags = {
@@ -352,12 +358,14 @@ def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home
     assert execute(home, "--completions", str(out)).code == 0, "what an export says of a verdict is no completion"
 
 
+@pytest.mark.slow
 def test_a_run_without_flags_is_shown_as_ever(home: Home, fake: Fake) -> None:
     run(home)
     [row] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
     assert row["remarks"] == [] and "flagged" not in run_cli("leaderboard", "--home", str(home.root)).out
 
 
+@pytest.mark.slow
 def test_shards_of_verdicts_judge_equal_completions_of_a_stored_run(home: Home, fake: Fake) -> None:
     options = ["--home", str(home.root), "--samples", "functions"]
     stored = ["--strategy", "lc.infile", "--generator", "scripted(text=pass)", "--sandbox", "none"]

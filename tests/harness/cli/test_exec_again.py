@@ -43,6 +43,7 @@ def rows(home: Home, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in connection.execute(sql(query))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "later", "counts", "alone"),
     [
@@ -72,6 +73,7 @@ def test_another_verdict_counts_if_a_second_one_alone_confirms_it(
     assert rows(home, "SELECT count(*) FROM verdict") == [(6 + 5 + len(later),)], "the first ones stay"
 
 
+@pytest.mark.slow
 def test_other_runs_read_the_verdict_that_counts(home: Home, fake: Fake) -> None:
     fake.answer = script(F, P, P)
     id_ = run(home).out.split()[0]
@@ -91,6 +93,7 @@ def test_a_file_of_completions_is_judged_again_too(home: Home, fake: Fake) -> No
     assert [row["verdict"] for row in records(execute(home, "--completions", str(path)))] == [P, F, F]
 
 
+@pytest.mark.slow
 def test_a_broken_machine_changes_nothing(home: Home, fake: Fake) -> None:
     fake.answer = script(F, P, B)
     id_ = run(home).out.split()[0]
@@ -99,6 +102,7 @@ def test_a_broken_machine_changes_nothing(home: Home, fake: Fake) -> None:
     assert rows(home, "SELECT reason, missing FROM outcome ORDER BY attempt_id") == [("done", 0), ("faults", 1)]
 
 
+@pytest.mark.slow
 def test_a_run_without_verdicts_has_nothing_to_judge_again(home: Home, fake: Fake) -> None:
     id_ = run(home, "--sandbox", "none").out.split()[0]
     result = execute(home, "--run", id_, "--again")

@@ -31,6 +31,7 @@ def test_what_a_served_model_can_do() -> None:
     assert found and calls == 2 + 2 + 1 + 3 + 4 + 1 + 4
 
 
+@pytest.mark.slow
 def test_what_the_built_in_model_can_do() -> None:
     result = run_cli("generator", "check", "incontext")
     assert result.code == 0 and re.search(r"^context gain  prices texts itself$", result.out, re.M)

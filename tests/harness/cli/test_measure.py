@@ -71,6 +71,7 @@ def test_what_was_left_out_is_measured_later_to_the_same_numbers(home: Home) -> 
     assert "nothing to score" in cli(home, "rescore")
 
 
+@pytest.mark.slow
 def test_a_mean_over_a_part_is_never_shown(home: Home) -> None:
     whole = run(home, "--measure", "scores", "--measure", "diagnostics")
     finished = rows(home, "SELECT sample_id FROM result")

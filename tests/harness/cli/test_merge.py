@@ -100,6 +100,7 @@ def test_shards_in_any_order_and_twice_are_the_local_board(home: Home) -> None:
     assert ended.code == 0 and ended.out.count("scored 13  model-failed 0  missing 0") == 2
 
 
+@pytest.mark.slow
 def test_equal_work_gives_equal_shards_times_apart(home: Home) -> None:
     run(home, "--shard", "0/2")
     first = shards(home)
@@ -116,6 +117,7 @@ def manifest_of_bytes(content: bytes) -> Any:
     return json.loads(gzip.decompress(content).decode().splitlines()[0])
 
 
+@pytest.mark.slow
 def test_a_unit_whose_shard_is_lost_is_done_again_from_what_is_kept(home: Home) -> None:
     run(home, "--shard", "0/2", strategies=("lc.infile",))
     before = shards(home)
@@ -175,6 +177,7 @@ def unit_file(home: Home) -> Path:
     return next(file for file in sorted(home.shards.glob(f"*{SUFFIX}")) if manifest_of(file).finished)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "what"),
     [
@@ -199,6 +202,7 @@ def test_another_value_for_a_key_refuses_the_shard_and_no_other(
     assert "already there 13" in ended.out and board(home, "merged") == before
 
 
+@pytest.mark.slow
 def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
     run(home, "--shard", "0/2", strategies=("lc.repocoder",))
     assert merge(home).code == 0
@@ -214,6 +218,7 @@ def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
     assert board(home, "merged") == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "what"),
     [
@@ -240,6 +245,7 @@ def _without(text: str, begin: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(begin))
 
 
+@pytest.mark.slow
 def test_a_shard_that_was_changed_or_cut_off_is_refused(home: Home) -> None:
     run(home, "--shard", "0/3", strategies=("lc.infile",))
     file = unit_file(home)
@@ -250,6 +256,7 @@ def test_a_shard_that_was_changed_or_cut_off_is_refused(home: Home) -> None:
     assert_fault(merge(home, file), "gzip stream ends before its end")
 
 
+@pytest.mark.slow
 def test_a_set_that_is_not_here_and_repositories_of_another_version_are_named(home: Home) -> None:
     run(home, "--shard", "0/3", strategies=("lc.infile",))
     file = unit_file(home)

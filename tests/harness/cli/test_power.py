@@ -28,6 +28,7 @@ def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
 
 
+@pytest.mark.slow
 def test_a_table_a_sentence_and_what_cannot_be_told() -> None:
     result = run_cli(*COMMAND, "--baseline", "lc.infile")
     assert result.code == 0

@@ -133,6 +133,7 @@ def test_section_6_4_is_counted_with_each_generator_and_repeated_if_asked(home: 
     assert "who solves what: ctxbench-1-lite[:2], python, scripted(text=other), by em" in found.out
 
 
+@pytest.mark.slow
 def test_a_preset_is_run_as_the_strategy_it_stands_for(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     make_set(home, repos=1, per_repo=1)

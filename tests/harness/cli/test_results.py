@@ -251,6 +251,7 @@ def test_the_shapes_that_others_scorers_read(home: Home) -> None:
     assert found["repocoder"][1]["metadata"]["task_id"] == task["metadata"]["task_id"] == "shop0/1"
 
 
+@pytest.mark.slow
 def test_codereval_out_and_in_with_verdicts_of_our_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Predictions come in, our tests judge them, and they go out to the official harness and to ourselves."""
     made = make_function_set(home)
@@ -304,6 +305,7 @@ def test_functions_through_repocoder_are_what_follows_the_cursor(home: Home) -> 
     assert after[2] == [whole[2].replace("amount * 4", "other * 4")], "it gets the sample's own head"
 
 
+@pytest.mark.slow
 def test_without_an_answer_nothing_but_tests_scores(home: Home) -> None:
     """A set made of the recorded files alone knows no answers: no similarity to nothing may be stored."""
     made = make_function_set(home)

@@ -29,6 +29,7 @@ def arguments(home: Home, **changes: str) -> list[str]:
     return ["run", *(part for pair in chosen.items() for part in pair)]
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
     first = run_cli(*arguments(home), "--strategy", "lc.repocoder")
     assert first.code == 0, first
@@ -127,6 +128,7 @@ def test_generator_list() -> None:
     assert "scripted(answers='', text='', mode=fixed, delay=0.0)" in result.out
 
 
+@pytest.mark.slow
 def test_generator_check() -> None:
     result = run_cli("generator", "check", "scripted(text=x)")
     assert result.code == 0 and "7 of 7 checks passed" in result.out

@@ -29,6 +29,7 @@ def stored_prompts(home: Home) -> dict[str, str]:
     return {sample: texts[digest] for sample, digest in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["lc.infile", "lc.repocoder", "lc.infercom(encoder=bm25)"])
 def test_it_is_the_prompt_of_the_run(home: Home, strategy: str) -> None:
     place = ("--home", str(home.root))
@@ -44,6 +45,7 @@ def test_it_is_the_prompt_of_the_run(home: Home, strategy: str) -> None:
     assert stored_prompts(home) == {sample: result.out for sample, result in printed.items()}
 
 
+@pytest.mark.slow
 def test_origins_say_where_each_block_comes_from(home: Home) -> None:
     words = ("samples", "prompt", "demo", "shop0/shop/pay.py#L4", "--strategy", "lc.repocoder")
     words = (*words, "--home", str(home.root))

@@ -46,6 +46,7 @@ def groups(text: str) -> dict[str, dict[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_list_groups_strategies_by_what_they_are_for() -> None:
     result = run_cli("strategy", "list")
     assert result.code == 0 and result.err == ""
@@ -112,6 +113,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_list_leaves_out_a_plugin_that_cannot_be_imported(packages: Path) -> None:
     install(packages, "zq.gone", "zq_gone", "import no_such_module_zq\n")
     result = run_cli("strategy", "list")
@@ -171,6 +173,7 @@ def test_a_package_cannot_take_a_built_in_name_away_from_others(packages: Path) 
     assert "two packages provide" in result.err and "uninstall one" in result.err
 
 
+@pytest.mark.slow
 def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
     result = run_cli("strategy", "show", f"{file}@first-files(limit=7)")
     assert result.code == 0
@@ -188,6 +191,7 @@ def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
     assert "  empty_header = false  (true or false)" in builtin and "asks the model on the way: yes" in builtin
 
 
+@pytest.mark.slow
 def test_check_prints_a_line_a_check(file: Path) -> None:
     result = run_cli("strategy", "check", f"{file}@first-files")
     lines = result.out.splitlines()
@@ -196,6 +200,7 @@ def test_check_prints_a_line_a_check(file: Path) -> None:
     assert all(line.startswith("pass  line: ") for line in lines[:-1])
 
 
+@pytest.mark.slow
 def test_check_hides_installed_copies_of_a_sets_targets_as_a_run_does(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +220,7 @@ def test_check_hides_installed_copies_of_a_sets_targets_as_a_run_does(
     assert_fault(run_cli(*command, "--samples", "nowhere"), "nowhere", "ctxbench samples")
 
 
+@pytest.mark.slow
 def test_check_fails_with_exit_code_1(file: Path) -> None:
     file.write_text("import os\n" + GOOD.replace("repo.read(path)", "os.urandom(9).hex()"))
     result = run_cli("strategy", "check", f"{file}@first-files")

@@ -178,6 +178,7 @@ def probed(home: Home, store: Store, run_id: str, model: Reader, limit: int | No
     return probe(home, store, find_run(store, run_id), limit=limit, progress=silent, resolve=lambda _: model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", [PYTHON, JAVA])
 def test_the_probe_tells_who_has_read_the_samples(tmp_path: Path, language: Language) -> None:
     memorised = {}
@@ -215,6 +216,7 @@ def test_the_probe_tells_who_has_read_the_samples(tmp_path: Path, language: Lang
     assert memorised["reader"].low > memorised["stranger"].high
 
 
+@pytest.mark.slow
 def test_a_model_without_prices_and_another_version_are_refused_in_one_line(tmp_path: Path) -> None:
     home = Home(tmp_path)
     sample_set = make_set(home, per_repo=1)

@@ -116,6 +116,7 @@ def test_every_eval_ever(home: Home, tmp_path: Path) -> None:
     assert (results["es"]["metric_config"]["min_score"], results["es"]["metric_config"]["max_score"]) == (0.0, 100.0)
 
 
+@pytest.mark.slow
 def test_the_epochs_of_an_inspect_log_share_out_the_calls_of_a_sample(home: Home, tmp_path: Path) -> None:
     home = Home(shutil.copytree(home.root, tmp_path / "home"))
     options = ("--strategy", "lc.repocoder(iterations=2)", "--generator", "scripted(text='x')", "--n", "3")
@@ -177,6 +178,7 @@ def test_what_cannot_be_exported_is_said(home: Home, tmp_path: Path) -> None:
     assert set(RUN_FORMATS) < set(command(home, "results", "export", "--help").out.replace("|", " ").split())
 
 
+@pytest.mark.long
 @pytest.mark.network
 @pytest.mark.slow
 def test_inspect_reads_its_log(home: Home, tmp_path: Path) -> None:

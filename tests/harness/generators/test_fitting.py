@@ -224,6 +224,7 @@ def test_a_cut_prompt_fits_or_says_that_it_does_not(
     assert shown == set(names(prompt)), "what is not shown is said to be gone"
 
 
+@pytest.mark.slow
 def test_a_thousand_blocks_are_not_counted_a_thousand_times() -> None:
     counted = []
 

@@ -267,6 +267,7 @@ def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: i
         assert len(ids) - count >= min(window // 2, ids[-1] - count + 1) > 0
 
 
+@pytest.mark.slow
 def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
     made = folder(tmp_path / "m", max_position_embeddings=64)
     program = (

@@ -65,6 +65,7 @@ def test_spellings_of_one_class_sum_to_less_than_one() -> None:
     assert total < 1
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=120), st.text(max_size=60), st.sampled_from(languages.every()))
 def test_bits_are_finite_and_positive_on_any_text(infile: str, text: str, language: Language) -> None:
@@ -185,6 +186,7 @@ def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language:
     assert bits[1] > record["held_out"]["reference"]["bits"]
 
 
+@pytest.mark.slow
 def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
     program = "import sys; from ctxbench.harness.generators.registry import card; print(card('incontext').parameters); "
     program += "sys.exit('numpy' in sys.modules)"

@@ -141,6 +141,7 @@ def test_a_refusal_is_taken_at_its_words() -> None:
 # Many at once
 
 
+@pytest.mark.slow
 def test_sixty_four_requests_at_once() -> None:
     together = threading.Barrier(64)
 
@@ -222,6 +223,7 @@ def test_tries_come_to_an_end() -> None:
     assert len(server.calls) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned", [Fault(stall=60), Fault(drip=0.05)])
 def test_an_answer_that_never_comes(planned: Fault) -> None:
     with serving(faults=[planned] * 2) as server, model(server, timeout=0.3, retries=1) as made:

@@ -54,6 +54,7 @@ def test_code_never_has_fewer_tokens(rule: str) -> None:
         assert len(text) < 2000 or least(text) > 0.4 * code_tokens.count(text), file
 
 
+@pytest.mark.slow
 @given(texts.text(texts.sampled_from("aB9 _.'st<|>é漢→²\n\r\t\u0301/\u00a0-"), max_size=40))
 def test_no_text_has_fewer_tokens(text: str) -> None:
     for rule in RULES:

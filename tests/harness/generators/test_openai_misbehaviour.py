@@ -67,6 +67,7 @@ def test_a_request_that_meets_it(one: Misbehaviour) -> None:
     assert_met(one)
 
 
+@pytest.mark.slow
 def test_requests_whose_answers_have_no_end_in_time() -> None:
     with ThreadPoolExecutor(len(SLOW)) as threads:
         waiting = {one.name: threads.submit(assert_met, one) for one in SLOW}

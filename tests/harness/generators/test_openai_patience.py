@@ -64,6 +64,7 @@ def test_answers_to_others_are_news() -> None:
         assert not made.line(request.since + SLOW - 1)
 
 
+@pytest.mark.slow
 def test_a_dead_server_is_not_waited_for_in_silence() -> None:
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     handler = logging.Handler()

@@ -156,12 +156,14 @@ def test_a_wrong_model_is_one_line_after_a_request_or_few(bench: Bench) -> None:
     assert bench.rows("SELECT count(*) FROM result") == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_finished_run_needs_no_server_and_no_key(bench: Bench) -> None:
     bench.assert_complete(bench.run())
     bench.server.stop()
     assert bench.run().missing == 0
 
 
+@pytest.mark.slow
 def test_prompts_over_the_window_say_nothing_against_the_server(bench: Bench) -> None:
     bench.server.window, bench.server.shape = 1, LLAMA_CPP
     lost = bench.run()
@@ -172,12 +174,14 @@ def test_prompts_over_the_window_say_nothing_against_the_server(bench: Bench) ->
     bench.assert_complete(bench.run())
 
 
+@pytest.mark.slow
 def test_other_concurrency_is_the_same_run(bench: Bench) -> None:
     bench.assert_complete(bench.run("concurrency=2, timeout=20"))
     assert bench.server.most == 2
     assert bench.rows("SELECT generator FROM run") == [(f"openai(model=tiny, url={bench.server.url})",)]
 
 
+@pytest.mark.slow
 def test_who_answered_goes_with_the_run(bench: Bench) -> None:
     bench.server.shape = OPENAI
     bench.run()
@@ -213,6 +217,7 @@ def test_several_samples_have_seeds_of_their_own(bench: Bench) -> None:
     assert len(bench.server.calls) == 6 and len({call["seed"] for call in bench.server.calls}) == 3
 
 
+@pytest.mark.slow
 def test_no_lane_is_idle_while_requests_wait(bench: Bench) -> None:
     together = threading.Barrier(8)
 
@@ -226,6 +231,7 @@ def test_no_lane_is_idle_while_requests_wait(bench: Bench) -> None:
     assert bench.server.most == 8
 
 
+@pytest.mark.slow
 def test_a_run_whose_prompts_are_all_cut_is_given_up_and_scores_nothing(bench: Bench) -> None:
     bench.server.cuts = 2
     lost = bench.run("backoff=0.001, concurrency=2")
@@ -253,6 +259,7 @@ def test_thoughts_that_take_the_answers_room_end_a_run_and_score_nothing(bench: 
     assert table.metrics["em"] == (0.0,) * SAMPLES and bench.server.calls[-1]["max_tokens"] > 500
 
 
+@pytest.mark.slow
 def test_a_server_that_counts_nothing_is_remarked(bench: Bench) -> None:
     bench.server.usage = False
     bench.run()

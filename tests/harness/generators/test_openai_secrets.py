@@ -88,6 +88,7 @@ def test_no_door_of_a_generator_takes_one(spec: str) -> None:
     assert "5Zq8" not in result.err + result.out
 
 
+@pytest.mark.slow
 def test_a_spec_names_the_variables_of_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     extra = '{"api_key": "$SERVER_KEY", "user": "$SERVER_KEY", "more": {"auth": {"password": "$SERVER_KEY"}}}'
     headers = '{"X-Api-Key": "$SERVER_KEY", "cf-aig-authorization": "Bearer $SERVER_KEY", "X-Title": "a"}'
@@ -278,6 +279,7 @@ def test_nothing_of_a_secret_is_in_what_a_generator_shows_of_itself() -> None:
     assert PLAIN_KEY not in f"{made!r} {client!r} {server._credentials!r} {made.version} {json.dumps(str(vars(made)))}"
 
 
+@pytest.mark.slow
 def test_what_an_older_version_stored_is_shown_nowhere(tmp_path: Path) -> None:
     with serving(answer=right) as server:
         bench = Bench(tmp_path, server)

@@ -114,6 +114,7 @@ def test_a_lost_servers_requests_go_to_the_others_without_a_pause(
     )
 
 
+@pytest.mark.slow
 def test_a_server_that_comes_back_is_asked_again(servers: list[Server], lines: queue.SimpleQueue[str]) -> None:
     with model(servers) as made:
         texts(made, 2)
@@ -181,6 +182,7 @@ def test_where_no_server_answers_each_is_tried(servers: list[Server]) -> None:
         assert texts(made, 1) == ["answer"]
 
 
+@pytest.mark.slow
 def test_a_server_that_comes_back_with_another_model_stays_out(
     servers: list[Server], lines: queue.SimpleQueue[str]
 ) -> None:
@@ -203,6 +205,7 @@ def test_a_server_that_comes_back_with_another_model_stays_out(
         assert isinstance(fault, MachineFault) and len(servers[0].calls) == asked
 
 
+@pytest.mark.slow
 def test_servers_that_start_after_the_run_are_compared_before_they_are_asked(
     servers: list[Server], lines: queue.SimpleQueue[str]
 ) -> None:

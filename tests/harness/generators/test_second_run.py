@@ -15,6 +15,7 @@ from tests.helpers.cells import open_inline
 from tests.helpers.second_run import FUNCTIONS, LINES, every_spec, everything
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_second_run_of_any_strategy_asks_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")

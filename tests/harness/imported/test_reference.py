@@ -247,6 +247,7 @@ def shipped() -> reference.ReferenceResults:
     return reference.load(NAME)
 
 
+@pytest.mark.slow
 def test_what_ships_is_over_the_standard_set_and_fits_this_version(shipped: reference.ReferenceResults) -> None:
     assert reference.names() == (NAME, LITE)
     members = standard.load(NAME)

@@ -127,6 +127,7 @@ def test_more_repositories_show_less(count: int) -> None:
     assert all(more < less for less, more in itertools.pairwise(seen))
 
 
+@pytest.mark.slow
 def test_enough_repositories_tell_apart_what_needed_them() -> None:
     """The number that is said to be needed is about right: with as many, most boards find the difference."""
 

@@ -114,6 +114,7 @@ def test_nothing_to_compare_is_said_in_a_sentence() -> None:
     assert isinstance(grids.beats(lost), Blank) and isinstance(grids.over_repositories(lost, gains=True), Blank)
 
 
+@pytest.mark.slow
 def test_more_than_can_be_read_is_cut_and_said() -> None:
     repos = [f"r{index:02}" for index in range(40)]
     # The first ten repositories are alike to all: they are left out first.

@@ -83,6 +83,7 @@ def test_known_components_are_recovered(deviations: tuple[float, float, float]) 
     assert [source.share for source in split.values()] == pytest.approx(np.array(in_mean) / sum(in_mean), abs=0.1)
 
 
+@pytest.mark.slow
 def test_components_are_unbiased_on_few_repositories() -> None:
     """The mean over many small boards, before anything is set to 0, is the truth; here it rarely is."""
     random = np.random.default_rng(3)

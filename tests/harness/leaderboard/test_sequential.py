@@ -58,6 +58,7 @@ def test_p_counts_what_crossed_before() -> None:
     assert look(later, np.ones(10), 12, seed="s").p >= 1 / 128
 
 
+@pytest.mark.slow
 def test_the_interval_holds_zero_exactly_if_nothing_is_decided() -> None:
     random = np.random.default_rng(6)
     endings = set()
@@ -73,6 +74,7 @@ def test_the_interval_holds_zero_exactly_if_nothing_is_decided() -> None:
     assert endings == {Ending.DECIDED, Ending.FUTILE, Ending.ALL}
 
 
+@pytest.mark.slow
 def test_of_all_flips_of_its_noise_the_interval_misses_the_truth_in_at_most_five_percent() -> None:
     noise, truth, misses = np.random.default_rng(7).normal(0, 1, 8), 0.9, 0
     for flip in itertools.product((1.0, -1.0), repeat=8):
@@ -97,6 +99,7 @@ def test_neither_direction_nor_unit_matters() -> None:
         assert (other.p, other.ending, other.mean) == (seen.p, seen.ending, factor * seen.mean)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in LOOKED_AT if case.repositories <= 12], ids=str)
 def test_the_error_and_the_power_in_simulated_runs(case: Looked) -> None:
     rates = case.rates(1500)

@@ -54,6 +54,7 @@ def test_a_test_over_samples_does_not_hold_it() -> None:
     assert _mcnemar(*_simulate(interaction=0.6)) > 0.10
 
 
+@pytest.mark.slow
 def test_real_differences_are_found() -> None:
     none, some = (_signflip(*_simulate(interaction=0.6, shift=shift)) for shift in (0.0, 0.6))
     assert some > 0.4 > 5 * none

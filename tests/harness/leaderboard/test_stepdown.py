@@ -133,6 +133,7 @@ def test_the_family_wise_error_is_kept(board: SimulatedBoard) -> None:
     assert rates(board, RUNS).family_wise_error <= 0.055
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("repositories", "least", "holm_most"), [(6, 0.2, 0.0), (8, 0.6, 0.0), (10, 0.85, 0.85)])
 def test_true_leads_are_found_where_holm_finds_none(repositories: int, least: float, holm_most: float) -> None:
     board = SimulatedBoard(effects=[0, 0, 0, 2.5, 2.5], repositories=repositories)
@@ -144,6 +145,7 @@ def test_holm_by_hand() -> None:
     assert holm(np.array([0.03, 0.01, 0.2, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.2, 0.06])
 
 
+@pytest.mark.slow
 def test_the_page_has_the_table() -> None:
     table = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
     lines = table.removeprefix(HEAD).splitlines(keepends=True)

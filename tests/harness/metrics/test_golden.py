@@ -96,12 +96,14 @@ def test_all_rows_equal_the_official_code(shared: Path, profile: str, language: 
     assert_none(differences(rows, profile), len(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_all_intermediate_texts_equal(shared: Path, language: str) -> None:
     rows = read(shared / "golden" / f"metrics_{language}.jsonl")
     assert_none(intermediate_differences(rows), len(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_data_set_numbers(shared: Path, language: str) -> None:
     rows = read(shared / "golden" / f"metrics_{language}.jsonl")

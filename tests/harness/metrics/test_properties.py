@@ -33,6 +33,7 @@ LANGUAGE = st.sampled_from(["python", "java"])
 ES_MAX = {"ctxbench": 1.0, "repocoder": 1.0, "infercom": 1.0, "rlcoder_repoeval": 1.0}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(LANGUAGE, TEXT, TEXT, TEXT)
 def test_any_text_is_scored_within_the_range(language: str, prompt: str, prediction: str, target: str) -> None:
@@ -96,6 +97,7 @@ def test_deep_nesting_is_no_crash_and_not_valid(depth: int) -> None:
     assert kept == ("y = 1" if depth == 200 else "y = 1\nz = 2\n")
 
 
+@pytest.mark.slow
 def test_values_do_not_depend_on_the_number_of_workers() -> None:
     cases = [
         Case(language="python", prompt="x = ", prediction=f"f({i}, a)\ny", ground_truth=f"f({i % 7}, b)")

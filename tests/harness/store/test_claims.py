@@ -79,6 +79,7 @@ def test_nobody_can_tell_what_is_claimed_of_a_copied_database(store: Store, tmp_
         assert store.claimed(["a"]) is None
 
 
+@pytest.mark.slow
 def test_a_stopped_process_still_has_what_it_claimed(store: Store, url: str) -> None:
     """A laptop that sleeps stops its processes: they are not dead."""
     holder = subprocess.Popen(

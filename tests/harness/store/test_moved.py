@@ -27,6 +27,8 @@ from tests.harness.store.making import fill, make_finished, make_generation, mak
 from tests.harness.store.test_verdicts import completion, make_verdict
 from tests.helpers.samples import make_sample
 
+pytestmark = pytest.mark.slow
+
 LAST = "0014"
 """The last schema with a row of names for each score."""
 
@@ -161,7 +163,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-@pytest.mark.slow
 def test_killed_at_every_part_it_loses_nothing(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moved_whenever_killed(store, f"sqlite:///{tmp_path / 'old.db'}", monkeypatch)
     assert not (tmp_path / "old.db-journal").exists()

@@ -117,5 +117,6 @@ def migrated_from_third(url: str) -> None:
         assert notes.add_imported(store, run, FILE) and notes.add_remarks(store, run, ["one"]) == 1
 
 
+@pytest.mark.slow
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     migrated_from_third(f"sqlite:///{tmp_path / 'a.db'}")

@@ -26,6 +26,7 @@ def test_migrations_from_blank_give_the_tables(tmp_path: Path) -> None:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
+@pytest.mark.slow
 def test_migrations_one_by_one(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'a.db'}")
     with engine.begin() as connection:
@@ -53,6 +54,7 @@ def test_opening_again_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_database_that_is_up_to_date_is_opened_without_the_machinery_for_others(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
     open_store(url).close()

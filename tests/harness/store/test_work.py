@@ -112,6 +112,7 @@ def migrated_from_sixth(url: str) -> None:
         assert work.alive is None and (work.attempts[0].claimed, work.attempts[0].load) == (False, None)
 
 
+@pytest.mark.slow
 def test_attempts_of_an_older_version_are_neither_alive_nor_dead(tmp_path: Path) -> None:
     migrated_from_sixth(f"sqlite:///{tmp_path / 'old.db'}")
 

@@ -12,7 +12,7 @@ from tests.sandbox.attacks.arena import LIMITS, Arena
 from tests.sandbox.attacks.case import Case, matches
 from tests.sandbox.attacks.cases import GROUPS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 BOXES = 2
 """A pool of width 1 has a box at work and a spare one: what is asked this often is asked of both."""

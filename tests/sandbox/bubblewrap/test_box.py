@@ -84,6 +84,7 @@ def test_bytes_go_in_and_come_out(start: Start) -> None:
     assert box.end() == ""
 
 
+@pytest.mark.slow
 def test_a_box_that_says_nothing_is_not_waited_for_longer_than_asked(start: Start) -> None:
     box = start("import time; time.sleep(60)")
     began = time.monotonic()
@@ -179,6 +180,7 @@ time.sleep(600)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.slow
 def test_a_box_that_is_ended_while_it_starts_leaves_nothing(start: Start) -> None:
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     for step in range(12):
@@ -188,6 +190,7 @@ def test_a_box_that_is_ended_while_it_starts_leaves_nothing(start: Start) -> Non
     assert with_word(word) == [] and own_groups() == set()
 
 
+@pytest.mark.slow
 def test_a_box_outlives_the_thread_that_started_it(start: Start) -> None:
     made: list[BubblewrapBox] = []
     thread = threading.Thread(target=lambda: made.append(start("import time; time.sleep(1); print('still here')")))
@@ -221,6 +224,7 @@ def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyP
         start("print(1)").receive(soon())
 
 
+@pytest.mark.slow
 def test_memory_and_processes_are_bounded_for_the_box_as_a_whole(start: Start, as_root: Callable[[], None]) -> None:
     as_root()
     assert cgroups.usable()

@@ -13,8 +13,9 @@ from ctxbench.sandbox.leftovers import find
 from tests.sandbox.bubblewrap.conftest import Driver
 from tests.sandbox.bubblewrap.test_box import gone, groups, with_word
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_an_owner_killed_while_boxes_start_leaves_none(run_as: Driver) -> None:
     # bwrap alone leaves its child behind if it is killed at the wrong moment.
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"

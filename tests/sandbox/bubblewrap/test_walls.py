@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from tests.sandbox.bubblewrap.conftest import Driver
 
 MIB = 1 << 20
@@ -34,6 +36,7 @@ def test_it_is_nobody_with_no_rights(run_as: Driver) -> None:
     assert int(status["SigIgn"], 16) & ~0x1001000 & ~0x180000000 == 0
 
 
+@pytest.mark.slow
 def test_outside_it_is_no_root_and_each_box_is_another_user(run_as: Driver) -> None:
     seen = [
         run_as.say(code("print(json.dumps([os.stat('/work').st_uid, open('/proc/self/mounts').read()]))"))
@@ -48,6 +51,7 @@ def test_outside_it_is_no_root_and_each_box_is_another_user(run_as: Driver) -> N
         assert "0" not in owners
 
 
+@pytest.mark.slow
 def test_it_has_exactly_the_environment_that_it_is_given(run_as: Driver) -> None:
     asked = {"environment": {"variables": [["MPLBACKEND", "agg"]]}}
     found = run_as(jobs=[["cat", "/proc/1/environ"], ["env"]], **asked)
@@ -210,6 +214,7 @@ def test_it_sees_no_process_but_its_own(run_as: Driver) -> None:
     assert run_as.say(code("print(json.dumps([p for p in os.listdir('/proc') if p.isdigit()]))")) == ["1"]
 
 
+@pytest.mark.slow
 def test_the_interpreter_needs_no_variable_and_knows_nothing_of_the_hosts_packages(run_as: Driver) -> None:
     found = run_as.say(
         code("""

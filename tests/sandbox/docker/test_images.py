@@ -267,6 +267,7 @@ def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, eng
         engine.api.remove_image(f"{NAME}:dashboard", force=True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 def test_parts_of_a_run_in_containers_that_share_nothing_make_one_run(

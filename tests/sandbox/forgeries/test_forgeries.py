@@ -25,7 +25,7 @@ from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.honest import RIGHT, WRONG, Honest
 from tests.sandbox.forgeries.table import FORGERIES, OPEN, SLOW, Forgery
 
-pytestmark = [pytest.mark.network, pytest.mark.slow]
+pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.long]
 SUITE = TestSuite(paths=("tests",))
 REUSE = 20
 """Judged jobs in one box, which costs more to start than to judge in: what one leaves there must not help the next."""

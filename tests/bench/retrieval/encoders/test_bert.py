@@ -107,6 +107,7 @@ def test_it_computes_what_bert_is(weights: dict[str, np.ndarray]) -> None:
     assert np.abs(expected).max() > 0.3
 
 
+@pytest.mark.slow
 def test_order_and_company_do_not_change_a_single_bit(weights: dict[str, np.ndarray]) -> None:
     bert, texts = Bert(weights, CONFIG), [[1, 2], [1, 2, 3], *made_texts(60)]
     together = bert.means(texts)

@@ -63,6 +63,7 @@ def test_a_wider_vector_is_another_encoder() -> None:
         get("hashed(width=3)")
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_every_process_and_release() -> None:
     program = (
         "from ctxbench.bench.retrieval.encoders import get; import hashlib, sys;"

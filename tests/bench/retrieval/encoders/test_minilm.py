@@ -23,6 +23,7 @@ def installed() -> None:
         needed(module, "encoders")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 def test_meaning_counts_more_than_spelling() -> None:
     vectors = get("minilm").encode([CODE, "load a json file from disk", "the weather is nice today"])

@@ -149,6 +149,7 @@ def test_a_check_that_catches_all_it_can_does_not_take_a_broken_line_for_an_answ
     assert not passes(program, check)
 
 
+@pytest.mark.slow
 def test_always_equal_values_never_reach_the_check():
     program = """
 class Yes:

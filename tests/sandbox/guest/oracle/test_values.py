@@ -48,6 +48,7 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
+@pytest.mark.slow
 @given(_PLAIN)
 def test_what_is_sent_arrives_exactly(value):
     assert same(values.decode(values.encode(value)), value)
@@ -101,6 +102,7 @@ def test_an_iterator_arrives_as_an_iterator_over_its_items():
     assert list(arrived) == [1, 4, 9]
 
 
+@pytest.mark.slow
 def test_an_endless_iterator_is_refused():
     import itertools
 
