@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,30 @@ def test_it_is_cut_before_it_is_sent(folder: Path) -> None:
     assert isinstance(found, Response) and CODE.endswith(server.calls[0]["prompt"])
     assert "overflow_trimmed" in cut.prompt.flags and 100 < made.count(cut) <= 200 - 16
     assert fitted(made, ask("total = ")).prompt.text == "total = "
+
+
+def test_an_answer_has_what_the_prompt_leaves_of_the_window_whatever_the_server_takes(folder: Path) -> None:
+    long = replace(ask(), sampling=Sampling(max_tokens=300))
+    with (
+        serving(count=lambda text: len(text) + 1, answer=lambda prompt, body: "x " * 400) as server,
+        closing(model(folder, window=400, url=server.url)) as made,
+        closing(model(window=400, url=server.url)) as blind,
+    ):
+        cut = fitted(made, long)
+        room = 400 - made.count(cut)
+        [answer], [short] = made.generate([cut]), made.generate([ask("x = ")])
+        [over] = blind.generate([cut])
+    assert 200 <= room < 300 and isinstance(answer, Response) and isinstance(short, Response)
+    assert (answer.finish, answer.tokens_out) == ("length", room) and short.tokens_out == 16
+    assert [call["max_tokens"] for call in server.calls] == [room, 16, 300]
+    assert isinstance(over, TooLong), "without a tokenizer nobody can say how long it may be"
+
+
+def test_thoughts_have_their_room_beside_the_answer(folder: Path) -> None:
+    with serving(count=len) as server, closing(model(folder, window=900, thinking=300, url=server.url)) as made:
+        made.generate([replace(fitted(made, ask()), sampling=Sampling(max_tokens=700))])
+    [call] = server.calls
+    assert call["max_tokens"] + made.count(fitted(made, ask())) == 900 + 300
 
 
 def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> None:
