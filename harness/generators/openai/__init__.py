@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ctxbench.bench import code_tokens
+from ctxbench.bench.elementary import running_sum
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.spec import Shorthand
@@ -171,9 +172,11 @@ class OpenAI(Generator):
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
 
+        With the model's tokenizer the prompt loses its beginning where both are over the window.
+
         Raises:
             InputFault: if the server gives no such thing.
-            MachineFault: if it failed.
+            MachineFault: if it failed for one of them.
         """
         pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
         return spread(self._price, pairs, self._settings.width)
@@ -234,8 +237,11 @@ class OpenAI(Generator):
         return counting.least(text) if self._counter is None else self._counter.least(text)
 
     def _price(self, pair: tuple[str, str]) -> float:
-        prompt, text = pricing.ends(*pair)
+        ends = pricing.ends(*pair)
+        pieces = [ends] if self._counter is None else self._counter.pieces(*ends)
+        return running_sum(self._price_piece(*piece) for piece in pieces)
 
+    def _price_piece(self, prompt: str, text: str) -> float:
         least = self._least(prompt + text)
 
         def read(reply: Any, _: float) -> float:
