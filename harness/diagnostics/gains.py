@@ -89,12 +89,12 @@ def diagnose(
     with open_pricer(run, resolve) as pricer:
         priced = priced_samples(store, run.id, pricer.name)
         missing = [(sample, prompt) for sample, prompt in usable if sample not in priced]
-        left, new = deque(missing), 0
+        waiting, new = deque(missing), 0
         most = len(missing) if limit is None else min(limit, len(missing))
         faults: dict[str, MachineFault] = {}
         with progress(run.strategy, most) as tick:
-            while left and new < most:
-                id_, prompt = left.popleft()
+            while waiting and new < most:
+                id_, prompt = waiting.popleft()
                 language, target = samples[id_].language, behind_cursor(samples[id_], sample_set.references[id_])
                 try:
                     worth = block_gains(pricer.coder, prompt, target, language)
@@ -105,13 +105,11 @@ def diagnose(
                     continue
                 new += add_gains(store, run.id, id_, pricer.name, worth)
                 tick(1)
-        blocks = {
-            sample: tuple(gains_of_prompt) for sample, gains_of_prompt in gains_of(store, run.id, pricer.name).items()
-        }
+        blocks = {sample: tuple(gains) for sample, gains in gains_of(store, run.id, pricer.name).items()}
     return RunDiagnosis(
         run=run,
         new=new,
-        over_limit=len(left),
+        over_limit=len(waiting),
         unpriced=len(prompts) - len(usable),
         blocks=blocks,
         faults=faults,

@@ -152,19 +152,19 @@ def apart(
     Yields:
         Pieces with their result or fault, each piece once; `NothingWorks` for all that are left.
     """
-    left, size = part, max(1, len(part))
-    while left:
-        pieces = left[:size]
+    remaining, size = part, max(1, len(part))
+    while remaining:
+        pieces = remaining[:size]
         outcome: R | MachineFault
         try:
             outcome = work(pieces)
         except MachineFault as fault:
             if not works(fault):
-                pieces, outcome = left, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
+                pieces, outcome = remaining, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
             elif size > 1:
                 size = 1
                 continue
             else:
                 outcome = fault
-        left = left[len(pieces) :]
+        remaining = remaining[len(pieces) :]
         yield pieces, outcome

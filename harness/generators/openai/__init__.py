@@ -202,10 +202,10 @@ class OpenAI(Generator):
 
         A server whose own window is larger would write on, and an answer that ends outside the window is none.
         """
-        left = self.window - self.count(request) if self.window else 0
-        if not 0 < left < request.sampling.max_tokens:
+        room = self.window - self.count(request) if self.window else 0
+        if not 0 < room < request.sampling.max_tokens:
             return request
-        return replace(request, sampling=replace(request.sampling, max_tokens=left))
+        return replace(request, sampling=replace(request.sampling, max_tokens=room))
 
     def _ask(self, request: Request, *, line: bool) -> Response:
         least = self._least(wire.sent(request, self._settings))
