@@ -135,7 +135,7 @@ class _Timed(urllib.request.AbstractHTTPHandler):
 
     def do_open(self, http_class: Any, req: urllib.request.Request, **how: Any) -> http.client.HTTPResponse:
         """Open a connection."""
-        return super().do_open(functools.partial(_connection, http_class), req, **how)  # type: ignore[arg-type]
+        return super().do_open(functools.partial(_connection, http_class), req, **how)
 
 
 class _Plain(_Timed, urllib.request.HTTPHandler):
