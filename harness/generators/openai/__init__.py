@@ -244,13 +244,21 @@ class OpenAI(Generator):
     def _price_piece(self, prompt: str, text: str) -> float:
         least = self._least(prompt + text)
 
-        def read(reply: Any, _: float) -> float:
+        def read(reply: Any, _: float) -> float | None:
             return pricing.bits(reply, text, self._settings, least=least)
 
         # A reply names every token that was sent, with its number.
         largest = LARGEST + _A_CHARACTER * (len(prompt) + len(text))
-        body = pricing.body(prompt, text, self._settings)
-        return self._client.post("/completions", body, read, largest=largest)
+        for ahead in ("", pricing.LINE_AHEAD):
+            body = pricing.body(ahead + prompt, text, self._settings)
+            price = self._client.post("/completions", body, read, largest=largest)
+            if price is not None:
+                return price
+        raise MachineFault(
+            "the first token, which has no probability, reaches into the text that is to be priced",
+            where=self._settings.where,
+            cure="leave bits=true out, or use a server that puts a mark of the beginning first",
+        )
 
 
 def _both(first: Response, second: Response) -> Response:
