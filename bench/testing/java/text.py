@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os.path
+
 from tree_sitter import Node
 
 from ctxbench.bench.errors import InputFault
@@ -93,7 +95,26 @@ def shift(lines: list[str], to: str) -> list[str]:
         lines: without their ends.
         to: spaces or tabs.
     """
-    away = indentation(next((line for line in lines if line.strip(_BLANKS)), ""))
+    return _moved(lines, indentation(next((line for line in lines if line.strip(_BLANKS)), "")), to)
+
+
+def shift_code(lines: list[str], to: str) -> list[str]:
+    """Return lines moved as by `shift`, but so that the least indented line of code begins there.
+
+    Code keeps its indentation within the text, however odd; comments may stand where they like.
+    """
+    source = Source("\n".join(lines), JAVA)
+    others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
+    for comment in (node for kind in COMMENTS for node in source.find(kind)):
+        row, byte = comment.start_point
+        behind_code = lines[row].encode()[:byte].strip()
+        others.update(rows(comment)[1 if behind_code else 0 :])
+    indents = [indentation(line) for row, line in enumerate(lines) if line.strip(_BLANKS) and row not in others]
+    # What all begin with, tabs and spaces told apart.
+    return _moved(lines, os.path.commonprefix(indents), to)  # noqa: RUF071 - these are no paths
+
+
+def _moved(lines: list[str], away: str, to: str) -> list[str]:
     lines = [line.rstrip(_BLANKS) for line in lines]
     if away == to:
         return lines
