@@ -326,7 +326,8 @@ def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> 
     made, target = make(METHOD, SHAPE), reference_of(METHOD + lines)
     moved = body(made, target)
     assert moved.startswith(("text", "total")) and "\n        return" not in moved
-    for answer in (lines, f"```python\n{target}\n```", f"[CODE]\n{METHOD}{lines}\n[/CODE]"):
+    fenced = (f"```python\n{code}\n```" for code in (target, moved))
+    for answer in (lines, moved, *fenced, f"[CODE]\n{METHOD}{lines}\n[/CODE]"):
         assert body(made, extract(made, answer).text) == moved
 
 
