@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast
@@ -24,6 +25,8 @@ CONSIDERED = 100
 """Chunks taken of each ranking."""
 WHOLE = 924
 """Tokens of chunk and context together."""
+Chunk = tuple[Place, str]
+"""Place and text: a long line holds several chunks, which share its place."""
 
 
 @strategy("base.reacc", kinds=(Kind.FUNCTION,))
@@ -62,20 +65,23 @@ def reacc(
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
     """Return the chunk with the highest sum of scores; one that a ranking lacks has its smallest."""
-    dense = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED)}
-    lexical = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED)}
+    dense = _by_chunk(repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED))
+    lexical = _by_chunk(repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED))
     hits = {**lexical, **dense}
     if not hits:
         return None
-    scored = {place: DENSE * _score(dense, place) + LEXICAL * _score(lexical, place) for place in hits}
-    place = min(scored, key=lambda place: (-scored[place], place))
-    hit = hits[place]
-    return Hit(place=place, text=hit.text, score=scored[place], name=hit.name)
+    scored = {chunk: DENSE * _score(dense, chunk) + LEXICAL * _score(lexical, chunk) for chunk in hits}
+    best = min(scored, key=lambda chunk: (-scored[chunk], chunk))
+    return replace(hits[best], score=scored[best])
 
 
-def _score(hits: Mapping[Place, Hit], place: Place) -> float:
-    if place in hits:
-        return hits[place].score
+def _by_chunk(hits: Iterable[Hit]) -> dict[Chunk, Hit]:
+    return {(hit.place, hit.text): hit for hit in hits}
+
+
+def _score(hits: Mapping[Chunk, Hit], chunk: Chunk) -> float:
+    if chunk in hits:
+        return hits[chunk].score
     return min((hit.score for hit in hits.values()), default=0.0)
 
 
