@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Place, Query
+from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 from ctxbench.strategies.tokens import count, pieces
@@ -55,19 +55,25 @@ def build_infile(text: str, limit: int) -> str:
 def infile_block(query: Query, limit: int) -> Block:
     """Return the in-file text of a query as the last block of a prompt."""
     text = build_infile(query.prefix, limit)
-    end = query.cursor.line + 1
-    start = max(0, end - text.count("\n") - 1)
-    return Block(
-        kind=BlockKind.INFILE,
-        text=text,
-        places=(Place(path=query.path, start=start, end=end),),
-        cut=len(text) < len(query.prefix),
-    )
+    cut = len(text) < len(query.prefix)
+    return Block(kind=BlockKind.INFILE, text=text, places=_shown_lines(query, text), cut=cut)
 
 
-def first_shown_line(block: Block) -> int:
-    """Return the line of the target file at which an in-file text begins."""
-    return block.places[0].start
+def first_shown_line(query: Query, limit: int) -> int:
+    """Return the line of the target file at which its in-file text begins."""
+    return _first_line(query, build_infile(query.prefix, limit))
+
+
+def _shown_lines(query: Query, text: str) -> tuple[Place, ...]:
+    """Return the lines of the target file that a text shows which ends at the cursor; none for no whole line."""
+    start, end = _first_line(query, text), query.cursor.line + 1
+    if query.kind is Kind.FUNCTION and not query.prefix.rpartition("\n")[2].strip():
+        end -= 1  # a blank line at the cursor is where the body will stand, and no line of the file
+    return (Place(path=query.path, start=start, end=end),) if start < end else ()
+
+
+def _first_line(query: Query, text: str) -> int:
+    return max(0, query.cursor.line - text.count("\n"))
 
 
 def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
@@ -307,11 +313,7 @@ def left_block(query: Query, most: int, written: str = "") -> Block:
     """
     whole = query.prefix + written
     text = last_tokens(whole, most)
-    shown_prefix = text.removesuffix(written)
-    # A blank line at the cursor is where the body will stand, and no line of the file.
-    end = query.cursor.line + bool(query.prefix.rpartition("\n")[2].strip())
-    start = query.cursor.line - shown_prefix.count("\n")
-    places = (Place(path=query.path, start=max(0, start), end=end),) if start < end else ()
+    places = _shown_lines(query, text.removesuffix(written))
     return Block(kind=BlockKind.INFILE, text=text, places=places, cut=text != whole)
 
 

@@ -202,7 +202,8 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
     if block.kind is not BlockKind.INFILE or len(block.places) != 1:
         return block.places
     [place] = block.places
-    return (replace(place, start=max(place.start, place.end - text.count("\n") - 1)),)
+    gone = block.text.count("\n") - text.count("\n")
+    return (replace(place, start=min(place.start + gone, place.end)),)
 
 
 def _without(blocks: Sequence[Block], gone: int) -> list[Block]:

@@ -28,7 +28,6 @@ from ctxbench.strategies.layout import (
     as_found,
     draft_query,
     first_shown_line,
-    infile_block,
     infile_prompt,
     similar_prompt,
 )
@@ -79,7 +78,7 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     strategy's: the reference itself is not in it.
     """
     target = behind_cursor(sample, reference)
-    before = first_shown_line(infile_block(query, HALF))
+    before = first_shown_line(query, HALF)
     perfect_draft = draft_query(query, target, WINDOW)
     hits = repo.similar_windows(perfect_draft, top=RETRIEVED, size=WINDOW, stride=WINDOW // 2, before=before)
     prompt = similar_prompt(query, as_found(hits))

@@ -9,7 +9,14 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.layout import RULE, SIMILAR_HEADER, build_infile, infile_prompt
+from ctxbench.strategies.layout import (
+    RULE,
+    SIMILAR_HEADER,
+    build_infile,
+    first_shown_line,
+    infile_block,
+    infile_prompt,
+)
 from ctxbench.strategies.tiny import TARGET, bare_case, query_for, view_for
 from tests.helpers.samples import make_query
 from tests.helpers.views import make_view
@@ -44,6 +51,21 @@ def test_infile_is_one_block_with_its_place() -> None:
     (block,) = prompt.blocks
     assert (block.kind, block.text, block.cut) == (BlockKind.INFILE, "\ndef pay(user):\n    total = ", True)
     assert block.places == (Place(path=query.path, start=1, end=4),) and prompt.flags == ()
+
+
+def test_the_line_where_a_body_will_stand_is_no_line_that_is_shown() -> None:
+    head = "import os\ndef pay(user):\n"
+    for indent in ("", "    "):
+        body = make_query(kind=Kind.FUNCTION, prefix=head + indent, cursor=Cursor(line=2, column=len(indent)))
+        assert infile_block(body, 99).places == (Place(path=body.path, start=0, end=2),)
+        assert infile_block(body, 6).text == f"def pay(user):\n{indent}"
+        assert infile_block(body, 6).places == (Place(path=body.path, start=1, end=2),)
+    assert infile_block(body, 1).text == "    " and infile_block(body, 1).places == ()
+    assert first_shown_line(body, 1) == 2
+    brace = make_query(kind=Kind.FUNCTION, prefix="int pay() {", cursor=Cursor(line=0, column=11))
+    assert infile_block(brace, 99).places == (Place(path=brace.path, start=0, end=1),)
+    line = make_query(prefix=f"{head}    ", cursor=Cursor(line=2, column=4))
+    assert infile_block(line, 99).places == (Place(path=line.path, start=0, end=3),)
 
 
 def test_an_empty_file_is_flagged() -> None:

@@ -138,6 +138,14 @@ def test_a_function_prompt_that_ends_at_the_cursor_is_cut_as_a_file() -> None:
     assert made.blocks[0].kind is BlockKind.INFILE, "an empty section leaves no heading"
 
 
+def test_a_cut_file_names_the_lines_that_it_still_shows() -> None:
+    whole = Block(
+        kind=BlockKind.INFILE, text=code("here", 30) + "    ", places=(Place(path="shop/cart.py", start=5, end=35),)
+    )
+    [cut] = fit(Prompt(blocks=(whole,)), words, 40, 20, Kind.FUNCTION).blocks
+    assert cut.places[0].end == 35 and cut.places[0].end - cut.places[0].start == cut.text.count("\n") < 30
+
+
 def test_lines_cut_the_file_first_but_leave_it_half_of_the_room() -> None:
     prompt = line_prompt(found("a", 0.2, 5), found("b", 0.4, 5), lines=100)
     made = fit(prompt, words, 178, 28, Kind.LINE)
