@@ -30,6 +30,8 @@ BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
 """What makes a line a comment."""
+_HEADING = ("#", "//")
+"""The beginnings of a heading over retrieved code; an instruction begins with a word."""
 
 
 def build_infile(text: str, limit: int) -> str:
@@ -202,6 +204,29 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
     """
     header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
+
+
+def without(blocks: Sequence[Block], gone: int) -> list[Block]:
+    """Return the blocks without the one at `gone`, and without heading and gaps of a section that it leaves empty."""
+    first, last = gone, gone + 1
+    while first and _in_section(blocks[first - 1]):
+        first -= 1
+    while last < len(blocks) and _in_section(blocks[last]):
+        last += 1
+    others = any(is_retrieved(blocks[at]) for at in range(first, last) if at != gone)
+    head = blocks[first - 1] if first else None
+    if others or head is None or head.kind is not BlockKind.TEXT or not head.text.lstrip().startswith(_HEADING):
+        return [*blocks[:gone], *blocks[gone + 1 :]]
+    return [*blocks[: first - 1], *blocks[last:]]
+
+
+def _in_section(block: Block) -> bool:
+    return is_retrieved(block) or (block.kind is BlockKind.TEXT and not block.text.strip())
+
+
+def is_retrieved(block: Block) -> bool:
+    """Say whether a block is context, and neither the file nor fixed text."""
+    return block.kind in (BlockKind.SIMILAR, BlockKind.API)
 
 
 def similar_prompt(
