@@ -268,5 +268,5 @@ def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[D
         if tokens_left >= 0 or not (apis.usage or apis.summary):
             return apis, tuple(dropped), tokens_left
         last_api = (apis.summary or apis.usage)[-1]
-        dropped.append(Dropped(kind=BlockKind.API, places=(last_api.place,), score=last_api.score, reason="budget"))
+        dropped.append(Dropped.of(entry(repo, last_api)))
         apis = replace(apis, summary=apis.summary[:-1]) if apis.summary else replace(apis, usage=apis.usage[:-1])

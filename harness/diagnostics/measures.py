@@ -255,8 +255,8 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     """Return the share of retrieved tokens that could not help to name what the target names.
 
     These are the tokens of blocks that were dropped, and of blocks without any identifier that the target has and
-    the rest of the prompt (the file, fixed text) has not. A dropped block of code counts as its lines, as comments;
-    a dropped API as the mean API that is shown, or its first line if none is.
+    the rest of the prompt (the file, fixed text) has not. A dropped block whose tokens are not known counts as the
+    lines of its first place, as comments; an API as the mean API that is shown, or its first line if none is.
 
     Args:
         prompt: as the model read it, with its dropped blocks.
@@ -284,6 +284,9 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     mean_api = sum(apis) / len(apis) if apis else None
     left_out = 0.0
     for dropped_block in dropped:
+        if dropped_block.tokens:
+            left_out += dropped_block.tokens
+            continue
         text = lines(dropped_block.places[0]) if dropped_block.places else ()
         if dropped_block.kind is BlockKind.API:
             left_out += mean_api if mean_api is not None else _tokens(text[:1])

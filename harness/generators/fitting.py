@@ -140,8 +140,7 @@ class _Cut:
 
     def drop(self, at: int) -> None:
         """Leave a block out and record it."""
-        block = self.blocks[at]
-        self.dropped.append(Dropped(kind=block.kind, places=block.places, score=block.score, reason=WINDOW))
+        self.dropped.append(Dropped.of(self.blocks[at], WINDOW))
         self.blocks = without(self.blocks, at)
 
     def shorten_end(self, at: int) -> None:

@@ -81,3 +81,14 @@ def test_what_is_dropped_is_waste() -> None:
     assert measured(prompt((API, useful), dropped=(dropped(API, place),))) == pytest.approx(0.5), "as the mean API"
     assert measured(prompt((SIMILAR, useful), dropped=(dropped(TEXT, place),))) == 0.0
     assert measured(prompt((SIMILAR, useful), dropped=(dropped(SIMILAR),))) == 0.0, "no place, no tokens"
+
+
+@pytest.mark.parametrize("places", [(), (Place(path="a.py", start=0, end=2), Place(path="a.py", start=3, end=9))])
+@pytest.mark.parametrize("kind", [SIMILAR, API])
+def test_a_dropped_block_counts_with_all_its_text_wherever_it_stands(
+    kind: BlockKind, places: tuple[Place, ...]
+) -> None:
+    useful, useless = "# apply_tax(cart)\n", "# one\n# two\n# three = four\n"
+    gone = Dropped.of(Block(kind=kind, text=useless, places=places))
+    shown = prompt((kind, useful), dropped=(gone,))
+    assert measured(shown) == pytest.approx(count(useless) / (count(useful) + count(useless)))
