@@ -49,8 +49,7 @@ def build_infile(text: str, limit: int) -> str:
         start -= 1
     tail = lines[start:]
     if start and not any(tail):
-        last = pieces(lines[start - 1])[-limit:] if limit > 0 else []
-        tail = ["".join(last), *tail]
+        tail = [last_tokens(lines[start - 1], limit), *tail]
     return "\n".join(tail)
 
 
@@ -327,8 +326,14 @@ def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
 
 
 def last_tokens(text: str, most: int) -> str:
-    """Return the last `most` tokens of a text; a cut may fall inside a line."""
-    return "".join(pieces(text)[-most:]) if most > 0 else ""
+    """Return the last `most` tokens of a text, without a character that has some before them.
+
+    A cut may fall inside a line.
+    """
+    tail = pieces(text)[-most:] if most > 0 else []
+    while tail and count("".join(tail)) > most:
+        del tail[0]
+    return "".join(tail)
 
 
 def left_block(query: Query, most: int, written: str = "") -> Block:

@@ -13,9 +13,9 @@ from ctxbench.bench.retrieval.units import units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.frame import FileSection, render
-from ctxbench.strategies.layout import left_block, left_flags
+from ctxbench.strategies.layout import last_tokens, left_block, left_flags
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.tokens import count, pieces
+from ctxbench.strategies.tokens import count
 
 UNIT = "words(count=300)"
 QUERY_WORDS = 300
@@ -114,10 +114,10 @@ def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
     room = whole - count(left_context.text)
     if chunks is None or room <= 1:
         return Prompt(blocks=(left_context,), flags=flags)
-    tokens = pieces(f"{chunks.text}\n\n")
-    if len(tokens) > room and TRIMMED not in flags:
+    whole_text = f"{chunks.text}\n\n"
+    text = last_tokens(whole_text, room)
+    if text != whole_text and TRIMMED not in flags:
         flags = (*flags, TRIMMED)
-    text = "".join(tokens[-room:])
     return Prompt(
         blocks=(
             Block(kind=BlockKind.SIMILAR, text=text, places=chunks.places, score=chunks.score, cut=True),

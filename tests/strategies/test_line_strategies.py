@@ -8,7 +8,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Cursor, Kind, Place, Query
-from ctxbench.strategies import BlockKind, Prompt, resolve
+from ctxbench.strategies import BlockKind, Prompt, resolve, tokens
 from ctxbench.strategies.layout import (
     RULE,
     SIMILAR_HEADER,
@@ -16,6 +16,7 @@ from ctxbench.strategies.layout import (
     first_shown_line,
     infile_block,
     infile_prompt,
+    last_tokens,
 )
 from ctxbench.strategies.tiny import TARGET, bare_case, query_for, view_for
 from tests.helpers.samples import make_query
@@ -43,6 +44,24 @@ def test_a_last_line_over_the_limit_keeps_its_last_tokens() -> None:
     prompt = infile_prompt(query, 2)
     assert prompt.flags == ("overflow_trimmed",) and prompt.blocks[0].cut
     assert prompt.blocks[0].places == (Place(path=query.path, start=1, end=2),)
+
+
+class Bytes:
+    """Takes each byte for a token, as p50k_base does with what it has no longer one for."""
+
+    def count(self, text: str) -> int:
+        return len(text.encode())
+
+    def pieces(self, text: str) -> list[str]:
+        return [piece for char in text for piece in [*[""] * (len(char.encode()) - 1), char]]
+
+
+def test_a_character_of_several_tokens_is_kept_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_p50k", Bytes())
+    text = "ab\u8fd4\u56de"
+    kept = ["", "", "", "\u56de", "\u56de", "\u56de", "\u8fd4\u56de", "b\u8fd4\u56de", text]
+    assert [last_tokens(text, most) for most in range(9)] == kept
+    assert [build_infile(f"x\n{text}", most) for most in range(9)] == kept
 
 
 def test_infile_is_one_block_with_its_place() -> None:
