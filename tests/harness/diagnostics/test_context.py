@@ -37,12 +37,12 @@ SIMILAR, API, TEXT = BlockKind.SIMILAR, BlockKind.API, BlockKind.TEXT
     ],
 )
 def test_recall(uses: tuple[Use, ...], blocks: tuple[tuple[BlockKind, str], ...], share: float | None) -> None:
-    assert api_recall(uses, prompt(*blocks)) == share
+    assert api_recall(uses, prompt(*blocks), {}) == share
 
 
 def test_what_only_the_file_shows_is_not_recalled() -> None:
     shown = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="apply_tax"),))
-    assert api_recall((use("apply_tax"),), shown) == 0.0
+    assert api_recall((use("apply_tax"),), shown, {}) == 0.0
 
 
 def measured(shown: Prompt, target: str = "apply_tax(total, rate)") -> float | None:
