@@ -44,16 +44,21 @@ class P50kBase:
         library: Any = importlib.import_module("tiktoken")
         self._encoding: Any = library.Encoding(P50K_BASE, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text by their numbers; no part of it is taken for a special token."""
+        ids: list[int] = self._encoding.encode_ordinary(utf8(text))
+        return ids
+
     def count(self, text: str) -> int:
-        """Return the number of tokens of a text; no part of it is taken for a special token."""
-        return len(self._encoding.encode_ordinary(utf8(text)))
+        """Return the number of tokens of a text."""
+        return len(self.ids(text))
 
     def pieces(self, text: str) -> list[str]:
         """Return as many texts as there are tokens, which joined are `text`.
 
-        A character that is made of several tokens is whole in the last of them; the others are empty.
+        A character that is made of several tokens is whole in the last of them: alone, that text is more than one.
         """
-        _, starts = self._encoding.decode_with_offsets(self._encoding.encode_ordinary(utf8(text)))
+        _, starts = self._encoding.decode_with_offsets(self.ids(text))
         return [text[start:end] for start, end in pairwise([*starts, len(text)])]
 
 

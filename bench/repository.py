@@ -210,7 +210,7 @@ class View:
             self._files.texts,
             size=size,
             stride=stride,
-            pieces=self._retrieval.pieces,
+            tokens=self._retrieval.tokens,
             built=noted,
         )
         scope = self._scopes.get((size, stride, before))

@@ -12,7 +12,7 @@ it safe for one of them. Definitions are those of RepoCoder's released code:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-Pieces = Callable[[str], Sequence[str]]
-"""Cuts a text into its tokens."""
+Tokens = Callable[[str], Iterable[Hashable]]
+"""Gives the tokens of a text: what they are, or their numbers."""
 SIZE, STRIDE = 20, 10
 """RepoCoder's window, in lines."""
 _COMMON = 1 / 32
@@ -89,7 +89,7 @@ class WindowIndex:
     """The windows of a set of files, searchable by token set. Immutable once built; safe to share by threads."""
 
     def __init__(
-        self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, pieces: Pieces = pieces
+        self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, tokens: Tokens = pieces
     ) -> None:
         """Cut and index every file; about a second for 100,000 lines.
 
@@ -97,9 +97,9 @@ class WindowIndex:
             texts: path -> text.
             size: lines of a window.
             stride: lines from one window to the next.
-            pieces: the tokens of a text.
+            tokens: gives what windows are compared by.
         """
-        self._pieces = pieces
+        self._tokens = tokens
         units: dict[str, list[Place]] = {}
         for path in sorted(texts):
             lines = split_lines(texts[path])
@@ -116,10 +116,10 @@ class WindowIndex:
     def _index_tokens(self) -> None:
         import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
 
-        postings: dict[str, list[int]] = {}
+        postings: dict[Hashable, list[int]] = {}
         sizes = np.zeros(len(self.texts), dtype=np.int64)
         for unit, text in enumerate(self.texts):
-            tokens = set(self._pieces(text))
+            tokens = set(self._tokens(text))
             sizes[unit] = len(tokens)
             for token in tokens:
                 postings.setdefault(token, []).append(unit)
@@ -169,7 +169,7 @@ class WindowIndex:
         """
         import numpy as np  # noqa: PLC0415
 
-        tokens = set(self._pieces(text))
+        tokens = set(self._tokens(text))
         if not tokens or top <= 0 or not self.texts:
             return ()
         shared = self._shared(tokens)
@@ -194,7 +194,7 @@ class WindowIndex:
             for unit in best.tolist()
         )
 
-    def _shared(self, tokens: set[str]) -> Ints:
+    def _shared(self, tokens: set[Hashable]) -> Ints:
         """Return, for each unit, the number of its tokens that are among `tokens`."""
         import numpy as np  # noqa: PLC0415
 
@@ -231,7 +231,7 @@ def index(
     *,
     size: int = SIZE,
     stride: int = STRIDE,
-    pieces: Pieces = pieces,
+    tokens: Tokens = pieces,
     built: Callable[[float], None] | None = None,
 ) -> WindowIndex:
     """Return the window index of the files with that digest; built at the first call, then shared.
@@ -241,15 +241,15 @@ def index(
         texts: path -> text.
         size: lines of a window.
         stride: lines from one window to the next.
-        pieces: the tokens of a text.
+        tokens: gives what windows are compared by.
         built: told how many seconds it took, if it had to be built.
     """
 
     def make() -> WindowIndex:
         start = time.perf_counter()
-        windows = WindowIndex(texts, size=size, stride=stride, pieces=pieces)
+        windows = WindowIndex(texts, size=size, stride=stride, tokens=tokens)
         if built is not None:
             built(time.perf_counter() - start)
         return windows
 
-    return _INDICES.get((digest, size, stride, pieces), make)
+    return _INDICES.get((digest, size, stride, tokens), make)

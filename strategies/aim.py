@@ -21,6 +21,7 @@ from ctxbench.strategies.layout import (
     choose,
     framed,
     infile_block,
+    without,
 )
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
@@ -142,8 +143,8 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
     """Fit a strategy's context into a smaller budget.
 
     Blocks in the similar-code layout are packed again by its rule, which passes over a block that does not fit. In any
-    other layout the least relevant blocks go until the others fit, as in RepoFuse: the lowest score first or, where a
-    block has no score, the one farthest from the code.
+    other layout the least relevant blocks go until the others fit, each with a heading that stands over it alone, as in
+    RepoFuse: the lowest score first or, where a block has no score, the one farthest from the code.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
     if blocks and blocks[0].text == SIMILAR_HEADER:
@@ -151,10 +152,12 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
         return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
     scored = all(block.score is not None for block in pieces)
     order = sorted(range(len(pieces)), key=lambda at: (pieces[at].score or 0, -at) if scored else (at, 0))
-    gone: list[int] = []
-    remaining = list(blocks)
+    remaining, gone = list(blocks), 0
     while remaining and sum(count(block.text) for block in remaining) > budget:
-        gone = order[: len(gone) + 1]
-        lost = {id(pieces[at]) for at in gone}
-        remaining = [block for block in blocks if id(block) not in lost] if len(gone) < len(pieces) else []
-    return remaining, [Dropped.of(pieces[at]) for at in gone]
+        gone = min(gone + 1, len(pieces))
+        if gone < len(pieces):
+            lost = pieces[order[gone - 1]]
+            remaining = without(remaining, next(at for at, block in enumerate(remaining) if block is lost))
+        else:
+            remaining = []
+    return remaining, [Dropped.of(pieces[at]) for at in order[:gone]]

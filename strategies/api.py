@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, overload
 
+from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import Place
@@ -101,11 +102,14 @@ class Dropped:
     score: float | None
     reason: str
     """``budget`` or ``limit``, or a word of the strategy's own."""
+    tokens: int = 0
+    """Of its text, in `ctxcode-1`; 0 where that is not known."""
 
     @classmethod
     def of(cls, block: Block, reason: str = "budget") -> Dropped:
         """Return a block as one that was left out."""
-        return cls(kind=block.kind, places=block.places, score=block.score, reason=reason)
+        tokens = count(block.text)
+        return cls(kind=block.kind, places=block.places, score=block.score, reason=reason, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +249,8 @@ def check_prompt(prompt: Prompt) -> None:
             raise Misshapen(f"a Prompt with the dropped block {item!r:.60}", cure="make it a Dropped")
         _check(name, "kind", item.kind, BlockKind)
         _check(name, "reason", item.reason, str)
+        if type(item.tokens) is not int or item.tokens < 0:
+            raise Misshapen(f"{name} with the tokens {item.tokens!r:.60}", cure="make it an int of at least 0")
         _check_places(name, item)
     for flag in prompt.flags:
         _check("a Prompt", "flag", flag, str)

@@ -14,7 +14,6 @@ from ctxbench.strategies.layout import (
     HALF,
     Fragment,
     first_shown_line,
-    infile_block,
     similar_prompt,
 )
 from ctxbench.strategies.registry import strategy
@@ -47,7 +46,7 @@ def engine(
         blocks: places shown at most.
         infile: tokens for the in-file text.
     """
-    before = first_shown_line(infile_block(query, infile))
+    before = first_shown_line(query, infile)
     fragments = []
     for hit in repo.engine(name).search(query.prefix[-_MOST:], top=top, before=before):
         place = Place(path=hit.place.path, start=hit.place.start, end=min(hit.place.end, hit.place.start + lines))

@@ -91,7 +91,7 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
         repo_paths: print the repository's name before the paths of similar code too, as in Figure 7.
     """
     file_block = infile_block(query, infile)
-    windows = WindowSearch(query, repo, window, stride, first_shown_line(file_block) if own_file else 0, repo_paths)
+    windows = WindowSearch(query, repo, window, stride, first_shown_line(query, infile) if own_file else 0, repo_paths)
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
     search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
@@ -268,5 +268,5 @@ def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[D
         if tokens_left >= 0 or not (apis.usage or apis.summary):
             return apis, tuple(dropped), tokens_left
         last_api = (apis.summary or apis.usage)[-1]
-        dropped.append(Dropped(kind=BlockKind.API, places=(last_api.place,), score=last_api.score, reason="budget"))
+        dropped.append(Dropped.of(entry(repo, last_api)))
         apis = replace(apis, summary=apis.summary[:-1]) if apis.summary else replace(apis, usage=apis.usage[:-1])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Place, Query
+from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 from ctxbench.strategies.tokens import count, pieces
@@ -30,6 +30,8 @@ BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
 """What makes a line a comment."""
+_HEADING = ("#", "//")
+"""The beginnings of a heading over retrieved code; an instruction begins with a word."""
 
 
 def build_infile(text: str, limit: int) -> str:
@@ -47,27 +49,32 @@ def build_infile(text: str, limit: int) -> str:
         start -= 1
     tail = lines[start:]
     if start and not any(tail):
-        last = pieces(lines[start - 1])[-limit:] if limit > 0 else []
-        tail = ["".join(last), *tail]
+        tail = [last_tokens(lines[start - 1], limit), *tail]
     return "\n".join(tail)
 
 
 def infile_block(query: Query, limit: int) -> Block:
     """Return the in-file text of a query as the last block of a prompt."""
     text = build_infile(query.prefix, limit)
-    end = query.cursor.line + 1
-    start = max(0, end - text.count("\n") - 1)
-    return Block(
-        kind=BlockKind.INFILE,
-        text=text,
-        places=(Place(path=query.path, start=start, end=end),),
-        cut=len(text) < len(query.prefix),
-    )
+    cut = len(text) < len(query.prefix)
+    return Block(kind=BlockKind.INFILE, text=text, places=_shown_lines(query, text), cut=cut)
 
 
-def first_shown_line(block: Block) -> int:
-    """Return the line of the target file at which an in-file text begins."""
-    return block.places[0].start
+def first_shown_line(query: Query, limit: int) -> int:
+    """Return the line of the target file at which its in-file text begins."""
+    return _first_line(query, build_infile(query.prefix, limit))
+
+
+def _shown_lines(query: Query, text: str) -> tuple[Place, ...]:
+    """Return the lines of the target file that a text shows which ends at the cursor; none for no whole line."""
+    start, end = _first_line(query, text), query.cursor.line + 1
+    if query.kind is Kind.FUNCTION and not query.prefix.rpartition("\n")[2].strip():
+        end -= 1  # a blank line at the cursor is where the body will stand, and no line of the file
+    return (Place(path=query.path, start=start, end=end),) if start < end else ()
+
+
+def _first_line(query: Query, text: str) -> int:
+    return max(0, query.cursor.line - text.count("\n"))
 
 
 def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
@@ -198,6 +205,29 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
     return [header, *blocks, gap] if blocks or empty_header else []
 
 
+def without(blocks: Sequence[Block], gone: int) -> list[Block]:
+    """Return the blocks without the one at `gone`, and without heading and gaps of a section that it leaves empty."""
+    first, last = gone, gone + 1
+    while first and _in_section(blocks[first - 1]):
+        first -= 1
+    while last < len(blocks) and _in_section(blocks[last]):
+        last += 1
+    others = any(is_retrieved(blocks[at]) for at in range(first, last) if at != gone)
+    head = blocks[first - 1] if first else None
+    if others or head is None or head.kind is not BlockKind.TEXT or not head.text.lstrip().startswith(_HEADING):
+        return [*blocks[:gone], *blocks[gone + 1 :]]
+    return [*blocks[: first - 1], *blocks[last:]]
+
+
+def _in_section(block: Block) -> bool:
+    return is_retrieved(block) or (block.kind is BlockKind.TEXT and not block.text.strip())
+
+
+def is_retrieved(block: Block) -> bool:
+    """Say whether a block is context, and neither the file nor fixed text."""
+    return block.kind in (BlockKind.SIMILAR, BlockKind.API)
+
+
 def similar_prompt(
     query: Query,
     candidates: Sequence[Fragment],
@@ -296,8 +326,14 @@ def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
 
 
 def last_tokens(text: str, most: int) -> str:
-    """Return the last `most` tokens of a text; a cut may fall inside a line."""
-    return "".join(pieces(text)[-most:]) if most > 0 else ""
+    """Return the last `most` tokens of a text, without a character that has some before them.
+
+    A cut may fall inside a line.
+    """
+    tail = pieces(text)[-most:] if most > 0 else []
+    while tail and count("".join(tail)) > most:
+        del tail[0]
+    return "".join(tail)
 
 
 def left_block(query: Query, most: int, written: str = "") -> Block:
@@ -307,11 +343,7 @@ def left_block(query: Query, most: int, written: str = "") -> Block:
     """
     whole = query.prefix + written
     text = last_tokens(whole, most)
-    shown_prefix = text.removesuffix(written)
-    # A blank line at the cursor is where the body will stand, and no line of the file.
-    end = query.cursor.line + bool(query.prefix.rpartition("\n")[2].strip())
-    start = query.cursor.line - shown_prefix.count("\n")
-    places = (Place(path=query.path, start=max(0, start), end=end),) if start < end else ()
+    places = _shown_lines(query, text.removesuffix(written))
     return Block(kind=BlockKind.INFILE, text=text, places=places, cut=text != whole)
 
 

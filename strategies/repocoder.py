@@ -19,7 +19,6 @@ from ctxbench.strategies.layout import (
     draft_query,
     extended,
     first_shown_line,
-    infile_block,
     infile_prompt,
     similar_prompt,
     unfinished_query,
@@ -109,7 +108,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     def prompt_for(fragments: list[Fragment]) -> Prompt:
         return similar_prompt(query, fragments, budget=budget, most=blocks, infile=infile, empty_header=empty_header)
 
-    before = first_shown_line(infile_block(query, infile)) if own_file else 0
+    before = first_shown_line(query, infile) if own_file else 0
     windows = WindowSearch(query, repo, window, stride, before)
     prompt = prompt_for(windows.undrafted())
     flags: list[str] = []

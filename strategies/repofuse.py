@@ -11,9 +11,9 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import HALF, filled_stretches, infile_block, infile_flags
+from ctxbench.strategies.layout import HALF, filled_stretches, infile_block, infile_flags, last_tokens
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.tokens import count, pieces
+from ctxbench.strategies.tokens import count
 
 CHUNK = 10
 """Lines of a chunk that are not blank."""
@@ -102,7 +102,7 @@ def _ranked(
     query: Query, repo: Repository, candidates: Sequence[RankedPiece], encoder: str, tokens: int
 ) -> list[tuple[float, RankedPiece]]:
     """Return the candidates with their scores, best first; among equals in the order found."""
-    text = "".join(pieces(query.prefix)[-tokens:])
+    text = last_tokens(query.prefix, tokens)
     scores = repo.similarity(text, [candidate.text for candidate in candidates], ranker=encoder) if candidates else ()
     return sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
 

@@ -160,18 +160,19 @@ def _whole_chunks(snippets: Sequence[StoredSnippet], mark: str, budget: int) -> 
     """Return the header and the first pieces that fit whole, and what follows them; no header for no piece."""
     header = text_block(f"{mark} {_HEADER}")
     blocks, used = [header], count(header.text)
-    for number, snippet in enumerate(snippets):
+    codes = [_commented(snippet, mark) for snippet in snippets]
+    for number, (snippet, code) in enumerate(zip(snippets, codes, strict=True)):
         name = f"{mark} the below code fragment is found in {snippet.path}\n"
-        code = "\n".join(f"{mark} {line}" for line in snippet.text.split("\n") if line) + "\n\n"
-        used += count(name + code)
+        used += count(name + code.text)
         if used > budget:
-            dropped = [
-                Dropped(kind=BlockKind.SIMILAR, places=(), score=s.score, reason="budget") for s in snippets[number:]
-            ]
-            return (blocks if number else []), dropped
-        blocks.append(text_block(name))
-        blocks.append(Block(kind=BlockKind.SIMILAR, text=code, score=snippet.score))
+            return (blocks if number else []), [Dropped.of(unfit) for unfit in codes[number:]]
+        blocks += [text_block(name), code]
     return (blocks if snippets else []), []
+
+
+def _commented(snippet: StoredSnippet, mark: str) -> Block:
+    code = "\n".join(f"{mark} {line}" for line in snippet.text.split("\n") if line) + "\n\n"
+    return Block(kind=BlockKind.SIMILAR, text=code, score=snippet.score)
 
 
 def _split(text: str, snippets: Sequence[StoredSnippet], *, cut: bool) -> Iterator[Block]:
@@ -211,7 +212,7 @@ def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropp
         if text:
             shortened.append(replace(block, text=text, cut=len(text) < len(block.text)))
         elif block.kind is BlockKind.SIMILAR:
-            dropped.append(Dropped(kind=block.kind, places=(), score=block.score, reason="budget"))
+            dropped.append(Dropped.of(block))
     return [*shortened, text_block("\n\n")], tuple(dropped)
 
 

@@ -27,7 +27,7 @@ from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Built, Encoder, Hit, Summarise, Unit, VisibleTarget
 from ctxbench.bench.retrieval.units import Cutter, cutter
-from ctxbench.bench.windows import Pieces
+from ctxbench.bench.windows import Tokens
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
@@ -142,7 +142,7 @@ class Retrieval:
         *,
         summarise: Summarise | None = None,
         built: Built | None = None,
-        pieces: Pieces = code_tokens.pieces,
+        tokens: Tokens = code_tokens.pieces,
     ) -> None:
         """Open retrieval; nothing is read or made yet.
 
@@ -151,9 +151,9 @@ class Retrieval:
             summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
                 `bench.apis.plain`.
             built: told what was made of whole repositories, and how long that took; changes nothing.
-            pieces: the tokens that windows are compared by.
+            tokens: gives what windows are compared by.
         """
-        self.pieces = pieces
+        self.tokens = tokens
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
         self.searched_summaries = threading.Event()  # set by every search by summary; whoever wants to know clears it
         self._built = built

@@ -100,7 +100,7 @@ def dump_prompt(prompt: Prompt) -> dict[str, Any]:
     """Return a prompt as JSON data."""
     return {
         "blocks": [[b.kind, b.text, [_dump_place(p) for p in b.places], b.score, b.cut] for b in prompt.blocks],
-        "dropped": [[d.kind, [_dump_place(p) for p in d.places], d.score, d.reason] for d in prompt.dropped],
+        "dropped": [[d.kind, [_dump_place(p) for p in d.places], d.score, d.reason, d.tokens] for d in prompt.dropped],
         "flags": list(prompt.flags),
     }
 
@@ -200,12 +200,13 @@ def _load_block(kind: object, text: object, places: object, score: object, cut: 
     )
 
 
-def _load_dropped(kind: object, places: object, score: object, reason: object) -> Dropped:
+def _load_dropped(kind: object, places: object, score: object, reason: object, tokens: object) -> Dropped:
     return Dropped(
         kind=BlockKind(checked(kind, str)),
         places=_load_places(places),
         score=_load_score(score),
         reason=word(reason),
+        tokens=whole(tokens, 0, contract.CHARACTERS),
     )
 
 

@@ -23,6 +23,7 @@ _MOST_FILES = 256
 Scores = dict[str, float | None]
 _RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_RENAMED = re.compile(r"\b(\w+)\s+as\s+(\w+)")
 Lines = Callable[[Place], Sequence[str]]
 """A place -> its lines, as the view of the sample shows them."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -53,7 +54,8 @@ class OutlinedFile:
         file_outline: Outline = language.outline(text)
         self._functions = [function for function in file_outline.functions if not function.inside]
         self._types = file_outline.types
-        self._imports = [span for span in self._statements() if not self._inner(span[0])]
+        self._imports = [span for span in import_statements(self.lines, language) if not self._inner(span[0])]
+        self.original_names = original_names(text, language)
 
     def excerpt(self, sample: Sample, completion: str) -> CompletionExcerpt | None:
         """Return a completion with the code around it.
@@ -78,17 +80,6 @@ class OutlinedFile:
         body = self._before(row, function, types)
         code = "\n".join([*head, *body, before + completion])
         return CompletionExcerpt(closed(code) if self.language.indented else code, len(head) + len(body), column)
-
-    def _statements(self) -> list[tuple[int, int]]:
-        """Return the lines of import statements, those over several lines whole."""
-        spans, end = [], 0
-        for row, line in enumerate(self.lines):
-            if row >= end and self.language.import_line.match(line):
-                end = row + 1
-                while "(" in line and ")" not in "".join(self.lines[row:end]) and end < min(len(self.lines), row + 99):
-                    end += 1
-                spans.append((row, end))
-        return spans
 
     def _inner(self, row: int) -> bool:
         return any(function.lines[0] <= row < function.lines[1] for function in self._functions)
@@ -128,6 +119,25 @@ class OutlinedFile:
         while start > 0 and row - start < 99 and (_indent(self.lines[start]) > base or not self.lines[start].strip()):
             start -= 1
         return self.lines[start:row]
+
+
+def import_statements(lines: Sequence[str], language: Language) -> list[tuple[int, int]]:
+    """Return the lines ``[start, end)`` of import statements, those over several lines whole."""
+    spans, end = [], 0
+    for row, line in enumerate(lines):
+        if row >= end and language.import_line.match(line):
+            end = row + 1
+            while "(" in line and ")" not in "".join(lines[row:end]) and end < min(len(lines), row + 99):
+                end += 1
+            spans.append((row, end))
+    return spans
+
+
+def original_names(code: str, language: Language) -> dict[str, str]:
+    """Return what is called otherwise where it is defined: the name that an import gives it -> its own."""
+    lines = code.split("\n")
+    statements = ("\n".join(lines[start:end]) for start, end in import_statements(lines, language))
+    return {bound: name for statement in statements for name, bound in _RENAMED.findall(statement)}
 
 
 def closed(code: str) -> str:
@@ -175,7 +185,7 @@ class Diagnostics:
         """
         with self._lock:
             return {
-                RECALL: api_recall(sample.uses, prompt),
+                RECALL: api_recall(sample.uses, prompt, self._original_names(sample)),
                 WASTE: context_waste(prompt, target, sample.language, lambda place: self._lines(sample, place)),
             }
 
@@ -221,6 +231,12 @@ class Diagnostics:
             repository.files[path] = OutlinedFile(repository.snapshot.texts[path], repository.snapshot.language)
         return repository.files[path]
 
+    def _original_names(self, sample: Sample) -> Mapping[str, str]:
+        repository = self._repository(sample.repo) if sample.uses else None
+        if repository is None or sample.path not in repository.snapshot.texts:
+            return {}
+        return self._file(repository, sample.path).original_names
+
     def _lines(self, sample: Sample, place: Place) -> Sequence[str]:
         repository = self._repository(sample.repo)
         if repository is None or place.path not in repository.snapshot.texts:
@@ -233,12 +249,13 @@ class Diagnostics:
         return repository.lines[place.path][place.start : place.end]
 
 
-def api_recall(uses: Sequence[Use], prompt: Prompt) -> float | None:
+def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]) -> float | None:
     """Return the share of the target's internal APIs that a retrieved block names.
 
     Args:
         uses: the names that the target needs; of ``rules`` and ``rules.round_up`` only the latter counts.
         prompt: as the model read it.
+        originals: name in the file -> name where it is defined, for imports ``a as b``; either counts.
 
     Returns:
         0..1; None if the sample does not record its uses.
@@ -248,15 +265,15 @@ def api_recall(uses: Sequence[Use], prompt: Prompt) -> float | None:
     if not apis:
         return None
     words = {word for block in _retrieved(prompt) for word in _WORD.findall(block.text)}
-    return len(apis & words) / len(apis)
+    return sum(api in words or originals.get(api) in words for api in apis) / len(apis)
 
 
 def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines) -> float | None:
     """Return the share of retrieved tokens that could not help to name what the target names.
 
     These are the tokens of blocks that were dropped, and of blocks without any identifier that the target has and
-    the rest of the prompt (the file, fixed text) has not. A dropped block of code counts as its lines, as comments;
-    a dropped API as the mean API that is shown, or its first line if none is.
+    the rest of the prompt (the file, fixed text) has not. A dropped block whose tokens are not known counts as the
+    lines of its first place, as comments; an API as the mean API that is shown, or its first line if none is.
 
     Args:
         prompt: as the model read it, with its dropped blocks.
@@ -284,6 +301,9 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     mean_api = sum(apis) / len(apis) if apis else None
     left_out = 0.0
     for dropped_block in dropped:
+        if dropped_block.tokens:
+            left_out += dropped_block.tokens
+            continue
         text = lines(dropped_block.places[0]) if dropped_block.places else ()
         if dropped_block.kind is BlockKind.API:
             left_out += mean_api if mean_api is not None else _tokens(text[:1])

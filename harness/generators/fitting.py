@@ -22,14 +22,12 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.layout import TITLE
+from ctxbench.strategies.layout import TITLE, is_retrieved, without
 
 Count = Callable[[Prompt], int]
 WINDOW = "window"
 """The reason of blocks that are left out here."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_HEADING = ("#", "//")
-"""The beginnings of a heading over retrieved code; an instruction begins with a word."""
 
 
 def fitted(generator: Generator, request: Request) -> Request:
@@ -70,7 +68,7 @@ def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) 
         cut.shorten_file(file)
         if kind is Kind.LINE:
             cut.shorten_line(file)
-        elif _is_context(cut.blocks[file]) and not cut.fits(cut.blocks):
+        elif is_retrieved(cut.blocks[file]) and not cut.fits(cut.blocks):
             cut.drop(file)
     flags = (*prompt.flags, TRIMMED) if cut.fits(cut.blocks) else (*prompt.flags, TRIMMED, FAILED)
     return replace(
@@ -111,7 +109,7 @@ class _Cut:
             return len(blocks) - 1
         if kind is Kind.LINE:
             return None
-        own = (at for at, block in enumerate(blocks) if _is_context(block) and block.score is None)
+        own = (at for at, block in enumerate(blocks) if is_retrieved(block) and block.score is None)
         return max(own, default=None)
 
     def drop_retrieved(self, kind: Kind) -> None:
@@ -136,15 +134,14 @@ class _Cut:
     def retrieved(self, kind: Kind) -> list[int]:
         """Return the places of retrieved blocks, in the order in which they go."""
         file = self.file(kind)
-        places = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
+        places = [at for at, block in enumerate(self.blocks) if is_retrieved(block) and at != file]
         # Among blocks with equal scores or without one, the later goes first.
         return sorted(places, key=lambda at: (_score(self.blocks[at]), -at))
 
     def drop(self, at: int) -> None:
         """Leave a block out and record it."""
-        block = self.blocks[at]
-        self.dropped.append(Dropped(kind=block.kind, places=block.places, score=block.score, reason=WINDOW))
-        self.blocks = _without(self.blocks, at)
+        self.dropped.append(Dropped.of(self.blocks[at], WINDOW))
+        self.blocks = without(self.blocks, at)
 
     def shorten_end(self, at: int) -> None:
         """Cut a block at its end by whole lines, as few as make the prompt fit; its first line stays."""
@@ -189,10 +186,6 @@ class _Cut:
         self.blocks = cut(steps)
 
 
-def _is_context(block: Block) -> bool:
-    return block.kind in (BlockKind.SIMILAR, BlockKind.API)
-
-
 def _score(block: Block) -> float:
     return float("-inf") if block.score is None else block.score
 
@@ -202,22 +195,5 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
     if block.kind is not BlockKind.INFILE or len(block.places) != 1:
         return block.places
     [place] = block.places
-    return (replace(place, start=max(place.start, place.end - text.count("\n") - 1)),)
-
-
-def _without(blocks: Sequence[Block], gone: int) -> list[Block]:
-    """Return the blocks without the one at `gone`, and without heading and gaps of a section that it leaves empty."""
-    first, last = gone, gone + 1
-    while first and _in_section(blocks[first - 1]):
-        first -= 1
-    while last < len(blocks) and _in_section(blocks[last]):
-        last += 1
-    others = any(_is_context(blocks[at]) for at in range(first, last) if at != gone)
-    head = blocks[first - 1] if first else None
-    if others or head is None or head.kind is not BlockKind.TEXT or not head.text.startswith(_HEADING):
-        return [*blocks[:gone], *blocks[gone + 1 :]]
-    return [*blocks[: first - 1], *blocks[last:]]
-
-
-def _in_section(block: Block) -> bool:
-    return _is_context(block) or (block.kind is BlockKind.TEXT and not block.text.strip())
+    gone = block.text.count("\n") - text.count("\n")
+    return (replace(place, start=min(place.start + gone, place.end)),)

@@ -15,6 +15,7 @@ from ctxbench.bench.apis.units import units
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.types import Query, Reference, Sample, Use
+from ctxbench.harness.diagnostics.measures import original_names
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics.lexing import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
@@ -28,7 +29,6 @@ from ctxbench.strategies.layout import (
     as_found,
     draft_query,
     first_shown_line,
-    infile_block,
     infile_prompt,
     similar_prompt,
 )
@@ -79,12 +79,14 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     strategy's: the reference itself is not in it.
     """
     target = behind_cursor(sample, reference)
-    before = first_shown_line(infile_block(query, HALF))
+    before = first_shown_line(query, HALF)
     perfect_draft = draft_query(query, target, WINDOW)
     hits = repo.similar_windows(perfect_draft, top=RETRIEVED, size=WINDOW, stride=WINDOW // 2, before=before)
     prompt = similar_prompt(query, as_found(hits))
     named = frozenset(identifiers(str(sample.language), target))
-    signatures = tuple(dict.fromkeys(hit for use in sample.uses for hit in _apis(use, named, repo)))[:MOST_APIS]
+    originals = original_names(f"{reference.original_import or ''}\n{sample.prefix}", sample.language)
+    uses = [replace(use, name=originals.get(use.name, use.name)) for use in sample.uses]
+    signatures = tuple(dict.fromkeys(hit for use in uses for hit in _apis(use, named, repo)))[:MOST_APIS]
     if not signatures:
         return prompt
     *blocks, infile = prompt.blocks

@@ -23,7 +23,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.windows import Pieces
+from ctxbench.bench.windows import Tokens
 from ctxbench.harness.cells import Cells
 from ctxbench.harness.cells.pool import open_cells
 from ctxbench.harness.generators import registry
@@ -141,8 +141,8 @@ class MachineryOptions:
     """Spec of the generator that writes summaries; empty: the run's own writes them."""
     summarises_tests: bool = True
     """Whether it is asked about APIs of tests and vendored files."""
-    pieces: Pieces = code_tokens.pieces
-    """The tokens that windows are compared by."""
+    tokens: Tokens = code_tokens.pieces
+    """Gives what windows are compared by."""
     cells: OpenCells = open_cells
     resolve: Callable[[str], Generator] = registry.resolve
     """Makes generators; another one in tests."""
@@ -184,7 +184,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
             stack.callback(summariser.close)
         summaries, construction = Summaries(summariser, tests=options.summarises_tests), ConstructionLog()
         vectors = None if options.cache is None else options.cache / "vectors"
-        retrieval = Retrieval(vectors, summarise=summaries, built=construction, pieces=options.pieces)
+        retrieval = Retrieval(vectors, summarise=summaries, built=construction, tokens=options.tokens)
         pricer = _pricer(model, spec, options.resolve, stack)
         cells = stack.enter_context(options.cells(options.hidden, workers))
         engines = stack.enter_context(Engines(options.boxes or _no_boxes, report=_LOG.info))

@@ -32,7 +32,7 @@ from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.bench.windows import Pieces
+from ctxbench.bench.windows import Tokens
 from ctxbench.harness import metrics, prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
@@ -228,9 +228,9 @@ def options_of(
             executor = functools.partial(
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
-    pieces: Pieces = code_tokens.pieces
+    tokens: Tokens = code_tokens.pieces
     if choices.tokenizer is not None:
-        pieces = P50kBase(choices.tokenizer).pieces  # a wrong file is refused before anything starts
+        tokens = P50kBase(choices.tokenizer).ids  # a wrong file is refused before anything starts
     return MachineryOptions(
         hidden=kept_from_strategies(home, store.where, sample_set),
         cache=home.cache,
@@ -242,7 +242,7 @@ def options_of(
         max_cost=choices.max_cost,
         summariser=choices.summariser,
         summarises_tests=choices.summarise_tests or not choices.summariser,
-        pieces=pieces,
+        tokens=tokens,
         cells=functools.partial(
             open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds), tokenizer=choices.tokenizer
         ),

@@ -208,7 +208,7 @@ def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
         rows.append(_block(block, tokens=count(block.text), state=state, reason="", char_start=at, char_end=end))
         at = end
     rows += [
-        _block(block, tokens=0, state="dropped", reason=block.reason, char_start=None, char_end=None)
+        _block(block, tokens=block.tokens, state="dropped", reason=block.reason, char_start=None, char_end=None)
         for block in prompt.dropped
     ]
     return tuple(rows)

@@ -356,7 +356,8 @@ def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:
     for row in rows:
         places = tuple(Place(path=path, start=start, end=end) for path, start, end in json.loads(row.places))
         if row.char_start is None:
-            dropped.append(Dropped(kind=BlockKind(row.kind), places=places, score=row.score, reason=row.reason))
+            kind, tokens = BlockKind(row.kind), row.tokens
+            dropped.append(Dropped(kind=kind, places=places, score=row.score, reason=row.reason, tokens=tokens))
             continue
         shown, cut = text[row.char_start : row.char_end], row.state == "cut"
         blocks.append(Block(kind=BlockKind(row.kind), text=shown, places=places, score=row.score, cut=cut))

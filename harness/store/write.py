@@ -67,6 +67,7 @@ class StoredBlock:
     """JSON: a list of [path, start, end]."""
     score: float | None
     tokens: int
+    """0 for one that was left out and whose tokens are not known, as in runs from before they were."""
     state: str
     """``kept``, ``cut`` or ``dropped``."""
     reason: str

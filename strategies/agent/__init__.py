@@ -24,7 +24,6 @@ from ctxbench.strategies.layout import (
     Fragment,
     build_infile,
     first_shown_line,
-    infile_block,
     similar_prompt,
     target,
 )
@@ -81,7 +80,7 @@ def explore(
         budget: tokens for what is shown, header included.
         infile: tokens for the in-file text.
     """
-    tools = Tools(query, repo, engine, first_shown_line(infile_block(query, infile)))
+    tools = Tools(query, repo, engine, first_shown_line(query, infile))
     places: list[Place] = []
     flags: tuple[str, ...] = (PLAIN,)
     if generate.instructs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast
@@ -12,9 +13,9 @@ from ctxbench.bench.retrieval.units import units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.frame import FileSection, render
-from ctxbench.strategies.layout import left_block, left_flags
+from ctxbench.strategies.layout import last_tokens, left_block, left_flags
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.tokens import count, pieces
+from ctxbench.strategies.tokens import count
 
 UNIT = "words(count=300)"
 QUERY_WORDS = 300
@@ -24,6 +25,8 @@ CONSIDERED = 100
 """Chunks taken of each ranking."""
 WHOLE = 924
 """Tokens of chunk and context together."""
+Chunk = tuple[Place, str]
+"""Place and text: a long line holds several chunks, which share its place."""
 
 
 @strategy("base.reacc", kinds=(Kind.FUNCTION,))
@@ -62,20 +65,23 @@ def reacc(
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
     """Return the chunk with the highest sum of scores; one that a ranking lacks has its smallest."""
-    dense = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED)}
-    lexical = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED)}
+    dense = _by_chunk(repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED))
+    lexical = _by_chunk(repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED))
     hits = {**lexical, **dense}
     if not hits:
         return None
-    scored = {place: DENSE * _score(dense, place) + LEXICAL * _score(lexical, place) for place in hits}
-    place = min(scored, key=lambda place: (-scored[place], place))
-    hit = hits[place]
-    return Hit(place=place, text=hit.text, score=scored[place], name=hit.name)
+    scored = {chunk: DENSE * _score(dense, chunk) + LEXICAL * _score(lexical, chunk) for chunk in hits}
+    best = min(scored, key=lambda chunk: (-scored[chunk], chunk))
+    return replace(hits[best], score=scored[best])
 
 
-def _score(hits: Mapping[Place, Hit], place: Place) -> float:
-    if place in hits:
-        return hits[place].score
+def _by_chunk(hits: Iterable[Hit]) -> dict[Chunk, Hit]:
+    return {(hit.place, hit.text): hit for hit in hits}
+
+
+def _score(hits: Mapping[Chunk, Hit], chunk: Chunk) -> float:
+    if chunk in hits:
+        return hits[chunk].score
     return min((hit.score for hit in hits.values()), default=0.0)
 
 
@@ -108,10 +114,10 @@ def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
     room = whole - count(left_context.text)
     if chunks is None or room <= 1:
         return Prompt(blocks=(left_context,), flags=flags)
-    tokens = pieces(f"{chunks.text}\n\n")
-    if len(tokens) > room and TRIMMED not in flags:
+    whole_text = f"{chunks.text}\n\n"
+    text = last_tokens(whole_text, room)
+    if text != whole_text and TRIMMED not in flags:
         flags = (*flags, TRIMMED)
-    text = "".join(tokens[-room:])
     return Prompt(
         blocks=(
             Block(kind=BlockKind.SIMILAR, text=text, places=chunks.places, score=chunks.score, cut=True),

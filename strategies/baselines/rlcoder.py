@@ -6,7 +6,7 @@ more context is needed: what is ranked after it is left out. `repocoder_fn` is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from ctxbench.bench.parameters import AtLeast
@@ -193,10 +193,7 @@ def retrieve(repo: Repository, text: str, choices: BlockSearch, drafted: str = "
     order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[: choices.blocks]
     end = order.index(len(hits)) if choices.stop and len(hits) in order else len(order)
     best = order[:end]
-    stopped = [
-        Dropped(kind=BlockKind.SIMILAR, places=(hits[at].place,), score=scores[at], reason="stop")
-        for at in order[end + 1 :]
-    ]
+    stopped = [Dropped.of(_block(hits[at], sign, (hits[at].place,), scores[at]), "stop") for at in order[end + 1 :]]
     return RetrievedBlocks(
         tuple(hits[at] for at in best),
         tuple(scores[at] for at in best),
@@ -239,17 +236,15 @@ def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list
     used = 0
     for hit, score, places in zip(retrieved.hits, retrieved.scores, retrieved.places, strict=True):
         header = (_APART if blocks else "") + _header(hit, sign)
-        code = pieces(_code(hit.text, sign))
+        block = _block(hit, sign, places, score)
         room = budget - used - count(header)
         if room <= 0:
-            dropped.append(Dropped(kind=BlockKind.SIMILAR, places=places, score=score, reason="budget"))
+            dropped.append(Dropped.of(block))
             used = budget
             continue
+        code = pieces(block.text)
         text = "".join(code[:room])
-        blocks += [
-            text_block(header),
-            Block(kind=BlockKind.SIMILAR, text=text, places=places, score=score, cut=room < len(code)),
-        ]
+        blocks += [text_block(header), replace(block, text=text, cut=room < len(code))]
         used += count(header) + min(room, len(code))
     return blocks, dropped, used
 
@@ -257,6 +252,10 @@ def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list
 def _header(hit: Hit, sign: str) -> str:
     # The release counts non-blank lines here; these are the file's, from 1, both ends named.
     return f"{sign} file path: {hit.place.path}\n{sign} lines: {hit.place.start + 1}-{hit.place.end}\n"
+
+
+def _block(hit: Hit, sign: str, places: tuple[Place, ...], score: float) -> Block:
+    return Block(kind=BlockKind.SIMILAR, text=_code(hit.text, sign), places=places, score=score)
 
 
 def _code(text: str, sign: str) -> str:

@@ -191,7 +191,7 @@ def fit_to_window(
         worst = retrieved_excerpts[-1]
         at = remaining.index(worst)
         if len(retrieved_excerpts) > 1 or not (less := _cut(remaining, at, _order(worst, mode), layout, window)):
-            dropped.append(_dropped(worst))
+            dropped.append(Dropped.of(worst.section().block))
             del remaining[at]
         else:
             remaining[at] = less
@@ -202,22 +202,13 @@ def fit_to_window(
         if less:
             remaining[-1] = less
         else:
-            dropped.append(_dropped(remaining.pop()))
+            dropped.append(Dropped.of(remaining.pop().section().block))
         prompt = layout(remaining)
     return dataclasses.replace(prompt, dropped=(*prompt.dropped, *dropped), flags=(*prompt.flags, TRIMMED))
 
 
 def _fits(prompt: Prompt, window: int) -> bool:
     return count(prompt.text) + ANSWER <= window
-
-
-def _dropped(excerpt: ContextExcerpt) -> Dropped:
-    return Dropped(
-        kind=BlockKind.API if excerpt.documents else BlockKind.SIMILAR,
-        places=excerpt.places,
-        score=excerpt.score,
-        reason="budget",
-    )
 
 
 def _cut(

@@ -111,6 +111,16 @@ def test_windows_and_signatures_that_the_answer_needs() -> None:
     assert "total = Rates" not in prompt.text, "the answer itself stays hidden"
 
 
+def test_a_signature_is_found_under_the_name_that_an_import_replaces() -> None:
+    texts = {"shop/checkout.py": "", "shop/tax.py": f"def floor(rate):\n    return rate\n{TAX}"}
+    uses = (Use(name="least", module="shop.tax", kind="function"), Use(name="R", module="shop.tax", kind="class"))
+    sample = make_sample(prefix="from shop.tax import floor as least\n\n\ntotal = ", uses=uses)
+    reference = make_reference(target="least(R(land).high())", original_import="from shop.tax import Rates as R\n")
+    prompt = oracle_prompt(sample.query(), make_view(sample.query(), texts), sample, reference)
+    [floor, rates, high] = [block for block in prompt.blocks if block.kind is BlockKind.API]
+    assert "def floor(rate)" in floor.text and "def __init__" in rates.text and "def high" in high.text
+
+
 @pytest.mark.parametrize(
     ("module", "language", "found"),
     [

@@ -15,6 +15,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.p50k_base import P50kBase
+from ctxbench.bench.windows import WindowIndex
 from ctxbench.harness.results import generator_label, spec_of_label
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
@@ -128,7 +129,19 @@ def test_what_a_budget_holds_is_counted_by_the_file(vocabulary: Path) -> None:
     assert shown != build_infile("\n".join(lines), 60).split("\n")
 
 
+@pytest.mark.network
+def test_windows_are_compared_by_tokens_and_not_by_their_texts(vocabulary: Path) -> None:
+    tokenizer = P50kBase(vocabulary)
+    asked, text = "# \u8fd4\u56de\u8ba2\u5355\u7684\u7f16\u53f7", "# \u8fd4\u56de\u7528\u6237\u7684\u540d\u5b57"
+    one, other = set(tokenizer.ids(asked)), set(tokenizer.ids(text))
+    assert len(one) > len(set(tokenizer.pieces(asked))), "what is not whole has no text of its own"
+    [hit] = WindowIndex({"a.py": text}, tokens=tokenizer.ids).query(asked, top=1)
+    assert hit.score == pytest.approx(len(one & other) / len(one | other))
+
+
 COUNTS = """
+import json
+
 from ctxbench import Context, Query, Repository, Snippet, strategy
 from ctxbench.strategies.tokens import count
 
@@ -136,8 +149,9 @@ from ctxbench.strategies.tokens import count
 @strategy("counts")
 def counts(query: Query, repo: Repository) -> Context:
     "Show how many tokens the prefix has, and how like it the best window is."
-    score = repo.similar_windows(query.prefix + "hippopotamus_entscheidungsproblem", top=1)[0].score
-    return Context.ranked([Snippet(path="count", text=f"{count(query.prefix)} tokens\\nscore {score!r}", score=1)])
+    [best] = repo.similar_windows(query.prefix + "\u8fd4\u56de\u7528\u6237\u7684\u540d\u5b57", top=1)
+    text = f"{count(query.prefix)} tokens\\nwindow {json.dumps([best.score, best.text])}"
+    return Context.ranked([Snippet(path="count", text=text, score=1)])
 """
 
 
@@ -152,16 +166,19 @@ def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path:
     tokenizer = P50kBase(vocabulary)
     assert tokenizer.count(sample.prefix) != code_tokens.count(sample.prefix)
     scores = set()
-    for file, count in ((None, code_tokens.count), (kept, tokenizer.count)):
+    for file, count, cut in ((None, code_tokens.count, code_tokens.pieces), (kept, tokenizer.count, tokenizer.ids)):
         more = [] if file is None else ["--tokenizer", str(file)]
         prompt = ["samples", "prompt", "demo", sample.id, "--strategy", strategy, "--home", str(home.root), *more]
         shown = run_cli(*prompt)
         assert f"# {count(sample.prefix)} tokens\n" in shown.out, shown
-        scores.add(shown.out.partition("# score ")[2].partition("\n")[0])
+        score, window = json.loads(shown.out.partition("# window ")[2].partition("\n")[0])
+        asked, found = set(cut(sample.prefix + "\u8fd4\u56de\u7528\u6237\u7684\u540d\u5b57")), set(cut(window))
+        assert score == pytest.approx(len(asked & found) / len(asked | found)), "windows are compared by its tokens"
+        scores.add(score)
         assert f", {count(sample.prefix)} tokens\n" in run_cli(*prompt, "--origins").out
         finished = run_cli(*_run(home, file))
         assert finished.code == 0, finished
-    assert len(scores) == 2 and all(0 < float(score) < 1 for score in scores), "windows are compared by its tokens"
+    assert len(scores) == 2 and all(0 < score < 1 for score in scores)
     with open_store(home.database) as store:
         own, counted = sorted((table.run for table in run_tables(store)), key=lambda run: run.generator)
         assert own.generator == "scripted(text=x)" and own.versions["tokenizer"] == code_tokens.NAME

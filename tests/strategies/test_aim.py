@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.types import Kind, Place
+from ctxbench.bench.types import Kind, Place, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Execution, Prompt, resolve
 from ctxbench.strategies.conformance import check
 from ctxbench.strategies.infercom import API_HEADER
@@ -130,6 +130,19 @@ def test_of_a_foreign_context_the_least_relevant_goes(tmp_path: Path, given: str
     total = sum(count(text) for text in ("# head\n", "# b\n", "# c\n", "# a\n"))
     cut, _ = _aim(f"{path}@foreign({given})", more=f"k_uer=1, k_fsr=1, similar={total - 1}")
     assert cut.text == context + APIS + CHECKOUT and [d.reason for d in cut.dropped] == ["budget"]
+
+
+@pytest.mark.parametrize("inner", ["lc.repobench", "lc.crosscodeeval"])
+def test_a_heading_goes_with_the_piece_under_it(inner: str) -> None:
+    query, repo = case(SHOP, "shop/checkout.py", CHECKOUT)
+    snippets = tuple(StoredSnippet(path=f"pkg/m{at}.py", text=f"value_{at} = {at}\n" * 5) for at in range(4))
+    query = dataclasses.replace(query, stored=(StoredContext(name="cross_file", snippets=snippets),))
+    whole = resolve(inner)(query, repo, Scripted())
+    room = sum(count(block.text) for block in whole.blocks[:-1]) - 1
+    prompt = resolve(f"aim({inner}, encoder=bm25, fsr=off, similar={room})")(query, repo, Scripted(DRAFT))
+    assert [f"pkg/m{at}.py" in prompt.text for at in range(4)] == [False, True, True, True]
+    assert [f"value_{at} =" in prompt.text for at in range(4)] == [False, True, True, True]
+    assert prompt.text.startswith(whole.blocks[0].text) and len(prompt.dropped) == 1
 
 
 def test_a_file_longer_than_half_is_rebuilt_at_half() -> None:

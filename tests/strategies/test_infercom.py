@@ -134,7 +134,7 @@ def test_the_last_apis_go_first_where_they_do_not_fit() -> None:
         prompt, _ = _prompt(k_uer=2, k_fsr=1, context=count(f"{text}\n\n\n{CHECKOUT}"))
         assert [b.text for b in prompt.blocks if b.kind is BlockKind.API] == [b.text for b in apis[:kept]]
         gone = [d for d in prompt.dropped if d.kind is BlockKind.API]
-        assert [d.places for d in gone] == [b.places for b in apis[kept:][::-1]]
+        assert [(d.places, d.tokens) for d in gone] == [(b.places, count(b.text)) for b in apis[kept:][::-1]]
         assert SIMILAR_HEADER not in prompt.text  # what is left is below the header's 20 tokens
 
 

@@ -8,8 +8,16 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Cursor, Kind, Place, Query
-from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.layout import RULE, SIMILAR_HEADER, build_infile, infile_prompt
+from ctxbench.strategies import BlockKind, Prompt, resolve, tokens
+from ctxbench.strategies.layout import (
+    RULE,
+    SIMILAR_HEADER,
+    build_infile,
+    first_shown_line,
+    infile_block,
+    infile_prompt,
+    last_tokens,
+)
 from ctxbench.strategies.tiny import TARGET, bare_case, query_for, view_for
 from tests.helpers.samples import make_query
 from tests.helpers.views import make_view
@@ -38,12 +46,45 @@ def test_a_last_line_over_the_limit_keeps_its_last_tokens() -> None:
     assert prompt.blocks[0].places == (Place(path=query.path, start=1, end=2),)
 
 
+class Bytes:
+    """Takes each byte for a token, as p50k_base does with what it has no longer one for."""
+
+    def count(self, text: str) -> int:
+        return len(text.encode())
+
+    def pieces(self, text: str) -> list[str]:
+        return [piece for char in text for piece in [*[""] * (len(char.encode()) - 1), char]]
+
+
+def test_a_character_of_several_tokens_is_kept_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_p50k", Bytes())
+    text = "ab\u8fd4\u56de"
+    kept = ["", "", "", "\u56de", "\u56de", "\u56de", "\u8fd4\u56de", "b\u8fd4\u56de", text]
+    assert [last_tokens(text, most) for most in range(9)] == kept
+    assert [build_infile(f"x\n{text}", most) for most in range(9)] == kept
+
+
 def test_infile_is_one_block_with_its_place() -> None:
     query = make_query(prefix=TEXT, cursor=Cursor(line=3, column=12))
     prompt = infile_prompt(query, 9)
     (block,) = prompt.blocks
     assert (block.kind, block.text, block.cut) == (BlockKind.INFILE, "\ndef pay(user):\n    total = ", True)
     assert block.places == (Place(path=query.path, start=1, end=4),) and prompt.flags == ()
+
+
+def test_the_line_where_a_body_will_stand_is_no_line_that_is_shown() -> None:
+    head = "import os\ndef pay(user):\n"
+    for indent in ("", "    "):
+        body = make_query(kind=Kind.FUNCTION, prefix=head + indent, cursor=Cursor(line=2, column=len(indent)))
+        assert infile_block(body, 99).places == (Place(path=body.path, start=0, end=2),)
+        assert infile_block(body, 6).text == f"def pay(user):\n{indent}"
+        assert infile_block(body, 6).places == (Place(path=body.path, start=1, end=2),)
+    assert infile_block(body, 1).text == "    " and infile_block(body, 1).places == ()
+    assert first_shown_line(body, 1) == 2
+    brace = make_query(kind=Kind.FUNCTION, prefix="int pay() {", cursor=Cursor(line=0, column=11))
+    assert infile_block(brace, 99).places == (Place(path=brace.path, start=0, end=1),)
+    line = make_query(prefix=f"{head}    ", cursor=Cursor(line=2, column=4))
+    assert infile_block(line, 99).places == (Place(path=line.path, start=0, end=3),)
 
 
 def test_an_empty_file_is_flagged() -> None:

@@ -89,6 +89,8 @@ def test_whole_chunks_as_long_as_they_fit() -> None:
         prompt = ask(f"lc.crosscodeeval(max_context={budget})", query(RG1))
         assert prompt.text == shown + PREFIX
         assert [(one.score, one.reason) for one in prompt.dropped] == [(score, "budget") for score in left]
+        codes = code(ask("lc.crosscodeeval", query(RG1)))
+        assert [one.tokens for one in prompt.dropped] == [count(text) for text in codes[len(codes) - len(left) :]]
 
 
 def test_the_file_has_what_the_chunks_leave() -> None:
@@ -147,7 +149,7 @@ def test_repobenchs_pieces_give_way_from_their_end() -> None:
     assert ask(f"lc.repobench(max_prompt={limit})", query(*BENCH, **NEXT)) == whole
     cut = ask(f"lc.repobench(max_prompt={limit - 1})", query(*BENCH, **NEXT))
     assert cut.text == HEAD + "# Path: shop/x.py\n\n" + HERE
-    assert [one.score for one in cut.dropped] == [1.0]
+    assert [(one.score, one.tokens) for one in cut.dropped] == [(1.0, count("x = 1\n\n"))]
     bare = ask("lc.repobench(max_prompt=1)", query(*BENCH, **NEXT))
     assert bare.text == "\n\n" + HERE, "the file is never cut"
 

@@ -254,7 +254,7 @@ def test_a_closed_retrieval_encodes_no_further() -> None:
 
 def test_windows_are_compared_by_the_tokens_that_retrieval_is_given() -> None:
     ours, others = (
-        pay_view(retrieval=retrieval) for retrieval in (Retrieval(), Retrieval(pieces=lambda text: text.split("_")))
+        pay_view(retrieval=retrieval) for retrieval in (Retrieval(), Retrieval(tokens=lambda text: text.split("_")))
     )
     scores = [[hit.score for hit in view.similar_windows("pay_tax(cart)", size=2, stride=1)] for view in (ours, others)]
     assert scores[0] != scores[1]

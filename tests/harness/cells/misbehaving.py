@@ -59,6 +59,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "line-negative": ("final(repo, '[%s]' % block(places='[[\"a\", -1, 3]]'))", "-1 is not from 0"),
     "line-backwards": ("final(repo, '[%s]' % block(places='[[\"a\", 9, 3]]'))", "3 is not from 9"),
     "line-float": ("final(repo, '[%s]' % block(places='[[\"a\", 0.0, 3]]'))", "0.0 is not int"),
+    "tokens-negative": ("final(repo, dropped=json.dumps([['similar', [], 1.0, 'x', -1]]))", "-1 is not from 0"),
     # Sizes and counts.
     "many-blocks": ("final(repo, '[%s]' % ','.join([block()] * 200000))", "200,000 blocks are over the limit"),
     "long-line": ("say(repo, {'prompt': 'x' * 30_000_000})", "is over the limit of"),
@@ -70,15 +71,15 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
         "more than 20,000 places",
     ),
     "many-lines": (
-        "final(repo, '[]', json.dumps([['similar', [['shop/use.py', 0, 9_999_999]], 1.0, 'budget']] * 5_000))",
+        "final(repo, '[]', json.dumps([['similar', [['shop/use.py', 0, 9_999_999]], 1.0, 'budget', 1]] * 5_000))",
         "lines that its places span",
     ),
-    "many-dropped": ("final(repo, '[]', json.dumps([['similar', [], 1.0, 'x']] * 90_000))", "90,000 dropped blocks"),
+    "many-dropped": ("final(repo, '[]', json.dumps([['similar', [], 1.0, 'x', 1]] * 90_000))", "90,000 dropped blocks"),
     "many-flags": ("final(repo, flags=json.dumps(['x'] * 10_000))", "10,000 flags"),
     "long-flag": ("final(repo, flags=json.dumps(['x' * 10_000]))", "a text of 10,000 characters"),
     "long-path": ("final(repo, '[%s]' % block(places=json.dumps([['a' * 9999, 0, 1]])))", "a text of 9,999 characters"),
     "flag-of-a-terminal": ("final(repo, flags=json.dumps(['\\x1b[2J']))", "cannot be printed"),
-    "reason-of-lines": ("final(repo, '[]', json.dumps([['api', [], None, 'a\\nb']]))", "cannot be printed"),
+    "reason-of-lines": ("final(repo, '[]', json.dumps([['api', [], None, 'a\\nb', 0]]))", "cannot be printed"),
     # Shapes.
     "promises-gigabytes": ("data(repo, b'{', 2**32 - 1); time.sleep(99)", "a message of 4294967295 bytes"),
     "nested": ("end(repo, '{\"prompt\": %s' % ('[' * 3_000_000))", "garbage (not JSON"),
@@ -178,7 +179,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
         None,
     ),
     "most-dropped": (
-        "gone = ['similar', [['shop/use.py', 0, 40]], 1.0, 'budget']\n"
+        "gone = ['similar', [['shop/use.py', 0, 40]], 1.0, 'budget', 1]\n"
         "    final(repo, '[]', json.dumps([gone] * 2_000))",
         None,
     ),

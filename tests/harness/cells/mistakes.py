@@ -121,6 +121,11 @@ MISTAKES: dict[str, Mistake] = {
         body="return shown(query, block(places=(Place(path='a', start=1.0, end=3),)))", fault="with the line 1.0"
     ),
     "blocks-in-a-list": Mistake(body="return Prompt(blocks=[infile_block(query, 9)])", fault="make them a tuple"),
+    "dropped-in-words": Mistake(
+        body="gone = Dropped(kind=BlockKind.API, places=(), score=1, reason='x', tokens='9')\n"
+        "    return Prompt(blocks=(), dropped=(gone,))",
+        fault="dropped block 0 with the tokens '9'; make it an int of at least 0",
+    ),
     "block-of-text": Mistake(body="return Prompt(blocks=('x',))", fault="with the block 'x'; make it a Block"),
     "flag-of-lines": Mistake(body="return shown(query, flags=('a\\nb',))", fault="cannot be printed"),
     "many-blocks": Mistake(body="return shown(query, *[block()] * 2000)", fault="blocks are over the limit of 1,000"),

@@ -140,7 +140,7 @@ WHOLE: dict[str, Any] = {
             ["similar", "# x\n", [["shop/cart.py", 0, 3], ["a", 1, 1]], 0.5, False],
             ["infile", "y", [], None, True],
         ],
-        "dropped": [["api", [["shop/store.py", 1, 2]], 3, "budget"]],
+        "dropped": [["api", [["shop/store.py", 1, 2]], 3, "budget", 7]],
         "flags": ["no_candidates"],
     }
 }

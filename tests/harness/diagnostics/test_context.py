@@ -37,12 +37,12 @@ SIMILAR, API, TEXT = BlockKind.SIMILAR, BlockKind.API, BlockKind.TEXT
     ],
 )
 def test_recall(uses: tuple[Use, ...], blocks: tuple[tuple[BlockKind, str], ...], share: float | None) -> None:
-    assert api_recall(uses, prompt(*blocks)) == share
+    assert api_recall(uses, prompt(*blocks), {}) == share
 
 
 def test_what_only_the_file_shows_is_not_recalled() -> None:
     shown = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="apply_tax"),))
-    assert api_recall((use("apply_tax"),), shown) == 0.0
+    assert api_recall((use("apply_tax"),), shown, {}) == 0.0
 
 
 def measured(shown: Prompt, target: str = "apply_tax(total, rate)") -> float | None:
@@ -81,3 +81,14 @@ def test_what_is_dropped_is_waste() -> None:
     assert measured(prompt((API, useful), dropped=(dropped(API, place),))) == pytest.approx(0.5), "as the mean API"
     assert measured(prompt((SIMILAR, useful), dropped=(dropped(TEXT, place),))) == 0.0
     assert measured(prompt((SIMILAR, useful), dropped=(dropped(SIMILAR),))) == 0.0, "no place, no tokens"
+
+
+@pytest.mark.parametrize("places", [(), (Place(path="a.py", start=0, end=2), Place(path="a.py", start=3, end=9))])
+@pytest.mark.parametrize("kind", [SIMILAR, API])
+def test_a_dropped_block_counts_with_all_its_text_wherever_it_stands(
+    kind: BlockKind, places: tuple[Place, ...]
+) -> None:
+    useful, useless = "# apply_tax(cart)\n", "# one\n# two\n# three = four\n"
+    gone = Dropped.of(Block(kind=kind, text=useless, places=places))
+    shown = prompt((kind, useful), dropped=(gone,))
+    assert measured(shown) == pytest.approx(count(useless) / (count(useful) + count(useless)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import view
-from ctxbench.bench.types import Cursor, Kind, Sample
-from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, WASTE, Diagnostics
+from ctxbench.bench.types import Cursor, Kind, Sample, Use
+from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, RECALL, WASTE, Diagnostics
 from ctxbench.harness.diagnostics.measures import closed
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from tests.helpers.samples import make_sample
@@ -122,6 +123,16 @@ def test_share_and_count() -> None:
     assert measure(sample, "tax.wrong(tax.apply_tax, tax.RATE, tax.no)", "x") == {HALLUCINATED: 0.5, MADE_UP: 2.0}
     assert measure(sample, "x + y", "x") == {HALLUCINATED: None, MADE_UP: 0.0}
     assert measure(sample, "", "x") == {HALLUCINATED: None, MADE_UP: 0.0}
+
+
+@pytest.mark.parametrize("shown", ["# def apply_tax(amount):\n", "# taxed(total)\n", "# nothing\n"])
+def test_an_api_is_recalled_by_the_name_that_an_import_replaces_too(shown: str) -> None:
+    text = "from shop.tax import (\n    RATE,\n    apply_tax as taxed,\n)\nwith RATE as nothing:\n    total = "
+    sample = cut(f"{text}taxed(1)\n", "taxed(1)", path="shop/pay.py")
+    sample = dataclasses.replace(sample, uses=(Use(name="taxed", module="shop.tax", kind="function"),))
+    shots = snapshot(PYTHON_LANGUAGE, **{"shop/pay.py": f"{text}taxed(1)\n", "shop/tax.py": TAX})
+    prompt = Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text=shown),))
+    assert Diagnostics(lambda: {"demo": shots}).of_prompt(sample, prompt, "taxed(1)")[RECALL] == ("tax" in shown)
 
 
 def test_a_block_dropped_from_behind_the_body_counts_with_the_lines_that_the_view_shows() -> None:

@@ -12,7 +12,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.harness.generators.fitting import fit
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl.frame import CONTEXT, FileSection, render
 from ctxbench.strategies.layout import closing, framed
 
@@ -138,6 +138,14 @@ def test_a_function_prompt_that_ends_at_the_cursor_is_cut_as_a_file() -> None:
     assert made.blocks[0].kind is BlockKind.INFILE, "an empty section leaves no heading"
 
 
+def test_a_cut_file_names_the_lines_that_it_still_shows() -> None:
+    whole = Block(
+        kind=BlockKind.INFILE, text=code("here", 30) + "    ", places=(Place(path="shop/cart.py", start=5, end=35),)
+    )
+    [cut] = fit(Prompt(blocks=(whole,)), words, 40, 20, Kind.FUNCTION).blocks
+    assert cut.places[0].end == 35 and cut.places[0].end - cut.places[0].start == cut.text.count("\n") < 30
+
+
 def test_lines_cut_the_file_first_but_leave_it_half_of_the_room() -> None:
     prompt = line_prompt(found("a", 0.2, 5), found("b", 0.4, 5), lines=100)
     made = fit(prompt, words, 178, 28, Kind.LINE)
@@ -190,6 +198,14 @@ def test_a_heading_stays_while_its_section_has_something() -> None:
     instruction = Block(kind=BlockKind.TEXT, text="Complete the code.\n")
     bare = Prompt(blocks=(instruction, found("a", 0.2), here(3)))
     assert fit(bare, words, 24, 4, Kind.LINE).blocks[0] == instruction
+
+
+def test_a_heading_that_begins_with_its_distance_goes_too() -> None:
+    heads = [text_block(f"{gap}# file path: {name}\n") for gap, name in (("", "a"), ("\n\n", "b"), ("\n\n", "own"))]
+    pieces = [found("a", 0.9), found("b", 0.1)]
+    prompt = Prompt(blocks=(heads[0], pieces[0], heads[1], pieces[1], heads[2], here(3)))
+    made = fit(prompt, words, words(prompt) - 1 + 16, 16, Kind.FUNCTION)
+    assert made.blocks == (heads[0], pieces[0], heads[2], here(3)) and len(made.dropped) == 1
 
 
 def test_remarks_and_what_was_left_out_before_stay() -> None:

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.results import Status
+from ctxbench.harness.run.scoring import _blocks
 from ctxbench.harness.store import Store, notes, open_store, verdicts
-from ctxbench.harness.store.details import call_texts, completion_texts, detail
+from ctxbench.harness.store.details import call_texts, completion_texts, detail, prompts_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
 from ctxbench.harness.store.write import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_verdicts import make_verdict
 from tests.helpers.samples import make_sample
@@ -125,6 +128,18 @@ def test_everything_of_a_line_is_read(store: Store) -> None:
     [completion] = one.completions
     assert completion.scores == {("ctxbench", "em"): 1.0, ("crosscodeeval", "em"): 0.0, ("context", "bits"): 3.0}
     assert completion.judged is None and not one.faults and not one.marks and not one.imported
+
+
+def test_a_prompt_comes_back_with_what_was_left_out_of_it(store: Store) -> None:
+    run = store.add_run(make_spec(coder="c 1"), make_samples(1))
+    store.add_generations([make_generation()])
+    pieces = [Block(kind=BlockKind.SIMILAR, text=text, score=0.5) for text in ("# a\n", "# b = c\n")]
+    unknown = Dropped(kind=BlockKind.API, places=(Place(path="a.py", start=0, end=2),), score=None, reason="limit")
+    prompt = Prompt(blocks=(pieces[0],), dropped=(Dropped.of(pieces[1], "budget"), unknown))
+    made = make_finished("demo/0", prompt=prompt.text, prompt_digest=prompt.digest, blocks=_blocks(prompt))
+    store.add_finished(run, "c 1", made)
+    assert prompts_of(store, run) == {"demo/0": prompt}
+    assert [dropped.tokens for dropped in prompt.dropped] == [count(pieces[1].text), 0]
 
 
 def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:

@@ -86,6 +86,7 @@ def test_what_is_ranked_after_the_stop_block_is_left_out(monkeypatch: pytest.Mon
     prompt = made("base.rlcoder(encoder=hashed)")
     assert prompt.text == f"{STORE}{PATH}{HEAD}"
     assert [(one.reason, one.places[0].path) for one in prompt.dropped] == [("stop", "shop/rules.py")] * 2
+    assert all(one.tokens for one in prompt.dropped)
     [(asked, encoder, *shown)] = compared
     assert asked == question(HEAD) and encoder == "hashed"
     assert shown[-1] == f"# {STOP}" and STORE in shown
@@ -106,6 +107,8 @@ def test_blocks_are_cut_at_their_end_and_the_file_at_its_beginning(monkeypatch: 
     assert shown == STORE and HEAD.endswith(left) and count(left) == 20
     assert prompt.flags == ("overflow_trimmed",) and prompt.blocks[-1].cut
     assert [one.reason for one in prompt.dropped] == ["budget", "budget"]
+    _, *others = [one for one in made("base.rlcoder(stop_block=off)").blocks if one.kind is BlockKind.SIMILAR]
+    assert [one.tokens for one in prompt.dropped] == [count(block.text) for block in others]
     [block] = [one for one in made("base.rlcoder(budget=30)").blocks if one.kind is BlockKind.SIMILAR]
     assert block.cut and not STORE.endswith(block.text) and block.text in STORE
 

@@ -104,6 +104,16 @@ def test_a_chunk_that_ends_inside_a_line_goes_on_there(monkeypatch: pytest.Monke
     assert prompt.blocks[0].text == " ".join(f"w{number}" for number in range(600)) + "\n\n"
 
 
+def test_chunks_of_one_line_keep_their_own_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(f"w{number}" for number in range(900))
+    chunks = units("shop/long.py", text, PYTHON_LANGUAGE, UNIT)
+    hits = [Hit(place=chunk.place, text=chunk.text, score=1 / at) for at, chunk in enumerate(chunks, 1)]
+    assert len({hit.place for hit in hits}) == 1 < len(hits)
+    monkeypatch.setattr(View, "search", lambda *_, **__: tuple(hits))
+    prompt = made("base.reacc(whole=9000)", files={**PYTHON, "shop/long.py": text}, model=Model(instructs=False))
+    assert prompt.blocks[0].text.startswith("w0 ") and prompt.blocks[0].score == DENSE + LEXICAL
+
+
 @pytest.mark.parametrize("instructs", [True, False])
 def test_a_lone_file_has_no_candidates(instructs: bool) -> None:
     files = {query().path: PYTHON[query().path]}

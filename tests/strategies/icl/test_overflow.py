@@ -37,6 +37,10 @@ def test_the_lowest_rank_goes_first() -> None:
     prompt = trimmed("icl.infile_ragot_s", size("icl.infile_ragot_s") - 1)
     assert [one.places[0].path for one in prompt.dropped] == ["shop/rules.py"]
     assert [one.reason for one in prompt.dropped] == ["budget"]
+    whole = made("icl.infile_ragot_s", BOTH, model=Model(STEPS))
+    assert [one.tokens for one in prompt.dropped] == [
+        count(block.text) for block in whole.blocks if block.places and block.places[0].path == "shop/rules.py"
+    ]
     assert len(code(prompt)) == 2 and "FILE 2\n" in prompt.text and "FILE 3" not in prompt.text
 
 
