@@ -65,10 +65,6 @@ def page() -> None:
             show.chart(drawn, key="intervals")
         _table(choice)
     show.notes(view.sentences(group))
-    if data.hidden():
-        show.note(
-            f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
-        )
     _pictures(choice)
     _published(choice)
 
