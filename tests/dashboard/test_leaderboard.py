@@ -102,6 +102,18 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert "with 2 repositories the smallest possible p is 0.500" in headline(board(few).groups[0])
 
 
+def test_the_headline_claims_no_best_mean_where_another_is_better_over_easier_samples() -> None:
+    easy = [index < 16 for index in range(32)]
+    status = [Status.SCORED if is_easy else Status.INFRA_FAILED for is_easy in easy]
+    whole = table("a", [(0.9 if is_easy else 0.3) + index / 1000 for index, is_easy in enumerate(easy)])
+    part = table("b", [0.8 + index / 1000 for index in range(32)], status=status)
+    group = board([whole, part]).groups[0]
+    first, second = group.ranked
+    assert first.run.strategy == "a" and (first.metrics["es"].mean or 0) < (second.metrics["es"].mean or 0)
+    assert headline(group).startswith("a ranks first, with es 61.55 [") and "best" not in headline(group)
+    assert "Its lead over every other is significant" in headline(group)
+
+
 def test_what_is_told_apart_from_none_is_grey() -> None:
     same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
     apart = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
