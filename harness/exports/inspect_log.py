@@ -111,12 +111,12 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
         return
     for completion in detail.completions:
         calls = _calls(detail, completion)
-        usage, text = _usage(calls), run.text(detail.sample, completion)
-        answer = {} if text is None else {"answer": text}
+        usage, written = _usage(calls), run.text(detail.sample, completion)
+        answer = {} if written is None else {"answer": written}
         yield {
             **about,
             "epoch": completion.idx + 1,
-            **({} if text is None else {"output": _output(run, completion, text, calls)}),
+            **({} if written is None else {"output": _output(run, completion, written, calls)}),
             "scores": {name: {"value": value, **answer} for name, value in scores_of(completion).items()},
             "model_usage": {run.work.choices.generator: usage} if usage else {},
             "error": None,
