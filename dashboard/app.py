@@ -74,9 +74,13 @@ def show_page(name: str) -> None:
         # A sample set can be looked at before anything has run over it.
         if name != "benchmark" and not data.sets():
             show.empty("No runs are stored here yet.", "ctxbench quickstart")
-            return
-        page: Callable[[], None] = importlib.import_module(f"ctxbench.dashboard.pages.{name}").page
-        page()
+        else:
+            page: Callable[[], None] = importlib.import_module(f"ctxbench.dashboard.pages.{name}").page
+            page()
+        if (hidden := data.hidden()) and not (name == "runs" and data.writable()):
+            show.note(
+                f"Hidden runs of the database, which are left out here: {hidden}. `ctxbench runs --hidden` lists them."
+            )
     except CtxbenchError as error:
         show.fault(error)
     finally:

@@ -66,8 +66,8 @@ def _opened(key: tuple[str, str]) -> Store:
 
 
 def hidden() -> int:
-    """Return how many runs of the database were hidden."""
-    return cached(_hidden)
+    """Return how many runs of the database were hidden; none if there is no database yet."""
+    return cached(_hidden) if exists(database()) else 0
 
 
 def _hidden(opened: Store) -> int:

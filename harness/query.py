@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
@@ -14,6 +15,7 @@ from ctxbench.bench.home import Home
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
     from ctxbench.harness.results import RunTable
+    from ctxbench.harness.store import Store
 
 NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
 
@@ -36,8 +38,8 @@ class RunQuery:
     """The day after which samples are dated; None for all, dated or not."""
     prices: Path | None = None
     """A file of rates by which the runs' tokens are priced."""
-    hidden: bool = False
-    """Whether runs that were hidden are among them."""
+    hidden: bool | frozenset[str] = False
+    """Whether runs that were hidden are among them; or which of them, by id."""
 
     @property
     def url(self) -> str:
@@ -52,9 +54,31 @@ class RunQuery:
         if self.db is None and not exists(self.url):
             return ""
         with open_current(self.url) as store, store.reading() as connection:
-            count = 0 if self.hidden else len(hidden_runs(connection))
+            count = 0 if self.hidden is True else len(hidden_runs(connection).difference(self.hidden or ()))
         what = "1 hidden run of the database is" if count == 1 else f"{count} hidden runs of the database are"
         return f"{what} left out: `ctxbench runs --hidden` lists them" if count else ""
+
+    def naming(self, runs: Sequence[str]) -> tuple[list[str], Self]:
+        """Return the ids of runs that were named, by name, id or its beginning; and the choice with those hidden.
+
+        Raises:
+            InputFault: if a beginning is that of several.
+            UnknownName: if there is no such run.
+            NothingStored: if there is no database.
+        """
+        from ctxbench.harness.store.runs import find_run
+
+        with self._opened() as store:
+            ids = [find_run(store, run).id for run in runs]
+        return ids, replace(self, hidden=frozenset(ids))
+
+    def _opened(self) -> Store:
+        from ctxbench.harness.store.store import exists, open_current
+
+        # Looking must not leave an empty database behind.
+        if self.db is None and not exists(self.url):
+            raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
+        return open_current(self.url)
 
     def tables(self) -> list[RunTable]:
         """Return the stored runs, oldest first.
@@ -68,15 +92,11 @@ class RunQuery:
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
         from ctxbench.harness.store.runs import run_tables
-        from ctxbench.harness.store.store import exists, open_current
 
         if self.profile not in PROFILES:
             raise UnknownName("metric profile", self.profile, PROFILES)
-        # Looking must not leave an empty database behind.
-        if self.db is None and not exists(self.url):
-            raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
-        rates = load(self.prices) if self.prices else None
-        with open_current(self.url) as store:
+        with self._opened() as store:
+            rates = load(self.prices) if self.prices else None
             read = functools.partial(
                 run_tables,
                 store,

@@ -11,6 +11,8 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group, grids
+from ctxbench.harness.leaderboard.choices import file_labelled
+from ctxbench.harness.leaderboard.columns import baseline_label
 from ctxbench.harness.leaderboard.grids import Blank
 from ctxbench.harness.leaderboard.history import over_versions
 from ctxbench.harness.leaderboard.sections import headline
@@ -65,10 +67,6 @@ def page() -> None:
             show.chart(drawn, key="intervals")
         _table(choice)
     show.notes(view.sentences(group))
-    if data.hidden():
-        show.note(
-            f"Hidden runs of the database, which no page shows: {data.hidden()}. `ctxbench runs --hidden` lists them."
-        )
     _pictures(choice)
     _published(choice)
 
@@ -100,7 +98,7 @@ def _pictures(choice: _Choice) -> None:
         "By repository",
         cells,
         name="cells",
-        label_of={"gain": f"gain over {group.baseline}", "mean": f"mean {group.metric}"}.__getitem__,
+        label_of={"gain": f"gain over {baseline_label(group)}", "mean": f"mean {group.metric}"}.__getitem__,
         key_of=str,
         help="What a cell of the picture below shows.",
         where=st.columns(3)[0],
@@ -156,7 +154,7 @@ def _choose() -> _Choice | None:
 
     board = rank(None)
     usual = view.at_level(board, level).baseline
-    strategies = sorted({table.run.strategy for table in tables})
+    strategies = sorted({table.run.strategy for table in file_labelled(tables)})
     baseline = url.choose(
         "Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=baseline_column
     )
@@ -172,17 +170,18 @@ def _choose() -> _Choice | None:
     )
 
 
-def _links(choice: _Choice) -> dict[str, dict[str, str]]:
-    """Return run -> heading -> the address of what stands behind its numbers."""
-    group = choice.group
-    base = next((row.run for row in group.rows if row.run.strategy == group.baseline), None)
-    links = {}
+def _links(choice: _Choice) -> dict[str, dict[str, str | None]]:
+    """Return run -> heading -> the address of what stands behind its numbers; the baseline is compared with none."""
+    group, base = choice.group, choice.group.base
+    links: dict[str, dict[str, str | None]] = {}
     for row in group.rows:
         common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
         common |= {"metric": group.metric, "generator": group.generator}
         links[row.run.id] = {
-            "compare": url.link(
-                "compare", **common, after=str(choice.after or ""), first=base.id if base else "", runs=row.run.id
+            "compare": None
+            if row is base
+            else url.link(
+                "compare", **common, after=str(choice.after or ""), first=base.run.id if base else "", runs=row.run.id
             ),
             "samples": url.link("samples", **common, run=row.run.id),
         }

@@ -75,7 +75,10 @@ def _runs_over(samples: str) -> list[RunWork]:
     runs = [run for run in runs if data.writable() or not run.labels.hidden]
     if samples == _ALL:
         return runs
-    sample_set = next(choice for choice in data.sets() if choice.samples == samples)
+    sample_set = next((choice for choice in data.sets() if choice.samples == samples), None)
+    if sample_set is None:
+        # Its last run was hidden or deleted while the page looked at it.
+        return []
     limited = samples.removesuffix(f" {sample_set.digest[:12]}")
     return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
 

@@ -283,11 +283,7 @@ def _with_bars(table: ReportTable, group: Group) -> ReportTable:
     for line, interval in zip(table.rows, intervals, strict=True):
         drawn = ReportCell(drawn=True, bar=None if interval is None else scale.bar(interval))
         lines.append(ReportRow(cells=(*line.cells[:at], drawn, *line.cells[at:]), standing=line.standing))
-    base = [
-        interval
-        for interval, row in zip(intervals, group.rows, strict=True)
-        if interval and row.run.strategy == group.baseline
-    ]
+    base = [interval for interval, row in zip(intervals, group.rows, strict=True) if interval and row is group.base]
     return ReportTable(
         caption=table.caption,
         headings=(*table.headings[:at], head, *table.headings[at:]),

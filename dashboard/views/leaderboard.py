@@ -106,12 +106,12 @@ def columns(group: Group) -> tuple[list[Column], list[Column]]:
     )
 
 
-def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) -> list[Line]:
+def lines(group: Group, links: Mapping[str, Mapping[str, str | None]] | None = None) -> list[Line]:
     """Return a line a row: heading -> cell, a number where there is one to sort by.
 
     Args:
         group: whose rows.
-        links: run -> heading -> address.
+        links: run -> heading -> address, None where there is nothing to open.
     """
     before, behind = columns(group)
     full_lines: list[Line] = []
@@ -234,5 +234,5 @@ def _point(group: Group, row: Row) -> dict[str, Any] | None:
         "n": row.n,
         "origin": str(row.run.origin),
         "state": _STATES[row.standing],
-        "baseline": row.run.strategy == group.baseline,
+        "baseline": row is group.base,
     }

@@ -30,15 +30,16 @@ def compare(
 ) -> None:
     """Compare runs with the first one named, on the samples that both completed: differences, p-values, repositories.
 
-    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning. It stands for all runs that
-    differ from it only in the seed, unless two of these are named: then every run is compared by itself.
+    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), its beginning, or the run's name. It stands for
+    all runs that differ from it only in the seed, unless two of these are named: then every run is compared by itself.
+    Hidden runs count only where they are named.
     """
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import records, render
     from ctxbench.harness.query import BoardQuery
 
-    tables = BoardQuery(home=home, db=db, profile=profile, hidden=True).tables()
-    tables_by_run = _find(tables, runs)
+    ids, query = BoardQuery(home=home, db=db, profile=profile).naming(runs)
+    tables_by_run = _of_runs(query.tables(), ids)
     comparisons: list[Compared] = []
     first, *others = ({table.run.language for table in tables_of_run} for tables_of_run in tables_by_run)
     # A run with a limit may have no sample of a language that others have.
@@ -56,15 +57,13 @@ def compare(
     click.echo(records.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
 
 
-def _find(tables: Sequence[RunTable], id_prefixes: Sequence[str]) -> list[list[RunTable]]:
-    """Return for each prefix the tables, one a language, of the only run whose id is or begins with it.
+def _of_runs(tables: Sequence[RunTable], ids: Sequence[str]) -> list[list[RunTable]]:
+    """Return for each id the tables of that run, one a language.
 
     They are pooled with the runs that differ only in the seed, unless that would make two of the named runs one.
     """
     from ctxbench.harness.leaderboard.repetitions import pooled
-    from ctxbench.harness.store.runs import whole_id
 
-    ids = [whole_id(prefix, sorted({table.run.id for table in tables})) for prefix in id_prefixes]
     pools = pooled(tables)
     is_shared = any(len(set(ids).intersection(table.run.ids)) > 1 for table in pools)
     return [[table for table in (tables if is_shared else pools) if id_ in table.run.ids] for id_ in ids]

@@ -14,7 +14,7 @@ from ctxbench.harness.cli.options import Finite, columns, db_option, format_opti
     "--baseline",
     required=True,
     metavar="RUN|SPEC",
-    help="What the difference is from: a strategy, or the id of one of its runs.",
+    help="What the difference is from: a strategy, or the id or name of one of its runs.",
 )
 @click.option(
     "--effect",
@@ -51,17 +51,21 @@ def power(
     Stored runs tell how paired differences vary between repositories and within them; the leaderboard's own test, on
     simulated repositories that vary so, tells the power (docs/statistics.md).
     """
+    import contextlib
     import dataclasses
     import json
 
+    from ctxbench.bench.errors import UnknownName
+    from ctxbench.harness.leaderboard import choices
     from ctxbench.harness.leaderboard.power import REPOSITORIES, SAMPLES, plans
     from ctxbench.harness.query import BoardQuery
-    from ctxbench.harness.store.runs import whole_id
 
-    tables = BoardQuery(home=home, db=db, samples=samples).tables()
-    ids = {table.run.id for table in tables}
-    if any(id_.startswith(baseline) for id_ in ids):
-        baseline = whole_id(baseline, ids)
+    query = BoardQuery(home=home, db=db, samples=samples)
+    tables = query.tables()
+    if not any(choices.is_named(baseline, table.run.strategy) for table in choices.file_labelled(tables)):
+        with contextlib.suppress(UnknownName):
+            [baseline], query = query.naming([baseline])
+            tables = query.tables()
     telling, faults = plans(tables, baseline=baseline, effect=effect, metric=metric, rows=rows)
     if faults and not telling:
         raise faults[0]

@@ -215,8 +215,10 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault, UnknownName
     from ctxbench.harness.metrics import PROFILES
+    from ctxbench.harness.results import Origin
     from ctxbench.harness.run.pricer import unpriced
     from ctxbench.harness.store import open_store
+    from ctxbench.harness.store.notes import imports
     from ctxbench.harness.store.runs import SET_BACK, check_set, stored_runs
 
     if profile is not None and profile not in PROFILES:
@@ -225,7 +227,14 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     unmeasured: dict[str, MachineFault] = {}
     total = 0
     with open_store(db or home.database, create=False) as store:
-        for run in stored_runs(store):
+        runs = stored_runs(store)
+        with store.reading() as connection:
+            sources = imports(connection, [run.id for run in runs])
+        for run in runs:
+            source = sources.get(run.id)
+            if not run.finished or (source is not None and source.origin is Origin.REFERENCE):
+                # It has no completions: nobody needs its samples.
+                continue
             try:
                 sample_set = sets.load(home, run.samples)
                 check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)

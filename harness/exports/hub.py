@@ -30,12 +30,13 @@ def hub(run: ExportedRun) -> Iterator[tuple[str, str]]:
 
 
 def _texts(run: ExportedRun, detail: Detail) -> dict[str, Any]:
+    texts = [run.text(detail.sample, completion) for completion in detail.completions]
     return {
         "path": detail.path,
         "line": detail.line + 1,
         "prompt": detail.prompt,
         "target": run.target(detail.sample),
-        "completions": [run.text(detail.sample, completion) for completion in detail.completions],
+        "completions": [text for text in texts if text is not None],
     }
 
 

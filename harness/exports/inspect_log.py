@@ -86,7 +86,7 @@ def _scores(run: ExportedRun) -> list[dict[str, Any]]:
 
 
 def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
-    """Yield a sample once a completion, which Inspect calls an epoch."""
+    """Yield a sample once a completion, which Inspect calls an epoch; of a reference result without output."""
     about = {
         "id": detail.sample,
         "input": detail.prompt or "",
@@ -111,15 +111,13 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
         return
     for completion in detail.completions:
         calls = _calls(detail, completion)
-        usage = _usage(calls)
+        usage, written = _usage(calls), run.text(detail.sample, completion)
+        answer = {} if written is None else {"answer": written}
         yield {
             **about,
             "epoch": completion.idx + 1,
-            "output": _output(run, detail, completion, calls),
-            "scores": {
-                name: {"value": value, "answer": run.text(detail.sample, completion)}
-                for name, value in scores_of(completion).items()
-            },
+            **({} if written is None else {"output": _output(run, completion, written, calls)}),
+            "scores": {name: {"value": value, **answer} for name, value in scores_of(completion).items()},
             "model_usage": {run.work.choices.generator: usage} if usage else {},
             "error": None,
         }
@@ -139,14 +137,12 @@ def _usage(calls: Sequence[StoredCall]) -> dict[str, int]:
     return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
 
 
-def _output(
-    run: ExportedRun, detail: Detail, completion: CompletionFacts, calls: Sequence[StoredCall]
-) -> dict[str, Any]:
+def _output(run: ExportedRun, completion: CompletionFacts, text: str, calls: Sequence[StoredCall]) -> dict[str, Any]:
     usage, finish = _usage(calls), calls[-1].finish if calls else "stop"
     failed = completion.status is Status.MODEL_FAILED
     message = {
         "role": "assistant",
-        "content": run.text(detail.sample, completion),
+        "content": text,
         "source": "generate",
         "model": run.work.choices.generator,
     }

@@ -69,10 +69,10 @@ class ExportedRun:
             for sample in table.sample:
                 yield detail(self.store, self.id, sample)
 
-    def text(self, sample: str, completion: CompletionFacts) -> str:
-        """Return the text of a completion."""
+    def text(self, sample: str, completion: CompletionFacts) -> str | None:
+        """Return the text of a completion; None of a reference result, which came without."""
         texts = completion_texts(self.store, self.id, sample, completion.idx)
-        return "" if texts is None else texts.text
+        return None if texts is None else texts.text
 
     def target(self, sample: str) -> str:
         """Return the reference of a sample; empty where the sample set is not here."""

@@ -113,6 +113,11 @@ def label(row: Row) -> str:
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
 
 
+def baseline_label(group: Group) -> str:
+    """Return what tells the row that differences refer to from the others; empty without one."""
+    return "" if group.base is None else label(group.base)
+
+
 def rank(row: Row) -> str:
     """Return the ranks that significant differences leave open, e.g. ``1-2``."""
     if row.rank_low is None:
@@ -293,7 +298,7 @@ _ALL = (
     ),
     Column(
         key="difference",
-        heading=lambda group: f"to {group.baseline}",
+        heading=lambda group: f"to {baseline_label(group)}",
         term="to (a strategy)",
         help="The paired difference to the baseline on the samples that both completed, with its 95% interval.",
         value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),

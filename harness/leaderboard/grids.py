@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.harness.leaderboard import choices, numbers
-from ctxbench.harness.leaderboard.columns import label
+from ctxbench.harness.leaderboard.columns import baseline_label, label
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group, Row
 from ctxbench.harness.leaderboard.scales import Scale
 from ctxbench.harness.leaderboard.stats import Estimate
@@ -109,7 +109,7 @@ def over_repositories(group: Group, *, gains: bool) -> Grid | Blank:
         group: its ranked rows are drawn.
         gains: show how far each is ahead of the baseline, and not the mean itself.
     """
-    title = f"Gain over {group.baseline} by repository" if gains else f"{group.metric} by repository"
+    title = f"Gain over {baseline_label(group)} by repository" if gains else f"{group.metric} by repository"
     values = [(row, row.repository_gains if gains else row.repository_means) for row in group.ranked]
     lines = [(row, numbers_of) for row, numbers_of in values if numbers_of]
     repositories = {repo for _, numbers_of in lines for repo in numbers_of}
@@ -215,9 +215,10 @@ def _reading(group: Group, largest: float | None, ends: tuple[float, float]) -> 
     """Say how a cell of strategies by repositories is read; `largest` of gains, None of means."""
     scale = group.scales[group.metric]
     if largest is not None:
+        baseline = baseline_label(group)
         return (
-            f"{group.metric} ({scale.unit}) minus that of {group.baseline}, mean over the samples of a repository. "
-            f"Blue: better than {group.baseline}. Orange: worse. "
+            f"{group.metric} ({scale.unit}) minus that of {baseline}, mean over the samples of a repository. "
+            f"Blue: better than {baseline}. Orange: worse. "
             f"The darkest stands for {numbers.amount(largest)} {scale.unit}."
         )
     worst, best = reversed(ends) if scale.lower_is_better else ends

@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ctxbench.harness.leaderboard import choices, stats
+from ctxbench.harness.leaderboard.comparability import coders_of
 from ctxbench.harness.leaderboard.grids import MOST_COLUMNS, MOST_ROWS, Blank, Grid, estimated, rising
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.rows import Group, level_parts
 from ctxbench.harness.leaderboard.scales import Scale, repositories, values
 from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.metrics.profile import BIT_METRICS
 from ctxbench.harness.results import RunTable
 
 
@@ -23,7 +25,8 @@ def over_versions(tables: Sequence[RunTable], group: Group) -> Grid | Blank:
         group: what ranks, at which level, and how it is shown.
     """
     title, scale = "Versions of a strategy, the oldest first", group.scales.get(group.metric)
-    labelled = [table for table in choices.file_labelled(tables) if _version(table) and table.run.ranked]
+    versioned = [table for table in choices.file_labelled(tables) if _version(table) and table.run.ranked]
+    labelled = [table for table in versioned if not _in_other_bits(table, group)]
     # In the order of their first runs, whenever they were repeated.
     versions: dict[str, dict[str, RunTable | None]] = defaultdict(dict)
     for table in labelled:
@@ -57,12 +60,25 @@ def over_versions(tables: Sequence[RunTable], group: Group) -> Grid | Blank:
         rows=tuple(name for name, _ in lines),
         columns=(*(f"{before} before" for before in range(longest - 1, 0, -1)), "newest"),
         cells=tuple((None,) * (longest - len(cells)) + tuple(cells) for _, cells in lines),
+        remarks=tuple(_left_out(len(versioned) - len(labelled))),
     )
 
 
 def _version(table: RunTable) -> str:
     """Return the version of the strategy; empty where nobody knows it."""
     return table.run.versions.get("strategy", "")
+
+
+def _in_other_bits(table: RunTable, group: Group) -> bool:
+    """Return whether a run's values are bits that another model measured than those of the group: another unit."""
+    if group.metric not in BIT_METRICS or group.metric not in table.metrics:
+        return False
+    return not {*coders_of([table.run])} & {*coders_of([row.run for row in group.rows if group.metric in row.metrics])}
+
+
+def _left_out(count: int) -> list[str]:
+    runs = "1 run is" if count == 1 else f"{count} runs are"
+    return [f"{runs} left out: another model measured the bits, which is another unit."] if count else []
 
 
 def _estimate(table: RunTable, group: Group, scale: Scale) -> Estimate:

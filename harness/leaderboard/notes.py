@@ -92,13 +92,12 @@ def _repetitions(group: Group) -> list[str]:
         return []
     counts = _counts(rows, lambda row: len(row.run.repetitions))
     lines = [f"Runs that differ only in the seed are one row, a sample's value its mean over them: {counts}."]
-    base = next((row.run for row in group.rows if row.run.strategy == group.baseline), None)
     for row in rows:
         difference = row.difference.get(group.metric)
         texts = [f"its {group.metric}: {variance_text(of)}" for of in [row.variance.get(group.metric)] if of]
-        if difference and difference.variance and base:
-            text = variance_text(difference.variance, row.run, base)
-            texts.append(f"its difference to {base.strategy}: {text}")
+        if difference and difference.variance and group.base:
+            text = variance_text(difference.variance, row.run, group.base.run)
+            texts.append(f"its difference to {label(group.base)}: {text}")
         if texts:
             lines.append(f"Where the uncertainty of {row.run.strategy} comes from (variance): {'; '.join(texts)}.")
     failed, undefined = (_counts(rows, count) for count in (lambda r: r.answers.failed, lambda r: r.answers.undefined))

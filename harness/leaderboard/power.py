@@ -227,6 +227,7 @@ def plans(
     Raises:
         UnknownName: if no run has that metric, or none is the baseline.
     """
+    tables = choices.file_labelled(tables)
     strategy_by_run = {table.run.id: table.run.strategy for table in tables}
     strategy = strategy_by_run.get(baseline, baseline)
     choices.check(tables, metric, strategy)
@@ -239,7 +240,7 @@ def plans(
         named = [table for table in members if table.run.id == baseline]
         others = [table for table in members if not (named and table.run.strategy == strategy)]
         maker = GroupMaker(
-            choices.newest(pooled([*others, *named])),
+            choices.of_one_coder(choices.newest(pooled([*others, *named])), members),
             ALL_LEVELS,
             metric=metric,
             baseline=strategy,

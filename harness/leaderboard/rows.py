@@ -93,7 +93,7 @@ class Row:
     calls: float | None
     seconds: float | None
     baseline: str | None
-    """The strategy that `difference` compares with; None for the baseline itself."""
+    """The strategy that `difference` compares with; None for the baseline itself, and without one."""
     difference: Mapping[str, Difference]
     rank_low: int | None
     """Best rank that significant differences leave open; None for rows that are not ranked."""
@@ -148,6 +148,7 @@ class Group:
     """The metric that ranks."""
     scales: Mapping[str, Scale]
     baseline: str | None
+    """The strategy that differences refer to; of its rows it is `base`."""
     rows: tuple[Row, ...]
     """Ranked rows best first, then those that are not ranked."""
     family: Family
@@ -163,6 +164,11 @@ class Group:
     def ranked(self) -> tuple[Row, ...]:
         """The rows that are ranked."""
         return tuple(row for row in self.rows if row.rank_low is not None)
+
+    @property
+    def base(self) -> Row | None:
+        """The row that differences refer to; None without one. Another origin of its strategy may have a row too."""
+        return None if self.baseline is None else next(row for row in self.rows if row.baseline is None)
 
     @property
     def unbeaten(self) -> tuple[Row, ...]:

@@ -98,9 +98,16 @@ def headline(group: Group) -> str:
     if not ranked:
         return f"No run here has {group.metric}: nothing is ranked."
     first, value = ranked[0], ranked[0].metrics[group.metric]
-    unit = group.scales[group.metric].unit
-    interval = numbers.interval(value.mean, value.low, value.high)
-    start = f"{first.run.strategy} has the best {group.metric}: {interval} {unit}."
+    scale = group.scales[group.metric]
+    interval = f"{numbers.interval(value.mean, value.low, value.high)} {scale.unit}"
+    means = [row.metrics[group.metric].mean or 0.0 for row in ranked]
+    if means[0] == (min if scale.lower_is_better else max)(means):
+        start = f"{first.run.strategy} has the best {group.metric}: {interval}."
+    else:
+        # Where two rows can be compared the test decides, and not means over samples of which some are easier.
+        start = (
+            f"{first.run.strategy} ranks first, with {group.metric} {interval}; a better mean is over other samples."
+        )
     if len(ranked) == 1:
         return f"{start} Nothing else here is ranked: run another strategy to compare with."
     alike = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]

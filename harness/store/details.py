@@ -51,7 +51,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
         if row is None:
             raise UnknownName(f"sample of the run {run}", sample, (), command="ctxbench samples show")
         marks = _marks(connection, row["set_digest"], sample)
-        completions = _completions(connection, run, sample)
+        completions = _completions(connection, run, sample, row["status"])
         status = _status(row, completions, marked=bool(marks))
         return Detail(
             run=run,
@@ -156,7 +156,15 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
     return tuple(StoredCall(**row) for row in connection.execute(query).mappings())
 
 
-def _completions(connection: Connection, run: str, sample: str) -> tuple[CompletionFacts, ...]:
+def _completions(connection: Connection, run: str, sample: str, status: str | None) -> tuple[CompletionFacts, ...]:
+    """Return the completions of a sample; of a reference result, which has no text, what was scored.
+
+    Args:
+        connection: to the database.
+        run: its id.
+        sample: its id.
+        status: of the sample's result, which is that of a completion without a text.
+    """
     c, j, v = t.COMPLETION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
     joined = t.COMPLETION_FACT.outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
         t.VERDICT, j.verdict_key == v.key
@@ -171,10 +179,10 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
     )
     scores = _scores(connection, run, sample)
     verdicts = _verdicts_in_order(connection, run, sample)
-    return tuple(
+    with_texts = tuple(
         CompletionFacts(
             idx=idx,
-            status=Status(status),
+            status=Status(of_completion),
             flags=read_flags(flags),
             scores=_counting(scores.get(idx, {}), verdict_values[0]),
             judged=None
@@ -185,7 +193,13 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
                 verdicts=verdicts[idx],
             ),
         )
-        for idx, status, flags, of_verdict, *verdict_values in connection.execute(query)
+        for idx, of_completion, flags, of_verdict, *verdict_values in connection.execute(query)
+    )
+    if with_texts or status is None:
+        return with_texts
+    return tuple(
+        CompletionFacts(idx=idx, status=Status(status), flags=(), scores=values, judged=None)
+        for idx, values in scores.items()
     )
 
 

@@ -202,7 +202,7 @@ def run_tables(
     marked: Literal["exclude", "include"] = "exclude",
     prices: Prices | None = None,
     selection: RunFilter | None = None,
-    hidden: bool = False,
+    hidden: bool | Collection[str] = False,
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
 
@@ -216,7 +216,7 @@ def run_tables(
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
         selection: read only these; nothing of the others is read.
-        hidden: whether runs that were hidden are read too.
+        hidden: whether runs that were hidden are read too; or which of them, by id.
 
     A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
     time of imported runs are unknown; of reference results only the time is.
@@ -224,7 +224,7 @@ def run_tables(
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
-        left_out = frozenset() if hidden else hidden_runs(connection)
+        left_out = frozenset() if hidden is True else hidden_runs(connection).difference(hidden or ())
         run_rows = [run for run in _sorted(connection.execute(query)) if run.id not in left_out and run_filter.has(run)]
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.

@@ -17,10 +17,11 @@ from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Status, status_cases, value_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
+from ctxbench.harness.store.labels import hidden_runs
 from ctxbench.harness.store.notes import judged_again
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_FACT, COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
-from ctxbench.harness.store.write import shown_samples
+from ctxbench.harness.store.write import shown_generator, shown_samples
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]
@@ -246,6 +247,7 @@ class RunChoice:
     id: str
     strategy: str
     generator: str
+    """As in `RunInfo.generator`."""
     n: int
     """Completions a sample."""
 
@@ -267,23 +269,18 @@ class Facets:
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
-    """Return the runs over a sample set, in the order of strategy, generator and id.
+    """Return the runs over a sample set that are not hidden, in the order of strategy, generator and id.
 
     Args:
         store: the database.
         digest: of the set.
         samples: as in `RunInfo.samples`.
     """
-    r = t.RUN.c
-    chosen = (r.samples, r.sample_limit, r.samples_after, r.until_decided)
-    query = select(r.id, *chosen, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
+    query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
-        rows = connection.execute(query).all()
-    stored_runs = [
-        RunChoice(id=row.id, strategy=row.strategy, generator=row.generator, n=row.n)
-        for row in rows
-        if samples == shown_samples(row)
-    ]
+        left_out = hidden_runs(connection)
+        rows = [row for row in connection.execute(query) if row.id not in left_out and samples == shown_samples(row)]
+    stored_runs = [RunChoice(id=row.id, strategy=row.strategy, generator=shown_generator(row), n=row.n) for row in rows]
     return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
 
 

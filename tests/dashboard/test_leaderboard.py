@@ -6,20 +6,24 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.dashboard.report.page import report
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
-from ctxbench.harness.leaderboard import Group, board, numbers
+from ctxbench.harness.leaderboard import Group, board, grids, numbers
 from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled, show
 from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES, shows_amount
+from tests.dashboard.test_runs_page import ended
 from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
+from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -98,6 +102,18 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert "with 2 repositories the smallest possible p is 0.500" in headline(board(few).groups[0])
 
 
+def test_the_headline_claims_no_best_mean_where_another_is_better_over_easier_samples() -> None:
+    easy = [index < 16 for index in range(32)]
+    status = [Status.SCORED if is_easy else Status.INFRA_FAILED for is_easy in easy]
+    whole = table("a", [(0.9 if is_easy else 0.3) + index / 1000 for index, is_easy in enumerate(easy)])
+    part = table("b", [0.8 + index / 1000 for index in range(32)], status=status)
+    group = board([whole, part]).groups[0]
+    first, second = group.ranked
+    assert first.run.strategy == "a" and (first.metrics["es"].mean or 0) < (second.metrics["es"].mean or 0)
+    assert headline(group).startswith("a ranks first, with es 61.55 [") and "best" not in headline(group)
+    assert "Its lead over every other is significant" in headline(group)
+
+
 def test_what_is_told_apart_from_none_is_grey() -> None:
     same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
     apart = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
@@ -136,6 +152,28 @@ def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
         assert (point["low"], point["value"], point["high"]) == (value.low, value.mean, value.high)
     [base] = [row for row in group.rows if row.run.strategy == "lc.infile"]
     assert rule == [{"value": base.metrics["es"].mean}]
+
+
+def test_the_baseline_is_one_row_also_where_its_strategy_has_two() -> None:
+    low = [0.1 + index / 1000 for index in range(16)]
+    status = [Status.INFRA_FAILED] * 2 + [Status.SCORED] * 14
+    runs = [
+        table("lc.infile", low, origin=Origin.REFERENCE),
+        table("lc.infile", [value + 0.3 for value in low], status=status),
+        table("other", [value + 0.2 for value in low]),
+    ]
+    group = (ranked := board(runs)).groups[0]
+    assert group.base is not None and group.base.run.origin is Origin.REFERENCE
+    assert [row.run.strategy for row in group.rows] == ["lc.infile", "other", "lc.infile"] and group.rows[
+        2
+    ] is group.base
+    assert group.rows[1].difference["es"].mean == pytest.approx(20)
+    assert "to lc.infile (reference)" in view.lines(group)[0]
+    assert "minus that of lc.infile (reference)," in grids.over_repositories(group, gains=True).reading  # type: ignore[union-attr]
+    spec = chart(group).to_dict()  # type: ignore[union-attr]
+    assert spec["datasets"][spec["layer"][0]["data"]["name"]] == [{"value": group.base.metrics["es"].mean}]
+    [ranking, *_] = report(ranked, {}).sections[0].tables
+    assert [[cell.bar.mean for cell in row.cells if cell.bar] for row in ranking.rows][2] == [ranking.base]
 
 
 def test_a_page_says_what_to_do_on_a_page() -> None:
@@ -263,6 +301,20 @@ def test_another_metric_and_baseline_rank_anew(database: Home) -> None:
     records = rows(database, "--samples", "demo", "--metric", "es", "--baseline", "lc.repocoder")
     check(lines, [row for row in records if row["generator"] == "incontext"], "es")
     assert "to lc.repocoder" in lines[0]
+
+
+@pytest.mark.slow
+def test_a_control_is_no_baseline_unasked_and_no_row_is_compared_with_itself(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    make_set(home)
+    for strategy in ("gold", "mine/own.py@own", "other"):
+        ended(home, strategy=strategy)
+    page = app("leaderboard", home.root)
+    [baseline] = [box for box in page.selectbox if box.label == "Baseline"]
+    assert (baseline.value, baseline.options) == ("own.py@own", ["gold", "other", "own.py@own"])
+    lines = page.dataframe[0].value.to_dict("records")
+    compared = {line["strategy"] for line in lines if str(line["compare"]).startswith("/compare?")}
+    assert compared == {"gold (control)", "other"}
 
 
 @pytest.mark.slow

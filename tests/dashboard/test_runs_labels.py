@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.labels import RunLabels, labels
 from ctxbench.harness.store.schema import METADATA
@@ -58,12 +59,39 @@ def test_a_hidden_run_is_left_out_and_said_to_be(home: Home) -> None:
     listed = command(home, "runs")
     assert run not in listed.out and "1 hidden" in listed.err
     assert run in command(home, "runs", "--hidden").out and other not in command(home, "runs", "--hidden").out
-    page = app("leaderboard", home.root)
-    assert not page.exception and "no page shows: 1" in page_text(page)
+    for name in ("leaderboard", "compare", "samples", "cost", "runs"):
+        page = app(name, home.root)
+        said = page_text(page)
+        assert "left out here: 1." in said and run not in said + str([box.options for box in page.selectbox]), name
     # Named, it is still there.
     assert run in command(home, "runs", run).out and command(home, "compare", run, other).code == 0
     command(home, "runs", "hide", run, "--undo")
     assert len(json.loads(command(home, "leaderboard", "--format", "json").out)) == 2
+
+
+@pytest.mark.slow
+def test_a_run_is_compared_by_its_name_and_a_hidden_one_only_if_it_is_named(home: Home) -> None:
+    first, hidden, other = (
+        ended(home, strategy=strategy, sampling=Sampling(temperature=0.8, seed=seed))
+        for strategy, seed in (("lc.infile", 0), ("lc.infile", 1), ("other", 0))
+    )
+    command(home, "runs", "name", first, "plain")
+    command(home, "runs", "name", hidden, "again")
+
+    def compared(*runs: str) -> tuple[str, list[str]]:
+        [row] = json.loads(command(home, "compare", *runs, "--metric", "em", "--format", "json").out)
+        return row["baseline"], row["baseline_repetitions"]
+
+    assert compared("plain", other) == (first, [first, hidden])
+    command(home, "runs", "hide", hidden)
+    assert compared("plain", other) == (first, []), "nobody named it"
+    assert compared("again", other) == (first, [first, hidden]) and compared("plain", "again") == (first, [])
+    told = [
+        command(home, "power", "--samples", "demo", "--effect", "3", "--baseline", run)
+        for run in ("plain", "again", "lc.infile", "none")
+    ]
+    assert all("the runs share 2 repositories" in result.err for result in told[:3]), told
+    assert_fault(told[3], "strategy of these runs", "none")
 
 
 @pytest.mark.slow

@@ -165,7 +165,9 @@ def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
         assert "nothing is ranked" in sentence
         return
     first, *others = ranked
-    assert sentence.startswith(f"{first['strategy']} has the best")
+    means = [row.metrics[said.group.metric].mean or 0.0 for row in said.group.ranked]
+    best = min(means) if said.group.metric == "bits" else max(means)
+    assert sentence.startswith(f"{first['strategy']} {'has the best' if means[0] == best else 'ranks first'}")
     is_alone = len(first["beats"]) == len(others) > 0
     assert ("Its lead over every other is significant" in sentence) is is_alone
     if match := re.search(r"does not tell it from (.*)\.$", sentence):

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from ctxbench.harness.results import RunTable
+from ctxbench.harness.results import RunInfo, RunTable
+from ctxbench.harness.store.runs import whole_id
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
 
@@ -27,7 +28,12 @@ def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
         return [table for table in STORED if table.run.profile == profile]
 
+    def find_run(_: object, run: str) -> RunInfo:
+        id_ = whole_id(run, sorted({table.run.id for table in STORED}))
+        return next(table.run for table in STORED if table.run.id == id_)
+
     monkeypatch.setattr("ctxbench.harness.store.store.open_current", contextlib.nullcontext)
+    monkeypatch.setattr("ctxbench.harness.store.runs.find_run", find_run)
     monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
 
 

@@ -21,6 +21,7 @@ from ctxbench.harness.imported import reference
 from ctxbench.harness.results import Origin, RunTable
 from ctxbench.harness.run import runner
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import run_tables, stored_runs
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
@@ -222,8 +223,33 @@ def test_functions_come_with_their_verdicts_under_a_name_of_their_own(functions:
     assert set(ours["blank", Origin.REFERENCE].metrics["pass@1"]) == {0.0}
     assert imported(home, NAME).out.count("was imported before: nothing changed") == len(ours)
     runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)
-    # A set of that name need not be there.
+    # A set of that name need not be there; nor to score what has no texts.
+    assert run_cli("rescore", "--home", str(home.root)).out.startswith("nothing to score")
     assert {row["command"].partition(" --home")[0] for row in runs} == {f"ctxbench results import --reference {NAME}"}
+
+
+@pytest.mark.slow
+def test_a_sample_has_the_status_and_the_scores_of_its_row(functions: Home, home: Home) -> None:
+    assert imported(home, NAME).code == 0
+    ours = tables(home)
+    with open_store(home.database) as store:
+        for table in ours.values():
+            samples = [detail(store, table.run.id, sample) for sample in table.sample]
+            assert tuple(sample.status for sample in samples) == table.status
+            passes = tuple(of.scores["ctxbench", "pass"] for sample in samples for of in sample.completions)
+            assert passes == table.metrics["pass@1"]
+    run = ours["gold", Origin.REFERENCE].run.id
+
+    def exported(form: str) -> Path:
+        words = ("export", run, "--format", form, "--out", str(home.root / form), "--home", str(home.root))
+        assert run_cli("results", *words).code == 0
+        return home.root / form
+
+    log = json.loads(exported("inspect").read_text())
+    assert log["status"] == "success" and not any("output" in sample for sample in log["samples"])
+    assert {sample["scores"]["pass"]["value"] for sample in log["samples"]} == {1.0}
+    lines = (exported("huggingface") / "data" / "samples.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["completions"] == [] for line in lines)
 
 
 def test_the_kind_of_a_set_that_is_named_is_known_by_its_digest(functions: Home, home: Home) -> None:

@@ -70,6 +70,22 @@ def test_repetitions_are_pooled_and_levels_are_apart_as_on_the_board() -> None:
         assert pooled.cells[0][1] == newest and row.n == (16 if group.level == "all" else 8)
 
 
+def test_bits_of_another_model_are_no_part_of_a_history() -> None:
+    def measured(version: str, coder: str, gain: float) -> RunTable:
+        metrics = {"context_gain": [gain + index for index in range(16)], "es": [0.5] * 16}
+        versions = {"strategy": version, "coder": coder}
+        return make_table(metrics, REPOS, id=version, strategy="m", generator="incontext", versions=versions)
+
+    tables = [measured("1", "old", 10), measured("2", "new", 20), measured("3", "new", 30)]
+    picture = shown(tables)
+    assert isinstance(picture, Grid) and picture.columns == ("1 before", "newest")
+    assert [cell.text for cell in picture.cells[0] if cell] == ["27.5", "37.5"]
+    assert picture.remarks == ("1 run is left out: another model measured the bits, which is another unit.",)
+    other = over_versions(tables, board(tables, metric="es").groups[0])
+    assert isinstance(other, Grid) and len(other.columns) == 3 and not other.remarks
+    assert isinstance(shown(tables[:2]), Blank)
+
+
 def test_one_version_or_an_unknown_one_is_no_history() -> None:
     for tables in (
         [run("m", "1", 0.1), run("m", "1", 0.2)],
