@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from ctxbench.bench.formats.hygiene import Copies
 from ctxbench.bench.functions.candidates import Definitions, ListedFunction, Static, test_places, unique
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.python.definitions import Definition, definition_at, definitions
@@ -114,6 +115,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
     sources: dict[str, Definitions[Definition]] = {}
+    unparsed: dict[str, str] = {}
     for path, text in texts.items():
         if is_hidden(path, hidden):
             left_out["test"] += 1
@@ -121,6 +123,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
         tree = parse(text)
         if tree is None:
             left_out["syntax_error"] += 1
+            unparsed[path] = text
             continue
         file_definitions = definitions(text, tree)
         # Also of files that give no samples: strategies see them.
@@ -131,7 +134,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
             left_out["bad_encoding"] += 1
         else:
             sources[path] = file_definitions
-    functions, drops = _usable_functions(texts, sources, bodies)
+    functions, drops = _usable_functions(texts, sources, bodies, Copies(unparsed))
     counts = {
         "files": len(texts),
         "source_files": len(sources),
@@ -170,8 +173,19 @@ def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
 
 
 def _usable_functions(
-    texts: Mapping[str, str], sources: Mapping[str, Definitions[Definition]], bodies: Mapping[str, int]
+    texts: Mapping[str, str],
+    sources: Mapping[str, Definitions[Definition]],
+    bodies: Mapping[str, int],
+    unparsed: Copies,
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
     drops = sum((file_definitions.drops for file_definitions in sources.values()), Counter[str]())
-    usable = {path: file_definitions.usable for path, file_definitions in sources.items()}
+    usable: dict[str, list[Definition]] = {}
+    for path, file_definitions in sources.items():
+        lines = texts[path].split("\n")
+        usable[path] = []
+        for definition in file_definitions.usable:
+            if unparsed.elsewhere("\n".join(lines[definition.cursor.line : definition.end]), path):
+                drops["body_elsewhere"] += 1
+            else:
+                usable[path].append(definition)
     return unique(usable, _names(texts), bodies, drops), drops
