@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -28,6 +27,7 @@ from ctxbench.bench.languages.python.asts import parse
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
+from ctxbench.bench.languages.python.standard import STANDARD
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.testing.suites import ADDED
@@ -35,7 +35,6 @@ from ctxbench.bench.types import Use
 
 _ORDER = tuple(Level)
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
-_STANDARD = sys.stdlib_module_names
 
 
 class FileNames:
@@ -101,7 +100,7 @@ class FileNames:
         """Return the level of a name by the module that it is imported from."""
         if item.level or self._index.absolute(self._path, item.module) is not None:
             return Level.PROJECT  # also where that file only passes on what is another package's
-        return Level.SLIB if item.module.partition(".")[0] in _STANDARD else Level.PLIB
+        return Level.SLIB if item.module.partition(".")[0] in STANDARD else Level.PLIB
 
 
 def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Definition]:
