@@ -17,7 +17,7 @@ from ctxbench.bench.languages.java.methods import MethodParts, body_end, body_st
 from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.outline import Function, FunctionParameter
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, documented, parse, statements
+from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, docstring, documented, parse, statements
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
 
@@ -113,7 +113,7 @@ def _of_python(function: Function, node: FunctionNode, lines: Sequence[str]) -> 
         end=function.lines[1],
         tail=None,
         signature="\n".join([head[0], *(line.removeprefix(margin) for line in head[1:])]) + ":",
-        docstring=ast.get_docstring(node) or "",
+        docstring=docstring(node) or "",
         doc=_span(node.body[0], lines) if documented(node) else None,
         parameters=_parameters(function.parameters, PYTHON),
         alone=not own or own[0].lineno > at,

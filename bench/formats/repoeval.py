@@ -7,7 +7,6 @@ Files whose prompts end in a newline are read, and those of the makers' program,
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from ctxbench.bench.formats.types import (
     Unusable,
 )
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.languages.python.asts import FunctionNode, only_function
+from ctxbench.bench.languages.python.asts import FunctionNode, docstring, only_function
 from ctxbench.bench.testing.lines import indentation
 from ctxbench.bench.testing.python.text import lift, shift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
@@ -270,7 +269,7 @@ def _head(line: int, node: FunctionNode, lines: list[str]) -> Head:
     first = node.body[0]
     behind = lines[: first.lineno - node.lineno]
     signature = textwrap.dedent("\n".join(behind)).strip() if behind else lines[0].strip()
-    return Head(line=line, name=node.name, signature=signature, docstring=ast.get_docstring(node))
+    return Head(line=line, name=node.name, signature=signature, docstring=docstring(node))
 
 
 def body_of(sample: Sample, reference: Reference) -> str:

@@ -126,6 +126,7 @@ REASONS: Mapping[str, str] = {
     "binary": "holds a zero byte",
     "generated": "says at its head that a program wrote it",
     "link": "a symbolic link, or no file",
+    "name": "its path holds a backslash, a control character or what is no UTF-8",
     "too-large": "larger than a person's source file",
     "bad_encoding": "is no text in the encoding it declares, or in UTF-8",
     "excluded": "the repository's manifest excludes it",

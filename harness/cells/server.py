@@ -11,6 +11,7 @@ import contextlib
 import errno
 import gc
 import importlib
+import mmap
 import os
 import pkgutil
 import resource
@@ -85,9 +86,13 @@ _JUDGED = (
         passed=(_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED),
         error=errno.ENOTTY,
     ),
+    # Memory of several processes is in no process's size once those that wrote to it have ended.
+    ArgumentRule(call="mmap", argument=3, all_bits=(mmap.MAP_SHARED, mmap.MAP_ANONYMOUS)),
     # Any advice about its memory but to drop what it holds of files, which would be slower to read for others.
     ArgumentRule(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
 )
+_ABSENT = ("clone3", "memfd_create")
+"""As on an older kernel. Files in memory are in no process's size."""
 _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
 """Calls about a process, which where there are no namespaces must be the one that calls."""
 _NEWEST = 449
@@ -192,7 +197,7 @@ class Server:
         if self._namespaces is None:
             refused += _REFUSED_WITHOUT_NAMESPACES
             judged += [ArgumentRule(call=call, argument=0, passed=(0,)) for call in _OTHERS]
-        seccomp.restrict(refused, absent=["clone3"], families=(), judged=judged, newest=_NEWEST + 1)
+        seccomp.restrict(refused, absent=_ABSENT, families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:
         """Take orders until the trusted side is gone."""

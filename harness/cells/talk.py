@@ -12,10 +12,10 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.contract import GIGABYTE, Account, Excess, StrategyBounds, StrategyFault
@@ -37,8 +37,10 @@ _FIRST_REMARK = 10.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROC = Path("/proc")
-_STATE, _TIMES, _PAGES = 0, slice(11, 15), 21
-"""Fields of ``/proc/PID/stat`` behind the name: state; processor time, of ended children too; resident pages."""
+_STATE, _BEGAN, _PAGES = 0, 19, 21
+"""Fields of ``/proc/PID/stat`` behind the name: state; when it began; resident pages."""
+_COUNTS = ((11, 12), (7,), (13, 14), (8,))
+"""Those of each of `Counts`: time in the program and in the kernel, minor faults, both of the children."""
 
 
 class Talk:
@@ -88,11 +90,13 @@ class Talk:
         """
         try:
             with self.suspecting(), or_gone():
-                self.account.take("sent", transport.send(self._channel, message, look=self._clock.look))
+                self.account.take("sent", transport.send(self._channel, message, look=self._look))
                 if not self._clock.runs:
                     # Only now: the job was there when the cell came, so that it did not wait for it.
                     self._clock.start(greeted(self._channel))
-                answer, size = transport.receive(self._channel, most=contract.MESSAGE, look=self._clock.look)
+                self._channel.settimeout(self._clock.until_look())
+                answer, size = transport.receive(self._channel, most=contract.MESSAGE, look=self._look)
+                self._clock.look(asked=True)
                 self.account.take("received", size)
                 self.account.check_time()
                 if "error" in answer:
@@ -101,6 +105,10 @@ class Talk:
             what = f"gave no answer in time: it waited for more than {self._limits.wait:g} seconds without working"
             raise self.fault(what) from None
         return answer
+
+    def _look(self) -> None:
+        self._clock.look()
+        self._channel.settimeout(EVERY)
 
     def _raised(self, report: object) -> StrategyFault:
         kind, message, trace = three_texts(report)
@@ -173,36 +181,95 @@ def greeted(mine: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(sent[0])[0]) if sent else 0
 
 
+Process = tuple[int, int]
+"""A process's number, and when it began: numbers are used again."""
+
+
+class Counts(NamedTuple):
+    """What one process has used: ticks of processor time, and page faults."""
+
+    ticks: int = 0
+    faults: int = 0
+    childrens_ticks: int = 0
+    """Of children that have ended, as far as it has waited for them; so the next."""
+    childrens_faults: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The resources that the processes of a cell use."""
 
-    seconds: float
-    """Processor time, ended processes included."""
+    processes: Mapping[Process, Counts]
     memory: int
     """Bytes; memory that several processes share may be counted for each."""
     runnable: bool
     """Whether one of them works, or would if a processor were free."""
-    pids: tuple[int, ...]
 
 
-def usage(pid: int) -> Usage:
-    """Return the use of a process and its descendants; zeros for a process that is not there."""
-    ticks = pages = 0
+def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
+    """Return the use of a process and its descendants; nothing for a process that is not there.
+
+    Args:
+        pid: the process.
+        earlier: descendants of before, which count although their parents may have ended.
+    """
+    pages = 0
     runnable = False
-    pids: list[int] = []
-    to_visit = [pid]
+    processes: dict[Process, Counts] = {}
+    visited: set[int] = set()
+    # Parents first: what is handed to a parent meanwhile must not be counted for both.
+    to_visit: list[tuple[int, int | None]] = [*earlier, (pid, None)]
     while to_visit:
-        process = _PROC / str(to_visit.pop())
+        number, beginning = to_visit.pop()
+        process = _PROC / str(number)
         with contextlib.suppress(OSError):  # it may end meanwhile
             fields = _stat(process)
-            ticks += sum(map(int, fields[_TIMES]))
+            began = int(fields[_BEGAN])
+            if number in visited or beginning not in (None, began):
+                continue
+            visited.add(number)
+            processes[number, began] = Counts(*(sum(int(fields[at]) for at in places) for places in _COUNTS))
             pages += int(fields[_PAGES])
-            pids.append(int(process.name))
             for thread in process.joinpath("task").iterdir():
-                runnable = runnable or _stat(thread)[_STATE] == "R"
-                to_visit += map(int, thread.joinpath("children").read_text(encoding="ascii").split())
-    return Usage(ticks / _TICKS, pages * _PAGE, runnable, tuple(pids))
+                with contextlib.suppress(OSError):
+                    runnable = runnable or _stat(thread)[_STATE] == "R"
+                    children = thread.joinpath("children").read_text(encoding="ascii").split()
+                    to_visit += [(int(child), None) for child in children]
+    return Usage(processes, pages * _PAGE, runnable)
+
+
+class Work:
+    """The work of a cell's processes, added up from look to look."""
+
+    def __init__(self) -> None:
+        """Begin before the first look."""
+        self.processes: Mapping[Process, Counts] = {}
+        """Those of the last look."""
+        self._unclaimed = (0, 0)
+
+    @property
+    def escapes(self) -> bool:
+        """Whether processes have ended that nobody waited for: more work may have gone with them than was seen."""
+        return any(self._unclaimed)
+
+    def add(self, processes: Mapping[Process, Counts]) -> float:
+        """Return the seconds that were worked since the last look.
+
+        A child's work becomes its parent's when that has waited for it, or is in no count any more: then what was
+        seen of it stays counted.
+        """
+        before, self.processes = self.processes, processes
+        ended = [counts for process, counts in before.items() if process not in processes]
+        ticks = claimed_ticks = claimed_faults = 0
+        for process, counts in processes.items():
+            last = before.get(process, Counts())
+            ticks += counts.ticks - last.ticks
+            claimed_ticks += counts.childrens_ticks - last.childrens_ticks
+            claimed_faults += counts.childrens_faults - last.childrens_faults
+        owed_ticks = self._unclaimed[0] + sum(counts.ticks + counts.childrens_ticks for counts in ended)
+        owed_faults = self._unclaimed[1] + sum(counts.faults + counts.childrens_faults for counts in ended)
+        self._unclaimed = max(0, owed_ticks - claimed_ticks), max(0, owed_faults - claimed_faults)
+        return (ticks + max(0, claimed_ticks - owed_ticks)) / _TICKS
 
 
 def ended_for_memory() -> int:
@@ -225,7 +292,8 @@ class Clock:
         """
         self._limits, self._remark = limits, remark
         self._pid: int | None = None
-        self._worked = self._waited = self._looked = 0.0
+        self._work = Work()
+        self._worked = self._waited = self._looked = self._paused = 0.0
         self._next_remark = _FIRST_REMARK
 
     @property
@@ -239,36 +307,47 @@ class Clock:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Let it stand still: time in which this side works for the strategy is not the strategy's."""
+        """Let it stand still: in time in which this side works for the strategy, that does not wait."""
+        began = time.monotonic()
         try:
             yield
         finally:
-            self._looked = time.monotonic()
+            self._paused += time.monotonic() - began
 
-    def look(self) -> None:
+    def until_look(self) -> float:
+        """Return the seconds until the next look is due, a hundredth at least."""
+        return max(0.01, self._looked + EVERY - time.monotonic()) if self.runs else EVERY
+
+    def look(self, *, asked: bool = False) -> None:
         """Note the use of the cell, if the last look is long enough ago.
+
+        Args:
+            asked: whether it rests only because it has just asked something: then that says nothing of its waiting.
 
         Raises:
             Excess: if it exceeds a bound.
             TimeoutError: if it has waited for too long.
         """
         passed = time.monotonic() - self._looked
-        if self._pid is None or passed < EVERY / 2:
+        if self._pid is None or passed < (EVERY if asked else EVERY / 2):
             return
-        self._looked += passed
-        used = usage(self._pid)
-        worked = max(0.0, used.seconds - self._worked)
-        self._worked += worked
+        # Not more than a look's time: this side may have stood still as well.
+        elapsed = min(passed - self._paused, 2 * EVERY)
+        self._looked, self._paused = self._looked + passed, 0.0
+        used = usage(self._pid, self._work.processes)
+        worked = self._work.add(used.processes)
         if not used.runnable:
-            # Not more than a look's time: this side may have stood still as well.
-            self._waited += max(0.0, min(passed, 2 * EVERY) - worked)
+            self._waited += 0.0 if asked else max(0.0, elapsed - worked)
+        elif self._work.escapes:
+            worked = max(worked, elapsed)
+        self._worked += worked
         limits = self._limits
         if self._worked > limits.work:
             raise Excess(
                 f"its own processor time: more than {limits.work:g} seconds",
                 cure="make it faster, or allow it more with --strategy-seconds",
             )
-        if used.memory > limits.memory and sum(map(_own_memory, used.pids)) > limits.memory:
+        if used.memory > limits.memory and sum(_own_memory(pid) for pid, _ in used.processes) > limits.memory:
             raise Excess(
                 f"memory of its processes: more than {limits.memory / GIGABYTE:.3g} GiB",
                 cure="have it hold less at once",

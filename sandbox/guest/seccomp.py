@@ -43,12 +43,14 @@ class ArgumentRule:
     call: str
     argument: int
     """Which one, from 0; its low half is looked at."""
-    passed: tuple[int, ...]
+    passed: tuple[int, ...] = ()
     """Values with which it goes through."""
     pretended: tuple[int, ...] = ()
     """Values with which it is answered as done, and is not."""
     error: int = errno.EPERM
     """What any other value is answered with."""
+    all_bits: tuple[int, ...] = ()
+    """Instead of `passed` and `pretended`: it goes through unless its argument has all of these bits."""
 
 
 class _Program(ctypes.Structure):
@@ -173,5 +175,8 @@ def _judged(number: int, rule: ArgumentRule) -> list[Line]:
     for verdict, values in ((ALLOW, rule.passed), (ERROR, rule.pretended)):
         for value in values:
             block += [(EQUAL, 0, 1, value), (RETURN, 0, 0, verdict)]
+    block += [(ANY_BIT, 0, len(rule.all_bits) - at, bit) for at, bit in enumerate(rule.all_bits)]
     block.append((RETURN, 0, 0, ERROR | rule.error))
+    if rule.all_bits:
+        block.append((RETURN, 0, 0, ALLOW))
     return [(EQUAL, 0, len(block), number), *block]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import inspect
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ctxbench.bench.languages.python import asts
+from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.standard import STANDARD
 
 FLAT = "".join(f"def f{n}(x):\n    {'(' * 40}x{')' * 40}\n" for n in range(20))
 DEEP = "class A:\n" + "".join(
@@ -48,3 +52,30 @@ def test_what_is_no_python_has_no_tree(text: str) -> None:
 
 def test_a_texts_own_warnings_are_not_ours() -> None:
     assert asts.parse("x = '\\d'\nx is 1\n") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("\n\n    Add.\n\n      More.\n    ", "Add.\n\n  More."),
+        ("\tAdd.\n\tMore.\n", "Add.\nMore."),
+        # Python 3.13 keeps these blanks, and with them the spaces of the lines around.
+        ("\fAdd.\n    More.\n\u00a0   Most.", "Add.\nMore.\nMost."),
+        ("Add.\n    More.\n\f\n    Most.", "Add.\nMore.\n\nMost."),
+    ],
+)
+def test_a_docstring_is_the_same_on_every_version_of_python(text: str, expected: str) -> None:
+    assert asts.cleaned(text) == expected
+    if sys.version_info < (3, 13):
+        assert inspect.cleandoc(text) == expected
+    function = asts.only_function(f"def f():\n    {text!r}\n")
+    assert function is not None and asts.docstring(function) == expected
+
+
+def test_standard_modules_are_the_same_on_every_version_of_python() -> None:
+    assert {"distutils", "telnetlib", "os", "_thread"} <= STANDARD
+    if sys.version_info < (3, 12):
+        assert sys.stdlib_module_names == STANDARD
+    for gone in ("imp", "cgi"):
+        assert ModuleIndex([f"{gone}.py", "use.py"], []).absolute("use.py", gone) is None

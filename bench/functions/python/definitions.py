@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.functions.candidates import Declaration, Definitions
-from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, functions, statements
+from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, docstring, functions, statements
 from ctxbench.bench.types import Cursor
 
 _ACCESSORS = frozenset({"setter", "deleter", "getter"})
@@ -39,7 +39,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
     usable: list[Definition] = []
     documented = 0
     for node, owners in met:
-        if not ast.get_docstring(node):
+        if not docstring(node):
             continue
         documented += 1
         reason = _reason(node) or ("shares_name" if names[_qualified(node, owners)] > 1 else "")
@@ -131,7 +131,7 @@ def _definition(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str
     return Definition(
         name=_qualified(node, owners),
         signature=_signature("\n".join(lines[start:body]), lines[start]),
-        docstring=ast.get_docstring(node) or "",
+        docstring=docstring(node) or "",
         start=start,
         cursor=Cursor(line=body, column=0),
         end=_end(lines, node),

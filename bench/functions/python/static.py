@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from ctxbench.bench.formats.hygiene import Copies
 from ctxbench.bench.functions.candidates import Definitions, ListedFunction, Static, test_places, unique
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.python.definitions import Definition, definition_at, definitions
@@ -27,6 +27,7 @@ from ctxbench.bench.languages.python.asts import parse
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
+from ctxbench.bench.languages.python.standard import STANDARD
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.testing.suites import ADDED
@@ -34,7 +35,6 @@ from ctxbench.bench.types import Use
 
 _ORDER = tuple(Level)
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
-_STANDARD = sys.stdlib_module_names
 
 
 class FileNames:
@@ -100,7 +100,7 @@ class FileNames:
         """Return the level of a name by the module that it is imported from."""
         if item.level or self._index.absolute(self._path, item.module) is not None:
             return Level.PROJECT  # also where that file only passes on what is another package's
-        return Level.SLIB if item.module.partition(".")[0] in _STANDARD else Level.PLIB
+        return Level.SLIB if item.module.partition(".")[0] in STANDARD else Level.PLIB
 
 
 def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Definition]:
@@ -114,6 +114,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
     sources: dict[str, Definitions[Definition]] = {}
+    unparsed: dict[str, str] = {}
     for path, text in texts.items():
         if is_hidden(path, hidden):
             left_out["test"] += 1
@@ -121,6 +122,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
         tree = parse(text)
         if tree is None:
             left_out["syntax_error"] += 1
+            unparsed[path] = text
             continue
         file_definitions = definitions(text, tree)
         # Also of files that give no samples: strategies see them.
@@ -131,7 +133,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
             left_out["bad_encoding"] += 1
         else:
             sources[path] = file_definitions
-    functions, drops = _usable_functions(texts, sources, bodies)
+    functions, drops = _usable_functions(texts, sources, bodies, Copies(unparsed))
     counts = {
         "files": len(texts),
         "source_files": len(sources),
@@ -170,8 +172,19 @@ def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
 
 
 def _usable_functions(
-    texts: Mapping[str, str], sources: Mapping[str, Definitions[Definition]], bodies: Mapping[str, int]
+    texts: Mapping[str, str],
+    sources: Mapping[str, Definitions[Definition]],
+    bodies: Mapping[str, int],
+    unparsed: Copies,
 ) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
     drops = sum((file_definitions.drops for file_definitions in sources.values()), Counter[str]())
-    usable = {path: file_definitions.usable for path, file_definitions in sources.items()}
+    usable: dict[str, list[Definition]] = {}
+    for path, file_definitions in sources.items():
+        lines = texts[path].split("\n")
+        usable[path] = []
+        for definition in file_definitions.usable:
+            if unparsed.elsewhere("\n".join(lines[definition.cursor.line : definition.end]), path):
+                drops["body_elsewhere"] += 1
+            else:
+                usable[path].append(definition)
     return unique(usable, _names(texts), bodies, drops), drops

@@ -57,6 +57,23 @@ def documented(function: FunctionNode) -> bool:
     return ast.get_docstring(function, clean=False) is not None
 
 
+def docstring(function: FunctionNode) -> str | None:
+    """Return the docstring of a function as `cleaned` makes it, None if it has none."""
+    text = ast.get_docstring(function, clean=False)
+    return text if text is None else cleaned(text)
+
+
+def cleaned(text: str) -> str:
+    """Return a docstring without its indentation and the empty lines around it.
+
+    As `inspect.cleandoc` of Python 3.11 does on every version of Python: that of 3.13 takes only plain spaces for
+    indentation, so that docstrings with form feeds or other blanks differ.
+    """
+    first, *others = text.expandtabs().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)
+    return "\n".join([first.lstrip(), *(line[margin:] for line in others)]).strip("\n")
+
+
 def statements(function: FunctionNode) -> list[ast.stmt]:
     """Return the body of a function without its docstring."""
     return function.body[1:] if documented(function) else function.body

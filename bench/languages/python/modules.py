@@ -7,15 +7,15 @@ files alone: the repository itself, folders called ``src``, and the parents of t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from posixpath import basename, dirname
 
 from ctxbench.bench.languages.python.facts import ImportedName, PythonFile, StarImport
+from ctxbench.bench.languages.python.standard import STANDARD
 
 _ASIDE = frozenset({"test", "tests", "testing", "testdata", "fixtures", "doc", "docs", "example", "examples"})
-_STANDARD = sys.stdlib_module_names - {"test"}
+_STANDARD = STANDARD - {"test"}
 _INIT = "__init__.py"
 
 

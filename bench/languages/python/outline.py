@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import inspect
 import re
 from collections.abc import Mapping
 
@@ -11,6 +10,7 @@ from tree_sitter import Node
 
 from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.python.asts import cleaned
 from ctxbench.bench.languages.syntax import Source
 
 _TOKEN = re.compile(
@@ -211,7 +211,7 @@ def _docstring(source: Source, block: Node | None) -> str:
     values = [_value(source.text(part)) for part in parts if part.type == "string"]
     if len(values) != len(parts):
         return ""
-    return inspect.cleandoc("".join(value for value in values if value is not None)) if None not in values else ""
+    return cleaned("".join(value for value in values if value is not None)) if None not in values else ""
 
 
 def _value(literal: str) -> str | None:

@@ -133,6 +133,18 @@ def test_signature_and_decorators_are_given_and_need_nothing(tmp_path: Path) -> 
     assert [(each.level, each.uses) for each in found.functions] == [(Level.SELF_CONTAINED, ())]
 
 
+@pytest.mark.parametrize(("place", "names"), [("tests/old.py", ["join", "first"]), ("old.py", ["first"])])
+def test_a_body_that_stands_in_a_file_of_another_python_is_elsewhere(
+    tmp_path: Path, place: str, names: list[str]
+) -> None:
+    text = 'def join(items, by):\n    """Join."""\n    items = list(items)\n    return by.join(items)\n'
+    apart = 'def first(items):\n    """Find."""\n    return items[0]\n'
+    old = text.replace("    ", "\t") + 'print "two"\n'
+    found = read_functions(project(tmp_path, {"shop/text.py": text + apart, place: old}))
+    assert [function.definition.name for function in found.functions] == names
+    assert found.drops["body_elsewhere"] == 2 - len(names)
+
+
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     same = 'def {}(x):\n    """Do."""\n    return [x, x]\n'
     found = read_functions(

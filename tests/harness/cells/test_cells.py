@@ -5,6 +5,7 @@ import errno
 import fcntl
 import functools
 import json
+import mmap
 import os
 import socket
 import subprocess
@@ -26,7 +27,7 @@ from ctxbench.harness.cells.contract import StrategyBounds
 from ctxbench.harness.cells.paths import REFERENCE_FOLDER
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, Remarks, Scratch
-from ctxbench.harness.cells.server import _JUDGED, _NEWEST, _REFUSED_CALLS
+from ctxbench.harness.cells.server import _ABSENT, _JUDGED, _NEWEST, _REFUSED_CALLS
 from ctxbench.sandbox.guest import landlock, seccomp, syscalls
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
@@ -535,7 +536,7 @@ def test_the_filter_refuses_every_listed_call() -> None:
 @pytest.mark.parametrize("machine", seccomp.MACHINES)
 def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
     architecture, column = seccomp.MACHINES[machine]
-    code = seccomp.program(architecture, column, [], ["clone3"], (), _JUDGED, _NEWEST + 1)
+    code = seccomp.program(architecture, column, [], _ABSENT, (), _JUDGED, _NEWEST + 1)
 
     def answered(call: str, *arguments: int) -> int:
         number = syscalls.NUMBERS[call][column]
@@ -549,6 +550,10 @@ def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
     assert answered("ioctl", 9, termios.TIOCSTI) == seccomp.ERROR | errno.ENOTTY
     assert answered("ioctl", 9, termios.TCGETS) == seccomp.ALLOW
     assert answered("madvise", 0, 0) == seccomp.ALLOW
+    private, shared, anonymous = mmap.MAP_PRIVATE, mmap.MAP_SHARED, mmap.MAP_ANONYMOUS
+    assert answered("mmap", 0, 9, 3, private | anonymous) == answered("mmap", 0, 9, 3, shared) == seccomp.ALLOW
+    assert answered("mmap", 0, 9, 3, shared | anonymous | 0x4000) == seccomp.ERROR | errno.EPERM
+    assert answered("memfd_create") == seccomp.ERROR | errno.ENOSYS
     assert answered("socket", socket.AF_UNIX) == seccomp.ERROR | errno.EAFNOSUPPORT
     assert answered("clone", 0x10000000) == seccomp.ERROR | errno.EPERM
     assert run_filter(code, architecture, _NEWEST + 1) == seccomp.ERROR | errno.ENOSYS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -15,14 +16,14 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import StrategyBounds, StrategyFault, open_cells, pool, talk
 from ctxbench.harness.cells.contract import Excess
 from ctxbench.harness.cells.process import ForkServer
-from ctxbench.harness.cells.talk import Clock, Usage
+from ctxbench.harness.cells.talk import Clock, Counts, Usage, Work
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
 
 QUERY = query_for(Kind.LINE)
 FILE = """
-import os, time
+import os, signal, time
 from ctxbench.strategies import *
 from ctxbench.strategies.layout import infile_prompt
 
@@ -66,6 +67,29 @@ def frees(query: Query, repo: Repository) -> Prompt:
 @strategy("leaves")
 def leaves(query: Query, repo: Repository) -> Prompt:
     os._exit(0)
+
+
+def spin(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until: pass
+
+
+@strategy("asks-in-time")
+def asks_in_time(query: Query, repo: Repository) -> Prompt:
+    for _ in range(500):
+        spin(0.03)
+        repo.files()
+
+
+@strategy("waits-for-nobody")
+def waits_for_nobody(query: Query, repo: Repository) -> Prompt:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for _ in range(4000):
+        if not os.fork():
+            spin(0.004)
+            os._exit(0)
+        try: os.wait()
+        except ChildProcessError: pass
 """
 
 
@@ -84,7 +108,7 @@ def _proc() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_proc")
-@pytest.mark.parametrize("name", ["works", "has-workers"])
+@pytest.mark.parametrize("name", ["works", "has-workers", "asks-in-time", "waits-for-nobody"])
 def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
     file: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +170,13 @@ def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
     """Let every look at a cell come `step` seconds after the last, and see this."""
     moments = itertools.count(0.0, step)
     monkeypatch.setattr(talk.time, "monotonic", lambda: next(moments))
-    monkeypatch.setattr(talk, "usage", lambda _: used)
+    monkeypatch.setattr(talk, "usage", lambda *_: used)
+
+
+def having(seconds: float = 0.0, *, runnable: bool = False) -> Usage:
+    """Return the use of one process that has worked for so long."""
+    counts = Counts(ticks=round(seconds * talk._TICKS))
+    return Usage(processes={(1, 0): counts}, memory=0, runnable=runnable)
 
 
 def started(limits: StrategyBounds) -> Clock:
@@ -156,14 +186,14 @@ def started(limits: StrategyBounds) -> Clock:
 
 
 def test_a_cell_that_gets_no_processor_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, runnable=True, pids=()))
+    ticking(monkeypatch, 1.0, having(0.5, runnable=True))
     watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(1000):
         watch.look()
 
 
 def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, runnable=False, pids=()))
+    ticking(monkeypatch, 1.0, having(0.5))
     watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
@@ -172,23 +202,47 @@ def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_that_this_side_stood_still_is_not_the_cells_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1000.0, Usage(seconds=0.0, memory=0, runnable=False, pids=()))
+    ticking(monkeypatch, 1000.0, having())
     watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
 
 
 def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 0.1, Usage(seconds=0.0, memory=0, runnable=False, pids=()))
+    now = 0.0
+    monkeypatch.setattr(talk.time, "monotonic", lambda: now)
+    monkeypatch.setattr(talk, "usage", lambda *_: having())
     watch = started(StrategyBounds(work=1.0, wait=0.01))
     for _ in range(50):
         with watch.paused():
-            pass
+            now += 1.0
+        watch.look()
+    now += talk.EVERY
+    with pytest.raises(TimeoutError):
         watch.look()
 
 
+def test_a_cell_that_asks_is_looked_at_as_often_as_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(talk.time, "monotonic", lambda: now)
+    monkeypatch.setattr(talk, "usage", lambda *_: having())
+    watch = started(StrategyBounds(work=1.0, wait=5.0))
+    for part in range(1, 5):
+        now = 0.1 * part
+        watch.look(asked=True)
+        assert watch.until_look() == pytest.approx(talk.EVERY - now)
+    # It rests, but only because it asks: on a busy machine it may have been ready to work all the time.
+    now = 1000.0
+    watch.look(asked=True)
+    assert watch.until_look() == talk.EVERY
+    monkeypatch.setattr(talk, "usage", lambda *_: having(2.0))
+    now += talk.EVERY
+    with pytest.raises(Excess, match="more than 1 seconds"):
+        watch.look(asked=True)
+
+
 def test_work_is_counted_though_it_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=2.0, memory=0, runnable=False, pids=()))
+    ticking(monkeypatch, 1.0, having(2.0))
     with pytest.raises(Excess, match="more than 1 seconds"):
         started(StrategyBounds(work=1.0)).look()
 
@@ -203,14 +257,76 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
         os._exit(0)
     try:
         used = talk.usage(os.getpid())
-        assert {os.getpid(), child} <= set(used.pids) and used.seconds > 0
+        assert {os.getpid(), child} <= {pid for pid, _ in used.processes}
+        assert sum(counts.faults for counts in used.processes.values()) > 0
+        assert sum(counts.ticks for counts in used.processes.values()) > 0
         assert used.runnable and used.memory > 1 << 20
         assert 0 < talk._own_memory(os.getpid()) <= used.memory
     finally:
         os.close(inside)
         os.close(outside)
         os.waitpid(child, 0)
-    assert talk.usage(child) == Usage(seconds=0.0, memory=0, runnable=False, pids=())
+    assert talk.usage(child) == Usage(processes={}, memory=0, runnable=False)
+
+
+@pytest.mark.usefixtures("_proc")
+def test_a_process_counts_on_when_its_parent_has_ended() -> None:
+    inside, outside = os.pipe()
+    child = os.fork()
+    if child == 0:
+        grandchild = os.fork()
+        if grandchild == 0:
+            os.close(outside)
+            os.read(inside, 1)
+            os._exit(0)
+        os.read(inside, 1)
+        os._exit(0)
+    while len((before := talk.usage(child)).processes) < 2:
+        pass
+    [[grandchild, began]] = [process for process in before.processes if process[0] != child]
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    after = talk.usage(child, before.processes)
+    assert list(after.processes) == [(grandchild, began)] and after.memory
+    # Another process that got the number is none of them.
+    assert not talk.usage(child, [(grandchild, began + 1)]).processes
+    os.close(inside)
+    os.close(outside)
+
+
+def seconds(*looks: dict[int, Counts]) -> tuple[list[float], bool]:
+    """Return the ticks that each look adds, and whether work escapes after the last."""
+    work = Work()
+    ticks = [work.add({(pid, 0): counts for pid, counts in look.items()}) * talk._TICKS for look in looks]
+    return ticks, work.escapes
+
+
+def test_the_work_of_a_child_is_counted_once_whoever_has_it() -> None:
+    alone, begun = Counts(10, 5), {1: Counts(20, 5), 2: Counts(30, 7)}
+    waited_for = {1: Counts(20, 5, 50, 9)}
+    assert seconds({1: alone}, begun, waited_for) == ([10, 40, 20], False)
+    # It ended between the looks at its parent and at it.
+    assert seconds({1: alone}, begun, {1: Counts(20, 5)}, waited_for) == ([10, 40, 0, 20], False)
+
+
+def test_the_work_of_a_child_that_nobody_waits_for_stays_counted() -> None:
+    begun = {1: Counts(10, 5), 2: Counts(30, 7)}
+    assert seconds(begun, {1: Counts(15, 5)}) == ([40, 5], True)
+    assert seconds({1: Counts(), 2: Counts(0, 7)}, {1: Counts(0, 3)}) == ([0, 0], True)
+    # What a later child leaves may be the first one's share, but not all that the cell does later.
+    assert seconds(begun, {1: Counts(15, 5)}, {1: Counts(19, 5, 90, 5)}) == ([40, 5, 64], True)
+
+
+def test_a_cell_whose_work_escapes_works_while_it_could(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking(monkeypatch, 0.5, having(runnable=True))
+    watch = started(StrategyBounds(work=2.0))
+    for pid in range(4):
+        lone = Usage(processes={(pid, 0): Counts(0, 9)}, memory=0, runnable=True)
+        monkeypatch.setattr(talk, "usage", lambda *_, lone=lone: lone)
+        watch.look()
+    with pytest.raises(Excess, match="more than 2 seconds"):
+        for _ in range(2):
+            watch.look()
 
 
 @pytest.mark.slow

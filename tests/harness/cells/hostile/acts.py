@@ -180,6 +180,12 @@ ACTS = (
         says=_ALL_NO,
     ),
     Act(
+        name="memory-of-nobody",
+        tries="memory that is in no process's size: a file in memory, and pages shared with a process that does not touch them",
+        code="said = [tried(lambda: os.memfd_create('zq')), tried(lambda: mmap.mmap(-1, 1 << 20)), tried(lambda: mmap.mmap(os.open('/dev/zero', os.O_RDWR), 1 << 20))]",
+        says=r"\['ENOSYS', 'EPERM', 'EACCES'\]",
+    ),
+    Act(
         name="asynchronous-reading",
         tries="the machine's pool of requests for reading without waiting",
         code="said = [syscall(206, 60000, ctypes.byref(ctypes.c_ulong())), syscall(425, 4096, bytes(120))]",
