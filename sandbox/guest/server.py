@@ -11,10 +11,9 @@ import importlib
 import os
 import platform
 import signal
-import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from . import child, confine, files, frames, groups, landlock, permitted
@@ -45,7 +44,7 @@ class Guest:
         )
         self._preload: list[str] = settings["preload"]
         self._used: tuple[int, int] | None = None
-        self._modes: dict[str, int] = {}
+        self._states: dict[str, tuple[int, int]] = {}
 
     def prepare(self) -> dict[str, Any]:
         """Give up what no job may have, import what jobs need, make the folders; return the greeting."""
@@ -117,11 +116,17 @@ class Guest:
             return f"a job's files cannot be removed: {error}"
         # The kernel frees a Landlock domain, which holds the folders that it allows, a moment after its process.
         deadline = time.monotonic() + _SECONDS
-        while self._used is not None and files.used(self._bounds.work) > self._used:
+        while trouble := self._remainder():
             if time.monotonic() > deadline:
-                return "a job's files are still somewhere"
+                return trouble
             time.sleep(0.001)
         return ""
+
+    def _remainder(self) -> str:
+        if self._used is not None and files.used(self._bounds.work) > self._used:
+            return "a job's files are still somewhere"
+        # Where the network keeps closed ones (see `sandbox.types.NETWORK`), their ports are taken for the next job.
+        return "a job's connections are still there" if _connected() else ""
 
     def _remake(self) -> None:
         self._clear(self._bounds.work)
@@ -132,9 +137,20 @@ class Guest:
             self._used = files.used(self._bounds.work)
 
     def _clear(self, folder: str) -> None:
-        mode = self._modes.setdefault(folder, stat.S_IMODE(os.stat(folder).st_mode))  # noqa: PTH116
-        files.settle(folder, mode)
+        if folder not in self._states:
+            self._states[folder] = files.state(folder)
+        files.settle(folder, *self._states[folder])
         files.empty(folder)
+
+
+def _connected(tables: Sequence[str] = ("/proc/net/tcp", "/proc/net/tcp6")) -> bool:
+    """Return whether the box's network has a TCP connection, be it a closed one that the kernel remembers."""
+    for table in tables:
+        with contextlib.suppress(FileNotFoundError), open(table, "rb", buffering=0) as file:  # noqa: PTH123
+            # The first line names the columns.
+            if file.read(1024).count(b"\n") > 1:
+                return True
+    return False
 
 
 def _filter_calls(*, memory_group: bool) -> bool:

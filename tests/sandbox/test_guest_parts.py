@@ -134,6 +134,28 @@ def test_a_folder_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:
     assert os.listdir(top) == [] and (beside / "kept").read_text() == "kept"
 
 
+def test_a_folder_that_stays_keeps_no_notes(tmp_path: Path) -> None:
+    before = files.state(str(tmp_path))
+    tmp_path.chmod(0o500)
+    with contextlib.suppress(OSError):  # a file system without flags or attributes
+        files._flags(str(tmp_path), files._SET_FLAGS, before[1] | 0xC0)
+    with contextlib.suppress(OSError):
+        os.setxattr(tmp_path, "user.note", b"hello")
+    os.utime(tmp_path, (42, 43))
+    files.settle(str(tmp_path), *before)
+    assert files.state(str(tmp_path)) == before
+    assert os.listxattr(tmp_path) == [] and tmp_path.stat().st_mtime == 0
+
+
+def test_a_closed_connection_is_seen_while_the_kernel_remembers_it(tmp_path: Path) -> None:
+    """Where a back end cannot have it forgotten, its boxes are not used again."""
+    table, none = tmp_path / "tcp", str(tmp_path / "no-ipv6")
+    table.write_text("  sl  local_address rem_address   st\n")
+    assert not server._connected([none]) and not server._connected([str(table), none])
+    table.write_text(table.read_text() + "   0: 0100007F:223D 0100007F:9C40 06 00000000:00000000 03:00001770\n")
+    assert server._connected([none, str(table)])
+
+
 @pytest.mark.parametrize("machine", seccomp.MACHINES)
 def test_the_filter_of_jobs_answers_every_call(machine: str) -> None:
     architecture, column = seccomp.MACHINES[machine]
