@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from .syscalls import NUMBERS
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _FILTER_MODE = 38, 22, 2
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, EQUAL, AT_LEAST, ANY_BIT, MASK, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 KILL, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 ARCHITECTURE, NUMBER, FIRST_ARGUMENT = 4, 0, 16
 """Offsets in ``struct seccomp_data``; of an argument the low half, which both machines store first."""

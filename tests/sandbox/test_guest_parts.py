@@ -21,7 +21,8 @@ from ctxbench.sandbox.guest.capture import RESULT_LENGTH, Output, Result, drain
 from ctxbench.sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
 from tests.helpers.filters import run_filter
 
-EPERM, EINVAL, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT = (seccomp.ERROR | number for number in (1, 22, 38, 93, 97))
+EPERM, EINVAL, ENOSYS = (seccomp.ERROR | number for number in (1, 22, 38))
+EPROTONOSUPPORT, ESOCKTNOSUPPORT, EAFNOSUPPORT = (seccomp.ERROR | number for number in (93, 94, 97))
 DONE = seccomp.ERROR
 """Answered with success, and not made."""
 
@@ -192,9 +193,23 @@ def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
         return run_filter(code, architecture, number, *arguments)
 
     for call, family in itertools.product(("socket", "socketpair"), range(64)):
-        assert ask(call, family) == (seccomp.ALLOW if family in (1, 2, 10) else EAFNOSUPPORT)
-    protocols = {protocol for protocol in range(300) if ask("socket", 2, 1, protocol) == seccomp.ALLOW}
-    assert protocols == {0, 1, 6, 17} and ask("socket", 2, 1, 132) == EPROTONOSUPPORT
+        assert ask(call, family, 1) == (seccomp.ALLOW if family in (1, 2, 10) else EAFNOSUPPORT)
+        for kind, flags in itertools.product(range(16), (0, 0o2000000 | 0o4000)):
+            if family in (1, 2, 10):
+                types = (1, 2, 3, 5) if family == 1 else (1, 2)
+                assert ask(call, family, kind | flags) == (seccomp.ALLOW if kind in types else ESOCKTNOSUPPORT)
+    for family, kind, expected in (
+        (1, 5, {0, 1}),
+        (2, 1, {0, 6}),
+        (2, 2, {0, 1, 17}),
+        (10, 1, {0, 6}),
+        (10, 2, {0, 17}),
+    ):
+        answers = {protocol: ask("socket", family, kind, protocol) for protocol in range(300)}
+        assert {protocol for protocol, answer in answers.items() if answer == seccomp.ALLOW} == expected
+        assert answers[132] == EPROTONOSUPPORT
+    requests = [*range(0x5400, 0x5480), *range(0x8900, 0x8A00)]
+    assert {request for request in requests if ask("ioctl", 3, request) == EPERM} == set(permitted.MODULE_REQUESTS)
     for flags, answer in ((0, seccomp.ALLOW), (0x003D0F00, seccomp.ALLOW), (17, seccomp.ALLOW)):
         assert ask("clone", flags) == answer
     for bit in (0x00020000, *(1 << shift for shift in range(25, 31))):
