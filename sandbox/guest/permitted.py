@@ -8,9 +8,7 @@ back of the machine's disks, modules that a kind of socket or a request of `ioct
 from __future__ import annotations
 
 import errno
-import platform
 import struct
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -121,10 +119,7 @@ def restrict(*, absent: Iterable[str] = ()) -> None:
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
     """
-    machine = seccomp.MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
-    if machine is None:
-        raise OSError(errno.ENOSYS, "no system-call table for this machine")
-    seccomp.install(program(*machine, absent))
+    seccomp.install(program(*seccomp.machine(), absent))
 
 
 def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:

@@ -75,7 +75,7 @@ def restrict(
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
     """
-    install(program(*_machine(), refused, absent, families, judged, newest))
+    install(program(*machine(), refused, absent, families, judged, newest))
 
 
 def refusal(refused: Iterable[str]) -> bytes:
@@ -84,14 +84,21 @@ def refusal(refused: Iterable[str]) -> bytes:
     Raises:
         OSError: if there is no table of calls for this machine.
     """
-    return program(*_machine(), refused)
+    return program(*machine(), refused)
 
 
-def _machine() -> tuple[int, int]:
-    machine = MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
-    if machine is None:
-        raise OSError(errno.ENOSYS, "no system-call table for this machine")
-    return machine
+def machine() -> tuple[int, int]:
+    """Return what the kernel calls this machine, and its column of `NUMBERS`.
+
+    Raises:
+        OSError: if there is no table of calls for it, or for programs of 32 bits as this one.
+    """
+    name = platform.machine()
+    # What the personality of `setarch` makes the kernel say; the calls of a program of 64 bits stay the same.
+    name = {"i686": "x86_64", "armv8l": "aarch64"}.get(name, name)
+    if not sys.platform.startswith("linux") or name not in MACHINES or sys.maxsize < 1 << 32:
+        raise OSError(errno.ENOSYS, f"no table of system calls for {name} with {sys.maxsize.bit_length() + 1} bits")
+    return MACHINES[name]
 
 
 @functools.cache

@@ -233,6 +233,30 @@ def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
     assert ask("personality", 0x0040000) == EPERM
 
 
+def test_a_machine_is_known_under_setarch_and_a_program_of_32_bits_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    for said, name in (("x86_64", "x86_64"), ("i686", "x86_64"), ("aarch64", "aarch64"), ("armv8l", "aarch64")):
+        monkeypatch.setattr("platform.machine", lambda said=said: said)
+        assert seccomp.machine() == seccomp.MACHINES[name]
+        with monkeypatch.context() as small, pytest.raises(OSError, match="32 bits"):
+            small.setattr("sys.maxsize", (1 << 31) - 1)
+            seccomp.machine()
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(OSError, match="riscv64"):
+        permitted.restrict()
+
+
+def test_the_first_landlock_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses to move files between folders, whatever its rules say."""
+    monkeypatch.setattr("ctxbench.sandbox.guest.landlock.ruleset", lambda *_, **__: os.open(os.devnull, os.O_RDONLY))
+    for version in range(9):
+        monkeypatch.setattr("ctxbench.sandbox.guest.landlock.abi", lambda version=version: version)
+        rules = confine.rules("/work")
+        assert (rules is None) == (version < 2)
+        if rules is not None:
+            os.close(rules)
+
+
 def test_the_tables_are_the_kernels_own() -> None:
     """Numbers of this machine are compared with its headers, where they are installed."""
     import re
