@@ -36,6 +36,8 @@ from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Out
 _PROBE = Job(action=Command(argv=("true",)), seconds=20.0)
 SETUP_SECONDS = 180.0
 """Until a container has started and holds its tree, on a busy machine."""
+_PROMPT_SECONDS = 10.0
+"""Within which an engine answers that has passed on what a program said until its time was over."""
 _MOST_WORDS = 4096
 _SCRIPT = """exec 2>&1
 head -c "$3" | tar -xf - -C "$1" && cd "$1" || exit 125
@@ -233,7 +235,8 @@ class ForeignJob:
         Its seconds count from the moment when the files are there; `most` bytes of its output are kept.
 
         Raises:
-            SandboxLost: if the files cannot be unpacked, or the container is ended by anything but the program.
+            SandboxLost: if the files cannot be unpacked, the container is ended by anything but the program, or the
+                engine does not confirm at the end of its time that the program runs.
         """
         output = Output(most + len(self._last))
         output.add(self._planted(box))
@@ -241,6 +244,7 @@ class ForeignJob:
         late = not _read(box, output, began + seconds)
         took = time.monotonic() - began
         if late:
+            _confirm_running(client, box)
             return Outcome(ended=Ended.TIMED_OUT, seconds=took, **_decoded(output, ""))
         state = _state(client, box)
         whole = self._last.encode() in output.head + output.tail
@@ -287,6 +291,21 @@ def _read(box: DockerBox, output: Output, deadline: float) -> bool:
         except Late:
             break
     return False
+
+
+def _confirm_running(client: Client, box: DockerBox) -> None:
+    """Ask the engine whether a container whose time is over runs: silence may as well be the engine's, or the line's.
+
+    Raises:
+        SandboxLost: if it does not, or if the engine does not say so promptly.
+    """
+    began, where = time.monotonic(), f"box {box.name[:12]}"
+    with engine_faults(SandboxLost, where):
+        status = client.api.inspect_container(box.name)["State"]["Status"]
+    if time.monotonic() - began > _PROMPT_SECONDS:
+        raise SandboxLost("its time was over while the engine hung", where=where)
+    if status != "running":
+        raise SandboxLost(f"its time was over, and it is {status}", where=where)
 
 
 def _state(client: Client, box: DockerBox) -> Mapping[str, Any]:
