@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Any
@@ -13,7 +12,7 @@ from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, Record
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness.extract import body, head_of
+from ctxbench.harness.extract import body, head_of, moved
 from ctxbench.harness.store.runs import Completed, Text
 
 
@@ -89,4 +88,4 @@ def _behind_cursor(sample: Sample, text: str) -> str:
     head = head_of(sample)
     if text.startswith(head.head):
         return text.removeprefix(head.head)
-    return textwrap.indent(body(sample, text), head.body_indent)
+    return moved(sample, body(sample, text), head.body_indent)

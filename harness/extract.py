@@ -7,7 +7,6 @@ code. One function is extracted, with the answer's signature if it has one, else
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass
 
 from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced, unlabelled
@@ -62,11 +61,11 @@ def body(sample: Sample, text: str) -> str:
     A function that does not parse, or whose braces are not balanced, loses the sample's own signature and docstring if
     it begins with them.
     """
+    text = moved(sample, text, "")
     statements = sample.language.answers.body(text)
     if statements is None:
-        head = textwrap.dedent(head_of(sample).lines)
-        statements = textwrap.dedent(text).removeprefix(head)
-    return textwrap.dedent(statements).strip("\n")
+        statements = text.removeprefix(moved(sample, head_of(sample).lines, ""))
+    return moved(sample, statements, "").strip("\n")
 
 
 def after_cursor(sample: Sample, target: str) -> str:
@@ -77,9 +76,13 @@ def after_cursor(sample: Sample, target: str) -> str:
         target: the whole function, dedented.
     """
     head = head_of(sample)
-    indented = textwrap.indent(target, head.indent).split("\n")
-    lines = indented[head.head.count("\n") :] or [""]
+    lines = moved(sample, target, head.indent).split("\n")[head.head.count("\n") :] or [""]
     return "\n".join([lines[0][sample.cursor.column :], *lines[1:]])
+
+
+def moved(sample: Sample, text: str, to: str) -> str:
+    """Return lines of a sample's function, or of its body, at the indentation `to`; its strings stay what they are."""
+    return "\n".join(sample.language.shift(text.split("\n"), to))
 
 
 def head_of(sample: Sample) -> FunctionHead:

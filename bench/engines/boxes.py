@@ -270,9 +270,11 @@ class Engines:
 
 
 def _may_know(last: Sample | None, sample: Sample) -> bool:
-    """Return whether a box that was asked for one sample last may have been told the answer of another."""
+    """Return whether the box of a target file that was asked for one sample last may hold the answer of another."""
     if last is None or last.id == sample.id:
         return False
+    if last.path != sample.path:
+        return True  # a room is a repository wide where another engine is shared
     before = (sample.cursor.line, sample.cursor.column) < (last.cursor.line, last.cursor.column)
     return before or last.kind is Kind.FUNCTION
 

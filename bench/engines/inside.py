@@ -115,18 +115,21 @@ def best_windows(
         top: windows at most.
     """
     stride = max(1, size // 2)
+    # The first line of a window is a multiple of the stride; it overlaps with so many before it, and behind it.
+    reach = math.ceil(size / stride) - 1
     windows: dict[tuple[str, int], set[str]] = defaultdict(set)
     files: dict[str, set[str]] = defaultdict(set)
     for path, line, term in hits:
         files[term].add(path)
-        for at in {line // stride, max(0, line // stride - 1)}:
-            windows[path, at].add(term)
+        for at in range(max(0, line // stride - reach), line // stride + 1):
+            if line < at * stride + size:
+                windows[path, at].add(term)
     rarity = {term: weights.get(term, 0.0) / (1 + math.log(len(paths))) for term, paths in files.items()}
     scores = {window: sum(rarity[term] for term in terms) for window, terms in windows.items()}
     chosen: list[tuple[str, int, int, float]] = []
     taken: set[tuple[str, int]] = set()
     for path, at in sorted(scores, key=lambda window: (-scores[window], window)):
-        if not taken & {(path, at - 1), (path, at), (path, at + 1)}:
+        if taken.isdisjoint((path, other) for other in range(at - reach, at + reach + 1)):
             taken.add((path, at))
             chosen.append((path, at * stride, at * stride + size, scores[path, at]))
         if len(chosen) == top:

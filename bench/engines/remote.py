@@ -7,8 +7,11 @@ So it is asked only if its spec says ``remote=on``, and never shown a target fil
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
+import io
 import json
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -74,7 +77,7 @@ class RemoteTalk:
         deadline = time.monotonic() + seconds
         try:
             with _OPENER.open(request, timeout=seconds) as reply:
-                return self._read(reply, deadline, seconds)
+                return self._read(reply)
         except TimeoutError:
             raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -84,14 +87,12 @@ class RemoteTalk:
                 raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
             raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({error})", cure=_CURE) from None
 
-    def _read(self, reply: http.client.HTTPResponse, deadline: float, seconds: float) -> bytes:
+    def _read(self, reply: http.client.HTTPResponse) -> bytes:
         heard = bytearray()
         while part := reply.read1(_PART):
             heard += part
             if len(heard) > self._most:
                 raise Flooded(f"it said more than {self._most} bytes at once", cure=_CURE)
-            if time.monotonic() >= deadline:
-                raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE)
         return bytes(heard)
 
     def close(self) -> None:
@@ -108,4 +109,54 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Follow none: the status is then an error."""
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect)
+class _Punctual(io.RawIOBase):
+    """What a server sends, up to a deadline; a socket's own timeout is for each part of it."""
+
+    def __init__(self, line: socket.socket, deadline: float) -> None:
+        self._line, self._parts, self._deadline = line, line.makefile("rb", buffering=0), deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._line.settimeout(left)
+        return self._parts.readinto(buffer)
+
+    def close(self) -> None:
+        self._parts.close()
+        super().close()
+
+
+class _Timed(urllib.request.AbstractHTTPHandler):
+    """Gives an exchange as a whole the time that urllib gives each of its parts."""
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **how: Any) -> http.client.HTTPResponse:
+        """Open a connection."""
+        return super().do_open(functools.partial(_connection, http_class), req, **how)
+
+
+class _Plain(_Timed, urllib.request.HTTPHandler):
+    """For ``http://``."""
+
+
+class _Secure(_Timed, urllib.request.HTTPSHandler):
+    """For ``https://``."""
+
+
+def _connection(kind: Any, host: str, timeout: float, **how: Any) -> http.client.HTTPConnection:
+    connection: http.client.HTTPConnection = kind(host, timeout=timeout, **how)
+    deadline = time.monotonic() + timeout
+
+    def response(line: socket.socket, **how: Any) -> http.client.HTTPResponse:
+        reply = http.client.HTTPResponse(line, **how)
+        reply.fp = io.BufferedReader(_Punctual(line, deadline))
+        return reply
+
+    connection.response_class = response  # type: ignore[assignment]
+    return connection
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect, _Plain, _Secure)

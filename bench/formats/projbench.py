@@ -277,7 +277,9 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
     for where, row in rows:
         prediction = checked(_Prediction, row, where=where, cure=f"write {_PREDICTION_SHAPE}")
         answers = (RecordedAnswer(text=prediction.pred_res),)
-        read_samples.append(RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers))
+        read_samples.append(
+            RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers, metadata=row["metadata"])
+        )
     return read_samples
 
 

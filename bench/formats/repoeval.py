@@ -300,7 +300,9 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
     for where, row in rows:
         prediction = checked(_Prediction, row, where=where, cure=f"write {_PREDICTION_SHAPE}")
         answers = tuple(RecordedAnswer(text=choice.text, behind=True) for choice in prediction.choices)
-        read_samples.append(RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers))
+        read_samples.append(
+            RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers, metadata=row["metadata"])
+        )
     return read_samples
 
 

@@ -117,6 +117,8 @@ class RecordedSample:
     """The facts of the sample, where the file itself tells enough of them."""
     strategy: str = ""
     generator: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What its record says of its task, in the words of the format `PredictionFiles.tasks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ need must be given: a name, a grammar and the imports of a file. The rest are ab
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -315,6 +316,17 @@ class Language(str):
         from ctxbench.bench.languages.answers import PlainAnswerReader  # noqa: PLC0415 - only functions need it
 
         return PlainAnswerReader()
+
+    def shift(self, lines: list[str], to: str) -> list[str]:
+        """Return a function's lines, or those of its body, moved so that they begin at an indentation.
+
+        A language that is taught more leaves its strings what they are.
+
+        Args:
+            lines: without their ends.
+            to: spaces or tabs.
+        """
+        return textwrap.indent(textwrap.dedent("\n".join(lines)), to).split("\n")
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests.

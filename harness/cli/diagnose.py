@@ -14,6 +14,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
+    from ctxbench.bench.errors import MachineFault
     from ctxbench.harness.diagnostics.gains import RunDiagnosis
     from ctxbench.harness.diagnostics.memory import MemoryProbe
     from ctxbench.harness.store import Store
@@ -50,7 +51,8 @@ def diagnose(
     """Price what each retrieved block is worth: the bits that the answer costs more when it alone is left out.
 
     RUN is the id that `ctxbench run` printed, or its beginning. Every block costs a pricing, so try --limit first.
-    The same command again prices only what is missing. Afterwards the leaderboard's JSON has `block_gain`.
+    The same command again prices only what is missing. Afterwards the leaderboard's JSON has `block_gain`. A sample
+    that cannot be priced is left out and named at the end.
 
     With --memorised the leaderboard gets `memorised`, for all runs of this generator over these samples: the strategy
     does not matter (see docs/contamination.md).
@@ -61,10 +63,12 @@ def diagnose(
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.diagnostics.gains import diagnose as price
     from ctxbench.harness.diagnostics.memory import probe
+    from ctxbench.harness.run.pricer import unpriced
     from ctxbench.harness.store.runs import find_run
 
     if equivalent and (memorised or limit is not None):
         raise click.UsageError("--equivalent prices nothing: leave out --memorised and --limit")
+    faults: dict[str, MachineFault] = {}
     with _open(db or home.database) as store:
         for run in [find_run(store, id_prefix) for id_prefix in runs]:
             if equivalent:
@@ -74,9 +78,17 @@ def diagnose(
             elif memorised:
                 memory = probe(home, store, run, limit=limit, progress=progress)
                 click.echo(dump_line(_memory_record(memory)) if form == "json" else _memory_lines(memory), nl=False)
+                faults |= _named(memory)
             else:
                 diagnosis = price(home, store, run, limit=limit, progress=progress)
                 click.echo(dump_line(_record(diagnosis)) if form == "json" else _lines(diagnosis), nl=False)
+                faults |= _named(diagnosis)
+    if faults:
+        raise unpriced(faults)
+
+
+def _named(outcome: RunDiagnosis | MemoryProbe) -> dict[str, MachineFault]:
+    return {f"{sample} of {outcome.run.id}": fault for sample, fault in outcome.faults.items()}
 
 
 def _open(url: str) -> Store:
@@ -135,6 +147,7 @@ def _memory_record(memory: MemoryProbe) -> dict[str, Any]:
             sample: {"reference": round(costs.reference, 6), "twin": round(costs.twin, 6)}
             for sample, costs in memory.costs.items()
         },
+        "faults": {sample: str(fault) for sample, fault in memory.faults.items()},
     }
 
 
@@ -162,6 +175,7 @@ def _record(diagnosis: RunDiagnosis) -> dict[str, Any]:
             sample: [{"kind": block.kind, "gain": round(block.bits, 6)} for block in blocks]
             for sample, blocks in diagnosis.blocks.items()
         },
+        "faults": {sample: str(fault) for sample, fault in diagnosis.faults.items()},
     }
 
 

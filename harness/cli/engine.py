@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import columns, db_option, home_option, sandbox_name
+from ctxbench.harness.cli.options import check_line, columns, db_option, home_option, sandbox_name
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.compare import Compared
@@ -87,7 +87,7 @@ def check(spec: str, *, sandbox: str | None, home: Home) -> None:
         boxes = None if read.remote else back_end(home, sandbox)
         for finding in conformance.check(read, boxes, lambda line: click.echo(line, err=True)):
             count, failed = count + 1, failed + (not finding.passed)
-            click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:29}  {finding.detail}")
+            click.echo(check_line(finding.name, finding.detail, passed=finding.passed, width=29))
     click.echo(f"{count - failed} of {count} checks passed")
     if failed:
         raise click.exceptions.Exit(1)
@@ -128,6 +128,7 @@ def measure_leak(
     from ctxbench.bench import samples as sets
     from ctxbench.bench.engines import recipe
     from ctxbench.bench.engines.types import Mode
+    from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import Spec, parse
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.leaderboard import compare as comparing
@@ -137,7 +138,12 @@ def measure_leak(
     from ctxbench.harness.run.runner import fault_of, run
     from ctxbench.harness.store import open_store
 
-    engine_spec = parse(recipe.read(spec).spec)
+    read = recipe.read(spec)
+    if read.remote:
+        raise InputFault(
+            "asks a server elsewhere, which has one mode", where=spec, cure="name an engine that lives in a box"
+        )
+    engine_spec = parse(read.spec)
     other_arguments = {key: value for key, value in engine_spec.arguments.items() if key != "mode"}
     specs = [
         Spec(engine_spec.name, other_arguments),

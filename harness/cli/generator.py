@@ -46,13 +46,14 @@ def check(spec: str) -> None:
     """
     from contextlib import closing
 
+    from ctxbench.harness.cli.options import check_line
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.generators import conformance, registry
 
     with remarks(), closing(registry.resolve(spec)) as model:
         findings = conformance.check(model)
         for finding in findings:
-            click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:24}  {finding.detail}")
+            click.echo(check_line(finding.name, finding.detail, passed=finding.passed, width=24))
         failed = sum(not finding.passed for finding in findings)
         click.echo(f"{len(findings) - failed} of {len(findings)} checks passed")
         if failed:

@@ -160,6 +160,13 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
+def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
+    """Return the line of one check; what the checked code says is on that line, with hiding characters written out."""
+    from ctxbench.bench.visible import visible
+
+    return f"{'pass' if passed else 'FAIL'}  {name:{width}}  {visible(' '.join(detail.split()))}"
+
+
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:
     return Home(Path(value).expanduser().absolute())
 

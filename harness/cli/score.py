@@ -13,6 +13,7 @@ from ctxbench.harness.cli.progress import progress
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ctxbench.bench.errors import MachineFault
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.metrics import Values
     from ctxbench.harness.store import Store
@@ -214,39 +215,44 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault, UnknownName
     from ctxbench.harness.metrics import PROFILES
+    from ctxbench.harness.run.pricer import unpriced
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.runs import SET_BACK, check_set, stored_runs
 
     if profile is not None and profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
     unread: dict[str, InputFault] = {}
+    unmeasured: dict[str, MachineFault] = {}
     total = 0
     with open_store(db or home.database, create=False) as store:
         for run in stored_runs(store):
             try:
                 sample_set = sets.load(home, run.samples)
                 check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
-                for what, scored in _rescored(home, store, run.id, sample_set, profile, measure):
+                for what, scored, faults in _rescored(home, store, run.id, sample_set, profile, measure):
                     total += scored
+                    unmeasured |= {f"{sample} of {run.id}": fault for sample, fault in faults.items()}
                     click.echo(f"{run.id}  {run.strategy}  {what}  scored {scored}")
             except InputFault as fault:
                 # The other runs get their scores all the same.
                 unread[run.id] = fault
-    if not total and not unread:
+    if not total and not unread and not unmeasured:
         click.echo("nothing to score: the stored completions have every metric that is defined for them")
     if unread:
         first = next(iter(unread.values()))
         raise InputFault(
-            f"not rescored: {', '.join(unread)}: {first.what}",
+            f"not rescored: {', '.join([*unread, *unmeasured])}: {first.what}",
             where=first.where,
             cure=f"{first.cure}; then run the same command again",
         )
+    if unmeasured:
+        raise unpriced(unmeasured)
 
 
 def _rescored(
     home: Home, store: Store, run_id: str, sample_set: SampleSet, profile: str | None, measure: Collection[Measurement]
-) -> Iterator[tuple[str, int]]:
-    """Score and measure what a run lacks; yield what it was and of how many completions, where there were any."""
+) -> Iterator[tuple[str, int, Mapping[str, MachineFault]]]:
+    """Score and measure what a run lacks; yield what, of how many completions, and why some samples went without."""
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.run.stored import measure as measure_stored
@@ -257,12 +263,13 @@ def _rescored(
     names = PROFILES if profile is None else (profile,)
     for name in names if profile is not None or Measurement.PROFILES in measure else ():
         if scored := score_stored(store, run_id, sample_set, name, progress=progress):
-            yield name, scored
+            yield name, scored, {}
     with store.reading() as connection:
         left = left_out(remarks(connection, [run_id])[run_id])
     for kind in (Measurement.GAIN, Measurement.DIAGNOSTICS) if profile is None else ():
         if kind not in left or kind not in measure:
             continue
         run = find_run(store, run_id)
-        if scored := measure_stored(home, store, run, sample_set, kind, progress=progress):
-            yield kind, scored
+        scored, faults = measure_stored(home, store, run, sample_set, kind, progress=progress)
+        if scored or faults:
+            yield kind, scored, faults

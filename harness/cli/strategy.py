@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import columns, home_option, strategy_seconds_option
+from ctxbench.harness.cli.options import check_line, columns, home_option, strategy_seconds_option
 
 if TYPE_CHECKING:
     from ctxbench.strategies.registration import Registration
@@ -189,7 +189,7 @@ def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home
         findings = checked(spec_of(spec), hidden, StrategyBounds.of_work(strategy_seconds))
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
-        click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:{width}}  {finding.detail}")
+        click.echo(check_line(finding.name, finding.detail, passed=finding.passed, width=width))
     failed = sum(not finding.passed for finding in findings)
     click.echo(f"{len(findings) - failed} of {len(findings)} checks passed")
     if failed:

@@ -7,19 +7,21 @@ each is worth little, because the other stays: gains do not add up to the contex
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.fim import unmarked
-from ctxbench.harness.run.scoring import Pricer, behind_cursor, goes_on, has_answer
+from ctxbench.harness.run.pricer import Pricer
+from ctxbench.harness.run.scoring import behind_cursor, goes_on, has_answer
 from ctxbench.harness.store.runs import SET_BACK, StoredRun, check_set
 from ctxbench.harness.store.scores import (
     RETRIEVED,
@@ -48,6 +50,8 @@ class RunDiagnosis:
     """Samples whose prompts do not end at the cursor, so that nothing can be priced after them."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Sample -> its priced blocks, in the order of the prompt."""
+    faults: Mapping[str, MachineFault] = field(default_factory=dict)
+    """Sample -> why it could not be priced, though others could."""
 
 
 def diagnose(
@@ -65,7 +69,7 @@ def diagnose(
         home: where the run's sample set is.
         store: where the run is.
         run: the run.
-        limit: samples to price at most; None for all.
+        limit: samples to price at most; None for all. Those that cannot be priced do not count.
         progress: shows how far it is.
         resolve: how to make the coder; for tests.
 
@@ -85,24 +89,30 @@ def diagnose(
     with open_pricer(run, resolve) as pricer:
         priced = priced_samples(store, run.id, pricer.name)
         missing = [(sample, prompt) for sample, prompt in usable if sample not in priced]
-        chosen_prompts = missing[:limit]
-        new = 0
-        with progress(run.strategy, len(chosen_prompts)) as tick:
-            for id_, prompt in chosen_prompts:
-                sample = samples[id_]
-                target = behind_cursor(sample, sample_set.references[id_])
-                worth = block_gains(pricer.coder, prompt, target, sample.language)
+        waiting, new = deque(missing), 0
+        most = len(missing) if limit is None else min(limit, len(missing))
+        faults: dict[str, MachineFault] = {}
+        with progress(run.strategy, most) as tick:
+            while waiting and new < most:
+                id_, prompt = waiting.popleft()
+                language, target = samples[id_].language, behind_cursor(samples[id_], sample_set.references[id_])
+                try:
+                    worth = block_gains(pricer.coder, prompt, target, language)
+                except MachineFault as fault:
+                    if not pricer.works([language], fault):
+                        raise
+                    faults[id_] = fault
+                    continue
                 new += add_gains(store, run.id, id_, pricer.name, worth)
                 tick(1)
-        blocks = {
-            sample: tuple(gains_of_prompt) for sample, gains_of_prompt in gains_of(store, run.id, pricer.name).items()
-        }
+        blocks = {sample: tuple(gains) for sample, gains in gains_of(store, run.id, pricer.name).items()}
     return RunDiagnosis(
         run=run,
         new=new,
-        over_limit=len(missing) - len(chosen_prompts),
+        over_limit=len(waiting),
         unpriced=len(prompts) - len(usable),
         blocks=blocks,
+        faults=faults,
     )
 
 

@@ -7,12 +7,13 @@ identifiers, as ReCode (Wang et al., 2022) renames them, in place of a paraphras
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.naming import identifiers, own_names, renamed
@@ -21,6 +22,8 @@ from ctxbench.bench.types import Reference, Sample
 from ctxbench.harness.diagnostics.gains import Progress, open_pricer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
+from ctxbench.harness.run.portions import NothingWorks, apart
+from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.scoring import behind_cursor, has_answer
 from ctxbench.harness.store.runs import SET_BACK, StoredRun, check_set
 from ctxbench.harness.store.scores import TwinCosts, add_twins, planned_ids, twins_of
@@ -71,6 +74,8 @@ class MemoryProbe:
     """Sample -> bits of its reference and its twin, of those that have a twin."""
     twinless: int
     """Samples whose reference has no name of the project's own, so that there is nothing to compare."""
+    faults: Mapping[str, MachineFault] = field(default_factory=dict)
+    """Sample -> why it could not be priced, though others could."""
 
 
 def probe(
@@ -88,7 +93,7 @@ def probe(
         home: where the run's sample set is.
         store: where the run is.
         run: the run; its strategy does not matter.
-        limit: samples to price at most; None for all.
+        limit: samples to price at most; None for all. Those that cannot be priced do not count.
         progress: shows how far it is.
         resolve: how to make the generator; for tests.
 
@@ -113,18 +118,21 @@ def probe(
             )
         stored = twins_of(store, run.samples_digest, pricer.name)
         missing = [id_ for id_ in ids if id_ not in stored and pricer.coder.knows(samples[id_].language)]
-        todo = missing[:limit]
-        with progress(run.generator, len(todo)) as tick:
-            for start in range(0, len(todo), _PART):
-                part = [samples[id_] for id_ in todo[start : start + _PART]]
-                add_twins(store, run.samples_digest, pricer.name, _costs(pricer.coder, part, sample_set.references))
-                tick(len(part))
+        most, new = len(missing) if limit is None else min(limit, len(missing)), 0
+        faults: dict[str, MachineFault] = {}
+        with progress(run.generator, most) as tick:
+            for ids_tried, costs in _priced(pricer, [samples[id_] for id_ in missing], sample_set.references, most):
+                if isinstance(costs, MachineFault):
+                    faults |= dict.fromkeys(ids_tried, costs)
+                    continue
+                add_twins(store, run.samples_digest, pricer.name, costs)
+                new += len(costs)
+                tick(len(costs))
         stored = twins_of(store, run.samples_digest, pricer.name)
     of_run = {id_: stored[id_] for id_ in ids if id_ in stored}
-    costs = {id_: cost for id_, cost in of_run.items() if cost is not None}
-    return MemoryProbe(
-        run=run, new=len(todo), over_limit=len(missing) - len(todo), costs=costs, twinless=len(of_run) - len(costs)
-    )
+    pairs = {id_: cost for id_, cost in of_run.items() if cost is not None}
+    over_limit, twinless = len(missing) - new - len(faults), len(of_run) - len(pairs)
+    return MemoryProbe(run=run, new=new, over_limit=over_limit, costs=pairs, twinless=twinless, faults=faults)
 
 
 def twins(sample: Sample, reference: Reference) -> tuple[ProbeText, ProbeText] | None:
@@ -218,8 +226,28 @@ def _signature(sample: Sample, text: str) -> list[tuple[int, int]]:
     return [(start, end)]
 
 
+def _priced(
+    pricer: Pricer, samples: Sequence[Sample], references: Mapping[str, Reference], most: int
+) -> Iterator[tuple[Sequence[str], dict[str, TwinCosts | None] | MachineFault]]:
+    """Yield ids of samples with their costs or their fault, until `most` samples have costs.
+
+    Raises:
+        NothingWorks: if the generator was lost.
+    """
+    price = functools.partial(_costs, pricer.coder, references)
+    while samples and most > 0:
+        part, samples = samples[: min(_PART, most)], samples[min(_PART, most) :]
+        works = functools.partial(pricer.works, {sample.language for sample in part})
+        for tried, outcome in apart(price, part, works):
+            if isinstance(outcome, NothingWorks):
+                raise outcome
+            if not isinstance(outcome, MachineFault):
+                most -= len(outcome)
+            yield [sample.id for sample in tried], outcome
+
+
 def _costs(
-    coder: Generator, samples: Sequence[Sample], references: Mapping[str, Reference]
+    coder: Generator, references: Mapping[str, Reference], samples: Sequence[Sample]
 ) -> dict[str, TwinCosts | None]:
     """Return sample -> bits of its reference and its twin; None of one without a twin."""
     pairs = {sample.id: pair for sample in samples if (pair := twins(sample, references[sample.id])) is not None}

@@ -155,7 +155,9 @@ class HF(Local):
         def ended(generated: list[int]) -> bool:
             return generated[-1] in marks or (bool(end) and end.find(self._tokens.text(ids, generated)) is not None)
 
-        return DecodedRow(ids=ids, most=tokenized.most, choose=chooser(tokenized.request), ended=ended)
+        return DecodedRow(
+            ids=ids, most=tokenized.most, chooser=functools.partial(chooser, tokenized.request), ended=ended
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -166,14 +168,20 @@ class DecodedRow:
     """The prompt; at least one token."""
     most: int
     """Tokens of the answer at most; at least one."""
-    choose: Choose | None
-    """Draws a token; None for the likeliest."""
+    chooser: Callable[[], Choose | None]
+    """Returns what draws the tokens of an answer that begins; None for the likeliest each time."""
     ended: Callable[[list[int]], bool]
     """Whether the answer so far is complete."""
+    choose: Choose | None = None
+    """Draws the next token; None for the likeliest."""
     generated: list[int] = field(default_factory=list)
     """The answer so far, the model's own mark of an end included."""
     stopped: bool = False
     """Whether it came to an end before `most`, or with it."""
+
+    def begin(self) -> None:
+        """Begin the answer, anew if a lack of memory has ended it: with its first random number."""
+        self.choose, self.generated, self.stopped = self.chooser(), [], False
 
 
 class TorchNetwork:
@@ -261,7 +269,7 @@ class TorchNetwork:
     def _decode(self, rows: Sequence[DecodedRow]) -> list[None]:
         torch = self.torch
         for row in rows:
-            row.generated, row.stopped = [], False
+            row.begin()
         alive = list(rows)
         with torch.inference_mode():
             ids, mask = self._padded([row.ids for row in alive])

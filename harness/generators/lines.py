@@ -13,8 +13,8 @@ from ctxbench.harness.generators.base import Request
 from ctxbench.strategies.api import BlockKind
 
 END = "\n"
-_OPEN = "<output_start>"
-_CLOSE = ("<output_end>", "</output_end>", "</output_start>")
+OPEN = "<output_start>"
+CLOSE = ("<output_end>", "</output_end>", "</output_start>")
 _MESSAGE = """\
 You are a code completion assistant. Given a {language} code prefix, your task is to generate the next few lines of \
 code that would logically follow the prefix. Stop at the first newline character. Do not include explanations or \
@@ -58,9 +58,9 @@ def answer(request: Request, text: str) -> str:
     """Return the code in an answer to `message`: the text between the marks, else all of it."""
     if not is_line(request):
         return text
-    _, mark, inner = text.partition(_OPEN)
+    _, mark, inner = text.partition(OPEN)
     text = inner if mark else text
-    return text[: min((at for close in _CLOSE if (at := text.find(close)) >= 0), default=len(text))]
+    return text[: min((at for close in CLOSE if (at := text.find(close)) >= 0), default=len(text))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Any
 
 from ctxbench.bench import formats
 from ctxbench.bench.dates import dates_of
@@ -18,6 +19,9 @@ from ctxbench.bench.types import Kind, Reference, Sample
 
 STRATEGY = "recorded"
 """Label of predictions whose strategy neither the caller nor the file names."""
+
+_PLACE = ("fpath_tuple", "line_no", "lineno", "ground_truth")
+"""The fields of a task's metadata that tell it from those of the same number in other sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +143,40 @@ def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
 def _renamed(
     recorded: Sequence[RecordedSample], shape: PredictionFiles, sample_set: SampleSet | None
 ) -> Sequence[RecordedSample]:
-    """Return the records under the set's ids, where they use those that the set's samples get when exported."""
+    """Return the records under the set's ids, where they use those that the set's samples get when exported.
+
+    Raises:
+        InputFault: if a record is of another task than the set's of that name, which may be but a running number.
+    """
     if sample_set is None or shape.tasks is None:
         return recorded
-    if {record.task for record in recorded} <= {sample.id for sample in sample_set.samples}:
+    own = {record.task for record in recorded} <= {sample.id for sample in sample_set.samples}
+    if own and not any(record.metadata.keys() & _PLACE for record in recorded):
         return recorded
     tasks = formats.tasks(shape, sample_set.samples, sample_set.references)
-    official = {task["metadata"]["task_id"]: sample for sample, task in tasks.items()}
-    return [replace(record, task=official.get(record.task, record.task)) for record in recorded]
+    official = {} if own else {task["metadata"]["task_id"]: sample for sample, task in tasks.items()}
+    renamed = [replace(record, task=official.get(record.task, record.task)) for record in recorded]
+    for record in renamed:
+        differing = _differing(record, tasks[record.task]["metadata"]) if record.task in tasks else None
+        if differing is not None:
+            raise InputFault(
+                f"field metadata.{differing} is another than that of {record.task!r} in the sample set "
+                f"{sample_set.name!r}",
+                where=record.where,
+                cure="name the set that the file was made for with --samples",
+            )
+    return renamed
+
+
+def _differing(record: RecordedSample, task: Mapping[str, Any]) -> str | None:
+    """Return the first field in which a record's task is not that of the set; None where nothing contradicts."""
+    told = [name for name in _PLACE if name in record.metadata and name in task]
+    return next((name for name in told if _tidy(record.metadata[name]) != _tidy(task[name])), None)
+
+
+def _tidy(value: object) -> object:
+    """Return an answer as the formats read it, with newlines alone and without blanks behind it."""
+    return "\n".join(value.splitlines()).rstrip() if isinstance(value, str) else value
 
 
 def _check(

@@ -15,6 +15,7 @@ The files, in the order in which a sample passes them:
 * `batching`, `inflight`: requests of many threads become batches, and every answer is stored;
 * `programs`: the sandbox, for strategies that run what the model wrote;
 * `judging`: verdicts of functions, by their tests;
+* `pricer`: the coder that measures costs in bits;
 * `scoring`: metrics, costs in bits and diagnostics of a completed sample;
 * `stored`: verdicts and scores that completions get after their run;
 * `merging`: shards that other processes made, brought into the store;

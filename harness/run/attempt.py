@@ -24,7 +24,7 @@ from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.judging import Executor, judge_stored, judged
 from ctxbench.harness.run.machinery import Machinery
 from ctxbench.harness.run.merging import Merger
-from ctxbench.harness.run.portions import Portion, UnderWay, WorkPace
+from ctxbench.harness.run.portions import Portion, UnderWay, WorkPace, apart
 from ctxbench.harness.run.sample import AnsweredSample, Asker
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
@@ -411,13 +411,12 @@ class Attempt:
         # A model that measures its own contexts does so between its batches: as many as there are by then.
         parts = [answered] if self._machinery.pricer.aside is None else self._pace.parts(answered)
         for part in parts:
-            try:
-                finished = self._scorer.finish(part)
-            except MachineFault as fault:
-                for unscored in part:
-                    self._note(unscored.sample.id, fault)
-                continue
-            self._tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
+            for samples, outcome in apart(self._scorer.finish, part, functools.partial(self._scorer.works, part)):
+                if isinstance(outcome, MachineFault):
+                    for unscored in samples:
+                        self._note(unscored.sample.id, outcome)
+                else:
+                    self._tally.new += self._store.add_all_finished(self._run, self._spec.coder, outcome)
 
     def _note(self, sample: str, fault: InputFault | MachineFault, *, kind: str = "machine") -> None:
         detail = fault.traceback if isinstance(fault, StrategyFault) else ""

@@ -31,8 +31,8 @@ from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.run.batching import Answer, Batcher, price
 from ctxbench.harness.run.judging import Executor
+from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.programs import OpenTools
-from ctxbench.harness.run.scoring import Pricer
 from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction

@@ -1,4 +1,4 @@
-"""Work in parts: a process's `Portion` of the missing samples, what is `UnderWay` in threads, and its `WorkPace`."""
+"""Work in parts: a process's `Portion` of the samples, what is `UnderWay` in threads, its `WorkPace`, and `apart`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, Generic, TypeVar
 
+from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Sample
 from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.store import Store
@@ -132,3 +133,38 @@ class WorkPace:
         """Note how long a part took; a short last part does not make the next ones smaller."""
         fits = int(pieces * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
+
+
+class NothingWorks(MachineFault):
+    """The fault of pieces that were not tried alone, because no piece at all can be done now."""
+
+
+def apart(
+    work: Callable[[Sequence[T]], R], part: Sequence[T], works: Callable[[MachineFault], bool]
+) -> Iterator[tuple[Sequence[T], R | MachineFault]]:
+    """Do some work on a part; where that fails on each piece alone, so that nobody has the fault of a neighbour.
+
+    Args:
+        work: raises a fault if one of its pieces cannot be done.
+        part: the pieces.
+        works: whether other pieces can be done after a fault; where none can, trying each would take long.
+
+    Yields:
+        Pieces with their result or fault, each piece once; `NothingWorks` for all that are left.
+    """
+    remaining, size = part, max(1, len(part))
+    while remaining:
+        pieces = remaining[:size]
+        outcome: R | MachineFault
+        try:
+            outcome = work(pieces)
+        except MachineFault as fault:
+            if not works(fault):
+                pieces, outcome = remaining, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
+            elif size > 1:
+                size = 1
+                continue
+            else:
+                outcome = fault
+        remaining = remaining[len(pieces) :]
+        yield pieces, outcome

@@ -13,9 +13,8 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.bench.code_tokens import count
@@ -28,9 +27,9 @@ from ctxbench.harness import extract, metrics
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.diagnostics.relevance import recall_precision
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.portions import WorkPace
+from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.sample import AnsweredSample, Completion
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.store import Store
@@ -87,6 +86,10 @@ class SampleScorer:
         """
         bits = self._bits.of(answered) if self._bits is not None else [()] * len(answered)
         return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
+
+    def works(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
+        """Return whether other samples like these can be scored after a fault."""
+        return self._bits is None or self._bits.works({sample.sample.language for sample in answered}, after)
 
     def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
         reference = self._references[answered.sample.id]
@@ -243,22 +246,6 @@ def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
     return StoredBlock(kind=block.kind, places=places, score=block.score, **fields)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pricer:
-    """A coder that measures the cost of a reference after a prompt."""
-
-    name: str
-    """Its spec and version, the key of its measurements."""
-    coder: Generator
-    aside: Executor | None = None
-    """Where it works while the model writes; None if it is the model."""
-
-    def wake(self, language: Language) -> None:
-        """Start a coder that starts slowly; a fault shows when it is asked."""
-        if self.aside is not None and self.coder.knows(language):
-            self.aside.submit(self.coder.wake, language)
-
-
 class Bits:
     """Measures prompts of one sample set; safe to use from many threads."""
 
@@ -312,6 +299,11 @@ class Bits:
             MachineFault: if the coder was lost.
         """
         return self._costs([self._pairs(sample, prompt) for sample, prompt in prompts])
+
+    def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
+        """Return whether the coder can measure anything in one of some languages after a fault."""
+        with self._asker(), self._measuring:
+            return self._pricer.works(languages, after)
 
     def _costs(self, pairs_by_sample: Sequence[_Pairs]) -> list[tuple[StoredBits, ...]]:
         with self._asker(), self._measuring:
@@ -375,7 +367,13 @@ class Bits:
         for language in sorted({key[0] for key in pairs.keys() - cost_by_key.keys()}):
             keys = sorted(key for key in pairs.keys() - cost_by_key.keys() if key[0] == language)
             prompts, texts = zip(*(pairs[key] for key in keys), strict=True)
-            costs = self._pricer.coder.bits(prompts, texts, Language(language))
+            try:
+                costs = self._pricer.coder.bits(prompts, texts, Language(language))
+            except MachineFault:
+                # What is measured is kept for who asks again.
+                with self._lock:
+                    self._known |= cost_by_key
+                raise
             cost_by_key |= dict(zip(keys, costs, strict=True))
         return cost_by_key
 

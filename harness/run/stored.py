@@ -27,6 +27,7 @@ from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.measures import CHECKS, GAINS, Measurement
 from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.judging import Executor, Rejudgement, judge_stored
+from ctxbench.harness.run.portions import NothingWorks, apart
 from ctxbench.harness.run.scoring import Bits, SampleScorer, Scores, gain, has_answer, profiles_of, text_scores
 from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import CONTEXT, StoredRun
@@ -47,6 +48,8 @@ _EMPTY: Mapping[str, Any] = {
 """Verdict of a completion of nothing but blanks, which needs no test."""
 Measured = Callable[[Sequence[UnscoredCompletion]], Sequence[Scores]]
 """Completions -> what was measured of each."""
+Works = Callable[[MachineFault], bool]
+"""Whether other completions can be measured after a fault."""
 _CHUNK = 100
 """Completions whose scores are stored together: as many are lost at most when the work is interrupted."""
 
@@ -240,8 +243,8 @@ def measure(
     *,
     progress: Progress,
     resolve: Callable[[str], Coder] = registry.resolve,
-) -> int:
-    """Give the completions of a run the gains or the diagnostics that it left out; return how many got some.
+) -> tuple[int, dict[str, MachineFault]]:
+    """Give the completions of a run the gains or the diagnostics that it left out.
 
     Interrupted, it goes on with the next call where it stopped. What is undefined for a sample is stored as such.
 
@@ -254,6 +257,9 @@ def measure(
         progress: shows how far it is.
         resolve: how to make the coder; for tests.
 
+    Returns:
+        How many completions got some, and sample -> why it could not be measured, though others could.
+
     Raises:
         InputFault: if a repository is not fetched.
         MachineFault: if the coder was lost; what was measured is kept.
@@ -265,24 +271,34 @@ def measure(
         if has_answer(sample_set.references[completion.sample_id])
     ]
     if not lacking:
-        return 0
+        return 0, {}
     opens = (
         _gains(store, run, sample_set, resolve) if kind is Measurement.GAIN else _checks(home, store, run, sample_set)
     )
-    with opens as measured, progress(f"{run.strategy} {kind}", len(lacking)) as tick:
+    measured_count = 0
+    faults: dict[str, MachineFault] = {}
+    with opens as (measured, works), progress(f"{run.strategy} {kind}", len(lacking)) as tick:
         for start in range(0, len(lacking), _CHUNK):
-            chunk = lacking[start : start + _CHUNK]
-            rows = {
-                (completion.sample_id, completion.idx): {name: scores.get((CONTEXT, name)) for name in names}
-                for completion, scores in zip(chunk, measured(chunk), strict=True)
-            }
-            add_scores(store, run.id, CONTEXT, rows)
-            tick(len(chunk))
-    return len(lacking)
+            for chunk, outcome in apart(measured, lacking[start : start + _CHUNK], works):
+                if isinstance(outcome, NothingWorks):
+                    raise outcome
+                if isinstance(outcome, MachineFault):
+                    faults |= {completion.sample_id: outcome for completion in chunk}
+                    continue
+                rows = {
+                    (completion.sample_id, completion.idx): {name: scores.get((CONTEXT, name)) for name in names}
+                    for completion, scores in zip(chunk, outcome, strict=True)
+                }
+                add_scores(store, run.id, CONTEXT, rows)
+                measured_count += len(rows)
+                tick(len(chunk))
+    return measured_count, faults
 
 
 @contextlib.contextmanager
-def _gains(store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callable[[str], Coder]) -> Iterator[Measured]:
+def _gains(
+    store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callable[[str], Coder]
+) -> Iterator[tuple[Measured, Works]]:
     """Open what measures the gains of a run's completions, with the coder of the run.
 
     Raises:
@@ -302,11 +318,11 @@ def _gains(store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callabl
             pairs = [(samples[completion.sample_id], prompts[completion.sample_id]) for completion in chunk]
             return [gain(costs) if costs else {} for costs in bits.of_prompts(pairs)]
 
-        yield measured
+        yield measured, functools.partial(bits.works, {samples[id_].language for id_ in prompts})
 
 
 @contextlib.contextmanager
-def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> Iterator[Measured]:
+def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> Iterator[tuple[Measured, Works]]:
     """Open what computes the diagnostics of a run's completions."""
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
@@ -321,4 +337,5 @@ def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> 
             for completion in chunk
         ]
 
-    yield measured
+    # They read repositories, and no completion has a fault of its own.
+    yield measured, lambda _: False

@@ -2,17 +2,20 @@
 
 A job is a program that stays: it is started as the guest starts jobs, confined in the same way and watched over by the
 same watchdog, and gets a socket. What the pool says goes to that socket, what the program says goes to the pool in
-frames of kind ``W``; what it prints is not passed on, but for the last words of one that ends.
+frames of kind ``W``; what it prints is not passed on, but for the last words of one that ends. Neither side is waited
+for: a program that talks while nobody listens, or does not listen, is watched over all the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
 
 from sandbox.guest import capture, child, confine, frames, server
 from sandbox.guest.supervisor import Supervisor
@@ -46,7 +49,11 @@ class Resident(Supervisor):
             theirs.close()
             os.close(self._said[1])
             os.close(self._answered[1])
-            self._relay(mine)
+            os.set_blocking(_OUT, False)
+            try:
+                self._relay(mine)
+            finally:
+                os.set_blocking(_OUT, True)
             how = self._how()
         except child.NotReady:
             how = "it could not be started"
@@ -55,50 +62,26 @@ class Resident(Supervisor):
 
     def _relay(self, mine: socket.socket) -> None:
         """Pass on messages both ways until the program ends or hangs up."""
-        poll = select.poll()
-        handle = os.pidfd_open(self._clean)
-        said = self._said[0]
+        relay, ended = Relay(mine), False
+        handle, said = os.pidfd_open(self._clean), self._said[0]
+        own = {handle, said}
         os.set_blocking(said, False)
-        for readable in (_IN, mine.fileno(), handle, said):
-            poll.register(readable, select.POLLIN)
         looked = time.monotonic()
-        while True:
+        while not relay.done:
             if time.monotonic() - looked >= SECONDS:
                 looked = time.monotonic()
                 self._watchdog.look()
-            ready = {number for number, _ in poll.poll(SECONDS * 1000)}
+            poll = select.poll()
+            for number, events in {**dict.fromkeys(own, select.POLLIN), **relay.events()}.items():
+                poll.register(number, events)
+            ready = dict(poll.poll(SECONDS * 1000))
             if said in ready and not capture.drain(said, self._output):
-                poll.unregister(said)
-            if mine.fileno() in ready and not self._pass_on(mine):
-                return
+                own.discard(said)
             if handle in ready:
-                while self._pass_on(mine, wait=False):
-                    pass
-                return
-            if _IN in ready:
-                self._ask(mine)
-
-    def _pass_on(self, mine: socket.socket, *, wait: bool = True) -> bool:
-        """Pass on the next words of the program; False at their end."""
-        try:
-            words = mine.recv(_CHUNK, 0 if wait else socket.MSG_DONTWAIT)
-        except OSError:
-            return False
-        if words:
-            frames.write(_OUT, frames.HEADER.pack(_WORDS, len(words)) + words)
-        return bool(words)
-
-    @staticmethod
-    def _ask(mine: socket.socket) -> None:
-        header = frames.read_header(_IN)
-        if header is None:
-            raise EOFError("the pool is gone")
-        if header[0] != _ASK:
-            raise ValueError(f"a frame of kind {header[0]!r} to a program that lives")
-        try:
-            mine.sendall(frames.read(_IN, header[1]))
-        except OSError:
-            return  # it has hung up: its end says more
+                ended = True
+                own.discard(handle)
+                _end_the_others()
+            relay.move(ready, ended=ended)
 
     def _how(self) -> str:
         """End the program's process; return how it ended by itself."""
@@ -108,6 +91,7 @@ class Resident(Supervisor):
                 os.kill(self._clean, signal.SIGKILL)
         except OSError:
             pass
+        _end_the_others()
         killed = self._watchdog.killed
         _, status = os.waitpid(self._clean, 0)
         if killed:
@@ -115,6 +99,102 @@ class Resident(Supervisor):
         if os.WIFSIGNALED(status):
             return f"signal {os.WTERMSIG(status)}"
         return f"exit code {os.waitstatus_to_exitcode(status)}"
+
+
+class Relay:
+    """What pool and program say to each other, on its way: of neither more is taken than the other has heard."""
+
+    def __init__(self, program: socket.socket) -> None:
+        """Take the way to the program."""
+        program.setblocking(False)
+        self._program = program
+        self._header, self._left = b"", 0
+        """Of the pool's frame: what has come of its header, and how many bytes of it are still to come."""
+        self._asked = self._words = b""
+        """What the program, and what the pool is to hear next."""
+        self._over = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the program has said its last, the pool has heard it, and no frame was taken in part."""
+        return self._over and not (self._words or self._header or self._left)
+
+    def events(self) -> dict[int, int]:
+        """Return what to wait for, by descriptor."""
+        listens = not self._words and not self._over
+        events = {
+            _OUT: select.POLLOUT if self._words else 0,
+            self._program.fileno(): (select.POLLIN if listens else 0) | (select.POLLOUT if self._asked else 0),
+        }
+        # Where nothing is taken of the pool, it still tells that it is gone.
+        return {_IN: 0 if self._asked else select.POLLIN} | {number: event for number, event in events.items() if event}
+
+    def move(self, ready: Mapping[int, int], *, ended: bool) -> None:
+        """Take and pass on what can be without waiting.
+
+        Args:
+            ready: descriptor -> what `select.poll` says of it.
+            ended: whether the program's process has ended.
+
+        Raises:
+            EOFError: if the pool is gone.
+            ValueError: if it sends another frame than a question.
+        """
+        program = self._program.fileno()
+        if _OUT in ready:
+            with contextlib.suppress(BlockingIOError):
+                self._words = self._words[os.write(_OUT, self._words) :]
+        if self._asked and program in ready:
+            self._tell()
+        if not self._words and not self._over and (ended or program in ready):
+            self._listen(ended=ended)
+        if _IN in ready:
+            if not ready[_IN] & select.POLLIN:
+                raise EOFError("the pool is gone")
+            self._ask()
+
+    def _tell(self) -> None:
+        try:
+            self._asked = self._asked[self._program.send(self._asked) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._asked = b""  # it has hung up: its end says more
+
+    def _listen(self, *, ended: bool) -> None:
+        try:
+            words = self._program.recv(_CHUNK)
+        except BlockingIOError:
+            if not ended:
+                return
+            words = b""
+        except OSError:
+            words = b""
+        if words:
+            self._words = frames.HEADER.pack(_WORDS, len(words)) + words
+        else:
+            self._over, self._asked = True, b""
+
+    def _ask(self) -> None:
+        part = os.read(_IN, min(self._left, _CHUNK) or frames.HEADER.size - len(self._header))
+        if not part:
+            raise EOFError("the pool is gone")
+        if self._left:
+            self._left -= len(part)
+            self._asked = b"" if self._over else part
+            return
+        self._header += part
+        if len(self._header) == frames.HEADER.size:
+            kind, self._left = frames.HEADER.unpack(self._header)
+            self._header = b""
+            if kind != _ASK:
+                raise ValueError(f"a frame of kind {kind!r} to a program that lives")
+
+
+def _end_the_others() -> None:
+    """Kill every process of the box but its first and this one: what a program started goes with it."""
+    with contextlib.suppress(OSError):
+        os.kill(-1, signal.SIGKILL)
 
 
 def main() -> None:

@@ -10,10 +10,14 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Reference
+from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.sample import AnsweredSample
-from ctxbench.harness.run.scoring import Bits, Pricer
+from ctxbench.harness.run.scoring import Bits
 from ctxbench.harness.store import Store, open_store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.samples import make_sample
@@ -83,3 +87,42 @@ def test_after_the_end_nothing_is_begun(store: Store) -> None:
     found = bits(store, coder, aside)
     found.ahead(SAMPLE, PROMPT)
     assert coder.calls == [] and len(found.of([MADE])[0]) == 2
+
+
+class Choosy(Coder):
+    """A coder that a text takes down, and that knows one language."""
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        costs = super().bits(prompts, texts, language)
+        if "total(1)" in texts:
+            raise self.fault
+        return costs
+
+    def knows(self, language: Language) -> bool:
+        return language == PYTHON
+
+    fault = MachineFault("it answers oddly")
+
+
+def test_a_coder_works_that_prices_a_small_text() -> None:
+    works = Pricer(name="c", coder=Choosy()).works
+    assert works([JAVA, PYTHON], Choosy.fault) and not works([JAVA], Choosy.fault) and not works([], Choosy.fault)
+    lost = Coder(faults=9)
+    assert not Pricer(name="c", coder=lost).works([PYTHON], MachineFault("lost")) and len(lost.calls) == 1
+    assert Pricer(name="c", coder=lost).works([PYTHON], TooLong("too long")), "which says nothing of others"
+    assert len(lost.calls) == 1
+
+
+def test_what_was_measured_beside_a_fault_is_not_measured_again(store: Store) -> None:
+    other = make_sample(id="other", prefix="y = ")
+    references = {SAMPLE.id: Reference(id=SAMPLE.id, target="total(1)"), "other": Reference(id="other", target="2")}
+    coder, aside = Choosy(), ThreadPoolExecutor(1)
+    costs = Bits(store, references, Pricer(name="c", coder=coder, aside=aside))
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="y = "),))
+    costs.ahead(other, prompt)
+    aside.shutdown(wait=True)
+    answered = AnsweredSample(sample=other, prompt=prompt, calls=(), completions=(), strategy_seconds=0.0)
+    with pytest.raises(MachineFault, match="oddly"):
+        costs.of([MADE, answered])
+    asked = len(coder.calls)
+    assert [cost.bits for cost in costs.of([answered])[0]] == [1.0] and len(coder.calls) == asked

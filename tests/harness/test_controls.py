@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.diagnostics.gains import diagnose
+from ctxbench.harness.diagnostics.gains import RunDiagnosis, diagnose
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
@@ -164,6 +165,38 @@ def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
     for id_, worth in zip(table.sample, table.metrics["block_gain"], strict=True):
         assert worth == pytest.approx(statistics.fmean(one.bits for one in blocks[id_]))
     assert board([table]).rows[0].metrics["block_gain"].mean is not None
+
+
+class OddCoder(test_runner.Coder):
+    """A coder that cannot price one sample, or nothing."""
+
+    def __init__(self, bad: str) -> None:
+        super().__init__()
+        self.bad = bad
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        if any(self.bad in text for text in texts):
+            raise MachineFault("it answers oddly", cure="mend it")
+        return super().bits(prompts, texts, language)
+
+
+@pytest.mark.slow
+def test_a_sample_whose_blocks_cannot_be_priced_is_named_and_stops_no_other(bench: Bench) -> None:
+    [summary] = bench.run(model(), "lc.repocoder(iterations=1)")
+    run = find_run(bench.store, summary.run)
+
+    def priced(bad: str, limit: int | None = None) -> RunDiagnosis:
+        return diagnose(bench.home, bench.store, run, limit=limit, progress=silent, resolve=lambda _: OddCoder(bad))
+
+    with pytest.raises(MachineFault, match="oddly"):
+        priced("")
+    [target, *_] = [bench.set.references[id_].target for id_ in sorted(bench.set.references)]
+    bad = sorted(id_ for id_, reference in bench.set.references.items() if reference.target == target)
+    part = priced(target, limit=1)
+    assert (part.new, part.over_limit, [*part.faults]) == (1, 6, bad[:1]), "the limit is of what can be priced"
+    rest = priced(target)
+    assert (rest.new, rest.over_limit, sorted(rest.faults), len(rest.blocks)) == (5, 0, bad, 6)
+    assert priced("no such text").new == len(bad) == 2
 
 
 class Overflowing(InlineCells):

@@ -1,11 +1,14 @@
-"""How much is done at a time."""
+"""How much is done at a time, and what becomes of a part in which something cannot be done."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.run import portions
-from ctxbench.harness.run.portions import WorkPace
+from ctxbench.harness.run.portions import NothingWorks, WorkPace, apart
 
 
 @pytest.fixture
@@ -45,3 +48,35 @@ def test_the_rest_of_something_tells_little(clock: list[float]) -> None:
     for _ in made.parts(range(1)):
         clock[0] += 0.4
     assert made.size == 8
+
+
+def test_a_part_is_done_at_once() -> None:
+    assert list(apart("".join, "abc", lambda _: False)) == [("abc", "abc")]
+    assert list(apart("".join, "", lambda _: False)) == []
+
+
+def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
+    asked: list[str] = []
+
+    def work(pieces: Sequence[str]) -> str:
+        asked.append("".join(pieces))
+        if bad := {"b", "d"} & set(pieces):
+            raise MachineFault(f"no {min(bad)}")
+        return asked[-1].upper()
+
+    outcomes = [(pieces, str(outcome)) for pieces, outcome in apart(work, "abcd", lambda _: True)]
+    assert outcomes == [("a", "A"), ("b", "no b"), ("c", "C"), ("d", "no d")] and asked == ["abcd", *"abcd"]
+
+
+@pytest.mark.parametrize(("until", "tried"), [(0, ["abcd"]), (2, ["abcd", "a", "b"])])
+def test_where_nothing_works_any_more_the_rest_is_not_tried(until: int, tried: list[str]) -> None:
+    asked: list[str] = []
+
+    def work(pieces: Sequence[str]) -> str:
+        asked.append("".join(pieces))
+        raise MachineFault(f"{len(asked)}", where="coder", cure="try again")
+
+    outcomes = list(apart(work, "abcd", lambda _: len(asked) <= until))
+    assert asked == tried and "".join("".join(pieces) for pieces, _ in outcomes) == "abcd"
+    assert [type(outcome) for _, outcome in outcomes] == [MachineFault] * (len(outcomes) - 1) + [NothingWorks]
+    assert str(outcomes[-1][1]) == f"coder: {len(tried)}; try again"

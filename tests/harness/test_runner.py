@@ -433,6 +433,51 @@ def test_a_coder_that_fails_leaves_its_samples_missing(bench: Bench) -> None:
     assert bench.rows("SELECT * FROM score") == []
 
 
+class OwnCoder(Coder):
+    """A model that prices its own contexts, and cannot price those of one sample."""
+
+    def __init__(self, fault: MachineFault | None, bad: str = "cart_7,") -> None:
+        Scripted.__init__(self, right, version="own")
+        self.priced, self.fault, self.bad = 0, fault, bad
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        if self.fault is not None and any(self.bad in text for text in texts):
+            raise self.fault
+        return super().bits(prompts, texts, language)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [TooLong("too long", cure="give a window"), MachineFault("garbled")])
+def test_a_text_that_cannot_be_priced_is_the_fault_of_its_sample_alone(tmp_path: Path, fault: MachineFault) -> None:
+    bench = Bench(tmp_path, repos=1, per_repo=20)
+    [bad] = [id_ for id_, reference in bench.set.references.items() if "cart_7," in reference.target]
+    [summary] = bench.run(OwnCoder(fault))
+    assert (summary.scored, summary.missing) == (19, 1)
+    assert [(kept.sample_id, kept.message) for kept in summary.faults] == [(bad, str(fault))]
+    again = OwnCoder(fault)
+    [second] = bench.run(again)
+    assert (second.scored, second.missing, len(second.faults)) == (19, 1, 1)
+    assert again.priced <= 1, "but for a small text nothing is priced again"
+    [last] = bench.run(OwnCoder(None))
+    assert (last.scored, last.missing) == (20, 0)
+
+
+@pytest.mark.slow
+def test_a_model_that_prices_nothing_any_more_is_not_asked_for_every_sample(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, repos=1, per_repo=20)
+    lost, asked = OwnCoder(MachineFault("it was lost"), bad=""), 0
+
+    def bits(*_: object) -> list[float]:
+        nonlocal asked
+        asked += 1
+        raise MachineFault("it was lost")
+
+    lost.bits = bits  # type: ignore[method-assign]
+    [summary] = bench.run(lost)
+    assert (summary.missing, len(summary.faults)) == (20, 20)
+    assert asked <= 2 * 5, "once for each part, and once for a small text"
+
+
 def test_a_bug_in_the_generator_ends_the_run(bench: Bench) -> None:
     def answer(_: Request) -> str:
         raise ZeroDivisionError

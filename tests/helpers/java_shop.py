@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.testing.java.text import shifted
+from ctxbench.bench.testing.java.text import shift
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 PATH = "src/main/java/shop/Prices.java"
@@ -343,7 +343,7 @@ def sample(name: str, tests: tuple[str, ...], text: str = PRICES) -> tuple[Sampl
         span=(start, end),
         hidden=("src/test/",),
     )
-    target = "\n".join(shifted("\n".join(lines[start:end]), ""))
+    target = "\n".join(shift(lines[start:end], ""))
     return made, Reference(id=made.id, target=target, tests=tests)
 
 

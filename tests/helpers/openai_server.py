@@ -67,6 +67,8 @@ class Server:
     template: int = 0
     """Tokens that it puts around every prompt."""
     count: Callable[[str], int] = code_tokens.count
+    split: Callable[[str], list[str]] = code_tokens.pieces
+    """The tokens of a prompt, as its log-probabilities show them."""
     delay: float = 0.0
     key: str = ""
     model: str = "tiny"
@@ -226,7 +228,7 @@ class Server:
         return pieces[:limit], "length" if limit < len(pieces) else self.finish
 
     def _logprobs(self, prompt: str, made: list[str]) -> Body:
-        tokens = [self.bos] * bool(self.bos) + code_tokens.pieces(prompt) + made
+        tokens = [self.bos] * bool(self.bos) + self.split(prompt) + made
         offsets, at = [], 0
         for token in tokens:
             offsets.append(at)

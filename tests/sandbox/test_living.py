@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,9 +11,32 @@ import pytest
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.living import Conversation, Flooded, Overdue, living
 from ctxbench.sandbox.types import Environment, Limits, Sandbox
+from tests.sandbox.bubblewrap.test_box import gone, with_word
 
-PROGRAM = b"""
-import os, socket, time
+PROGRAM = b'''
+import os, select, socket, subprocess, sys, time
+
+HOARD = """
+import contextlib, socket, sys, time
+sys.stdin.read()
+with contextlib.suppress(OSError):
+    held = []
+    while True:
+        held.append(socket.socketpair())
+time.sleep(1000)
+"""
+
+def flood(channel):
+    """Say what nobody asked for, until nobody takes any more of it."""
+    channel.setblocking(False)
+    full = 0
+    while full < 100:
+        try:
+            channel.send(b"x" * 65536)
+            full = 0
+        except BlockingIOError:
+            full += 1
+            time.sleep(0.01)
 
 def serve(channel, name):
     said = []
@@ -37,6 +61,19 @@ def serve(channel, name):
                 lines.write("x" * 65536)
         if word == "print":
             print("y" * 1_000_000, flush=True)
+        if word in ("hoard and flood", "hoard and hear nothing"):
+            command = [sys.executable, "-c", HOARD, name]
+            hoards = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
+            lines.write("ready" + chr(10))
+            lines.flush()
+            if word == "hoard and flood":
+                flood(channel)
+            else:
+                select.select([channel], [], [])
+                time.sleep(0.3)
+            for child in hoards:
+                child.stdin.close()
+            time.sleep(1000)
         if word == "call out":
             try:
                 socket.create_connection(("192.0.2.1", 80), timeout=2)
@@ -44,18 +81,18 @@ def serve(channel, name):
                 word = type(error).__name__
         lines.write(f"{name} {word} {len(said)} {sorted(os.listdir('.'))}" + chr(10))
         lines.flush()
-"""
+'''
 ENVIRONMENT = living(
     Environment(name="living", tree={"shop/cart.py": b"total = 1\n"}, library={"living_program.py": PROGRAM})
 )
-LIMITS = Limits(processes=32, result=200_000)
+LIMITS = Limits(processes=32, open_files=64, result=200_000)
 
 
 @contextmanager
-def talk(sandbox: Sandbox) -> Iterator[Conversation]:
+def talk(sandbox: Sandbox, name: str = "Ann") -> Iterator[Conversation]:
     sandbox.prepare(ENVIRONMENT, lambda _: None)
     with sandbox.converse(ENVIRONMENT, limits=LIMITS) as conversation:
-        conversation.begin("living_program:serve", {"name": "Ann"})
+        conversation.begin("living_program:serve", {"name": name})
         yield conversation
 
 
@@ -78,6 +115,24 @@ def test_one_that_hangs_is_late_and_one_that_floods_is_cut_off(bubblewrap_sandbo
         conversation.ask(b"hang", 0.3)
     with talk(bubblewrap_sandbox) as conversation, pytest.raises(Flooded, match="200000 bytes"):
         conversation.ask(b"flood", 60)
+
+
+@pytest.mark.slow
+def test_one_that_talks_unasked_is_watched_over_all_the_same(bubblewrap_sandbox: Sandbox) -> None:
+    name = f"hoard-{uuid.uuid4().hex}"
+    with talk(bubblewrap_sandbox, name) as conversation:
+        assert conversation.ask(b"hoard and flood", 30) == b"ready"
+        assert with_word(name) and gone(name)
+        with pytest.raises(SandboxLost):
+            conversation.ask(b"hello", 30)
+
+
+@pytest.mark.slow
+def test_one_that_does_not_listen_is_watched_over_all_the_same(bubblewrap_sandbox: Sandbox) -> None:
+    with talk(bubblewrap_sandbox) as conversation:
+        assert conversation.ask(b"hoard and hear nothing", 30) == b"ready"
+        with pytest.raises(SandboxLost, match="beyond the memory or sockets"):
+            conversation.ask(b"x" * (4 << 20), 10)
 
 
 def test_a_program_that_is_not_there_is_a_lost_box(bubblewrap_sandbox: Sandbox) -> None:

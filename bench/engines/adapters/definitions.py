@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import jedi
 from ctxbench_engine import best_windows, identifiers
 
 _MOST_LINES = 2000
+_WORD = re.compile(r"[\w$]+")
 
 
 class Jedi:
@@ -44,9 +46,9 @@ class Jedi:
         places: dict[tuple[str, int, int], float] = {}
         for name, weight in sorted(weights.items(), key=lambda item: -item[1])[: self._names]:
             for number in range(len(rows), max(0, len(rows) - self._lines), -1):
-                column = rows[number - 1].rfind(name)
-                if column >= 0:
-                    for place in self._defined(script, number, column + 1, path):
+                columns = [word.start() for word in _WORD.finditer(rows[number - 1]) if word[0] == name]
+                if columns:
+                    for place in self._defined(script, number, columns[-1] + 1, path):
                         places.setdefault(place, 1 + weight)
                     break
         if self._uses:
@@ -75,5 +77,6 @@ class Jedi:
         hits = []
         for file in sorted(self._root.rglob("*.py")):
             for number, row in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n")[:_MOST_LINES]):
-                hits += [(file.relative_to(self._root).as_posix(), number, name) for name in names if name in row]
+                used = names.intersection(_WORD.findall(row))
+                hits += [(file.relative_to(self._root).as_posix(), number, name) for name in used]
         return hits

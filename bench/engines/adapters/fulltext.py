@@ -48,8 +48,10 @@ class Tantivy:
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
         """Return the windows that BM25 ranks first."""
-        weights = identifiers(text, self._lines)
-        words = {word: weight for name, weight in weights.items() for word in self._words(name)}
+        words: dict[str, float] = {}
+        for name, weight in identifiers(text, self._lines).items():
+            for word in self._words(name):
+                words[word] = max(weight, words.get(word, 0.0))
         if not words:
             return []
         queries = [

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable, Iterator
 
 from ctxbench_engine import best_windows, identifiers
 
-_FLAGS = ("--no-config", "--no-ignore", "--hidden", "-j1", "-n", "-o", "-w", "-F", "-m200", "--no-heading", "-H", "-0")
+_FLAGS = ("--no-config", "--no-ignore", "--hidden", "-j1", "-n", "-o", "-w", "-F", "--no-heading", "-H", "-0")
 
 
 class Ripgrep:
@@ -37,14 +38,24 @@ class Ripgrep:
         if not terms:
             return []
         words = [part for term in terms for part in ("-e", term)]
-        located = subprocess.run(
-            ["rg", *_FLAGS, *words, "."], capture_output=True, text=True, errors="replace", check=False, cwd=self._root
-        )
-        hits = []
-        for row in located.stdout.splitlines():
-            name, _, behind = row.partition("\0")
-            number, _, term = behind.partition(":")
-            if number.isdecimal():
-                hits.append((name.removeprefix("./"), int(number) - 1, term))
-        windows: list[tuple[str, int, int, float]] = best_windows(hits, weights, self._window, top)
+        # Read as it comes: a repository may hold a term hundreds of thousands of times.
+        with subprocess.Popen(
+            ["rg", *_FLAGS, *words, "."],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            cwd=self._root,
+        ) as located:
+            hits = _hits(located.stdout or ())
+            windows: list[tuple[str, int, int, float]] = best_windows(hits, weights, self._window, top)
         return windows
+
+
+def _hits(rows: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield (path, line from 0, term) of what the program writes."""
+    for row in rows:
+        name, _, behind = row.rstrip("\n").partition("\0")
+        number, _, term = behind.partition(":")
+        if number.isdecimal():
+            yield name.removeprefix("./"), int(number) - 1, term

@@ -20,7 +20,7 @@ from ctxbench.bench.testing.java import JavaSuite
 from ctxbench.bench.testing.java import errors as java_errors
 from ctxbench.bench.testing.java.build import cure_of
 from ctxbench.bench.testing.java.layout import layout
-from ctxbench.bench.testing.java.text import shifted
+from ctxbench.bench.testing.java.text import shift
 from ctxbench.bench.testing.suites import read_tree
 from ctxbench.bench.testing.types import Suite
 from ctxbench.sandbox.types import Sandbox
@@ -39,7 +39,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 
 def lift(lines: list[str]) -> str:
     """Return a method's lines moved to the left margin."""
-    return "\n".join(shifted("\n".join(lines), ""))
+    return "\n".join(shift(lines, ""))
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:

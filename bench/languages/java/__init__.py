@@ -143,6 +143,12 @@ class Java(Language):
 
         return answers
 
+    def shift(self, lines: list[str], to: str) -> list[str]:
+        """Return a function's lines, or those of its body, moved so that they begin at an indentation."""
+        from ctxbench.bench.testing.java.text import shift_code
+
+        return shift_code(lines, to)
+
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests."""
         from ctxbench.bench.testing import java

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ctxbench.bench.languages.answers import FunctionHead, fenced
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import FunctionNode, only_function, parse, statements
 
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
@@ -189,11 +190,13 @@ def _declares(name: str) -> re.Pattern[str]:
 
 
 def _body(head: FunctionHead, code: str) -> str | None:
-    """Return the head and the code as its body, indented as needed."""
+    """Return the head and the code as its body, indented as needed; its strings stay what they are."""
     indented = textwrap.indent(textwrap.dedent(code).strip("\n"), head.body_indent)
-    text = f"{head.lines}{indented}".rstrip()
-    parsed = only_function(text)
-    return text if parsed is not None and _has_body(head, parsed) else None
+    parsed = only_function(f"{head.lines}{indented}".rstrip())
+    if parsed is None or not _has_body(head, parsed):
+        return None
+    moved = "\n".join(PYTHON.shift(code.strip("\n").split("\n"), head.body_indent))
+    return f"{head.lines}{moved}".rstrip()
 
 
 def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:

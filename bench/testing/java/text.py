@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os.path
+
 from tree_sitter import Node
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.methods import HEAD, TAIL, MethodParts, declared, in_class, name_of, within
 from ctxbench.bench.languages.java.outline import COMMENTS
-from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.languages.syntax import Source, rows
 from ctxbench.bench.testing.lines import indentation, replace_lines, unindented
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
+_BLANKS = " \t\f\r"
+"""What Java takes off the ends of a text block's lines, and Python's other blanks may be letters to it."""
 _CURE = "give the whole method, from its first modifier to its closing brace"
 
 
@@ -35,7 +40,7 @@ def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text:
     Raises:
         InputFault: if the text is not the text of such a method, or the encoding cannot hold it.
     """
-    return replace_lines(source, encoding, span, lambda to: shifted(method_text(text, leaf(name)), to), _CURE)
+    return replace_lines(source, encoding, span, lambda to: shift(method_text(text, leaf(name)).split("\n"), to), _CURE)
 
 
 def method_text(text: str, name: str) -> str:
@@ -80,11 +85,52 @@ def _leading(node: Node) -> int:
     return begin
 
 
-def shifted(text: str, to: str) -> list[str]:
-    """Return a text's lines moved so that the first one begins at the indentation `to`."""
-    lines = text.split("\n")
-    away = indentation(lines[0])
-    return [to + unindented(line, away).rstrip() if line.strip() else "" for line in lines]
+def shift(lines: list[str], to: str) -> list[str]:
+    """Return lines moved so that the first one that is not blank begins at the indentation `to`, without blank ends.
+
+    A text block that stands deeper than that line moves with the code, any other stays: both keep its value, which
+    counts from its least indented line. Another line that is indented less than the first one loses what it has.
+
+    Args:
+        lines: without their ends.
+        to: spaces or tabs.
+    """
+    return _moved(lines, indentation(next((line for line in lines if line.strip(_BLANKS)), "")), to)
+
+
+def shift_code(lines: list[str], to: str) -> list[str]:
+    """Return lines moved as by `shift`, but so that the least indented line of code begins there.
+
+    Code keeps its indentation within the text, however odd; comments may stand where they like.
+    """
+    source = Source("\n".join(lines), JAVA)
+    others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
+    for comment in (node for kind in COMMENTS for node in source.find(kind)):
+        row, byte = comment.start_point
+        behind_code = lines[row].encode()[:byte].strip()
+        others.update(rows(comment)[1 if behind_code else 0 :])
+    indents = [indentation(line) for row, line in enumerate(lines) if line.strip(_BLANKS) and row not in others]
+    # What all begin with, tabs and spaces told apart.
+    return _moved(lines, os.path.commonprefix(indents), to)  # noqa: RUF071 - these are no paths
+
+
+def _moved(lines: list[str], away: str, to: str) -> list[str]:
+    lines = [line.rstrip(_BLANKS) for line in lines]
+    if away == to:
+        return lines
+    fixed = _shallow_blocks(lines, away)
+    return [line if number in fixed or not line else to + unindented(line, away) for number, line in enumerate(lines)]
+
+
+def _shallow_blocks(lines: list[str], away: str) -> set[int]:
+    """Return the lines that begin inside a text block of which one stands no deeper than `away`."""
+    deeper = tuple(away + blank for blank in " \t")
+    numbers: set[int] = set()
+    for string in Source("\n".join(lines), JAVA).find("string_literal"):
+        inner = rows(string)[1:]
+        if not all(lines[row].startswith(deeper) for row in inner if lines[row]):
+            numbers.update(inner)
+    return numbers
 
 
 def blank(head: str) -> str:

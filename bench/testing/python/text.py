@@ -6,6 +6,7 @@ Whether the result is Python is not asked: if it is not, the tests fail, and tha
 from __future__ import annotations
 
 import codecs
+import contextlib
 import io
 import re
 import tokenize
@@ -106,24 +107,22 @@ def shift(lines: list[str], to: str) -> list[str]:
 
 
 def _inside_strings(lines: list[str], away: str) -> set[int]:
-    """Return the lines that begin inside a string that is no docstring; none for text without tokens."""
+    """Return the lines that begin inside a string that is no docstring, as far as a text has tokens."""
     text = "\n".join(unindented(line, away) for line in lines) + "\n"
     numbers: set[int] = set()
     opened: list[int] = []
     statement = True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for token in tokenize.generate_tokens(io.StringIO(text).readline):
-                if token.type in (tokenize.NL, tokenize.COMMENT):
-                    continue
-                if token.type in _OPEN:
-                    opened.append(token.start[0])
-                elif token.type in _CLOSE and opened:
-                    numbers.update(range(opened.pop(), token.end[0]))
-                elif token.type == tokenize.STRING and not statement:
-                    numbers.update(range(token.start[0], token.end[0]))
-                statement = token.type in _BEFORE_STATEMENT
-    except (tokenize.TokenError, SyntaxError):
-        return set()
+    # What was read up to a fault counts: a text that was cut off has its strings too.
+    with contextlib.suppress(tokenize.TokenError, SyntaxError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in (tokenize.NL, tokenize.COMMENT):
+                continue
+            if token.type in _OPEN:
+                opened.append(token.start[0])
+            elif token.type in _CLOSE and opened:
+                numbers.update(range(opened.pop(), token.end[0]))
+            elif token.type == tokenize.STRING and not statement:
+                numbers.update(range(token.start[0], token.end[0]))
+            statement = token.type in _BEFORE_STATEMENT
     return numbers

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ctxbench.bench import code_tokens
+from ctxbench.bench.elementary import running_sum
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.spec import Shorthand
@@ -171,9 +172,11 @@ class OpenAI(Generator):
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
 
+        With the model's tokenizer the prompt loses its beginning where both are over the window.
+
         Raises:
             InputFault: if the server gives no such thing.
-            MachineFault: if it failed.
+            MachineFault: if it failed for one of them.
         """
         pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
         return spread(self._price, pairs, self._settings.width)
@@ -183,6 +186,7 @@ class OpenAI(Generator):
         self._client.close()
 
     def _answer(self, request: Request) -> Response | MachineFault:
+        request = self._limited(request)
         line = wire.ends_with_line(request, self._settings)
         try:
             response = self._ask(request, line=line)
@@ -192,6 +196,16 @@ class OpenAI(Generator):
         except MachineFault as fault:
             return fault
         return response
+
+    def _limited(self, request: Request) -> Request:
+        """Return a request with the tokens that the prompt leaves of the window, where they are fewer and counted.
+
+        A server whose own window is larger would write on, and an answer that ends outside the window is none.
+        """
+        room = self.window - self.count(request) if self.window else 0
+        if not 0 < room < request.sampling.max_tokens:
+            return request
+        return replace(request, sampling=replace(request.sampling, max_tokens=room))
 
     def _ask(self, request: Request, *, line: bool) -> Response:
         least = self._least(wire.sent(request, self._settings))
@@ -223,17 +237,28 @@ class OpenAI(Generator):
         return counting.least(text) if self._counter is None else self._counter.least(text)
 
     def _price(self, pair: tuple[str, str]) -> float:
-        prompt, text = pricing.ends(*pair)
+        ends = pricing.ends(*pair)
+        pieces = [ends] if self._counter is None else self._counter.pieces(*ends)
+        return running_sum(self._price_piece(*piece) for piece in pieces)
 
+    def _price_piece(self, prompt: str, text: str) -> float:
         least = self._least(prompt + text)
 
-        def read(reply: Any, _: float) -> float:
+        def read(reply: Any, _: float) -> float | None:
             return pricing.bits(reply, text, self._settings, least=least)
 
         # A reply names every token that was sent, with its number.
         largest = LARGEST + _A_CHARACTER * (len(prompt) + len(text))
-        body = pricing.body(prompt, text, self._settings)
-        return self._client.post("/completions", body, read, largest=largest)
+        for ahead in ("", pricing.LINE_AHEAD):
+            body = pricing.body(ahead + prompt, text, self._settings)
+            price = self._client.post("/completions", body, read, largest=largest)
+            if price is not None:
+                return price
+        raise MachineFault(
+            "the first token, which has no probability, reaches into the text that is to be priced",
+            where=self._settings.where,
+            cure="leave bits=true out, or use a server that puts a mark of the beginning first",
+        )
 
 
 def _both(first: Response, second: Response) -> Response:

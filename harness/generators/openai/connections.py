@@ -35,6 +35,8 @@ _LOOK = 0.1
 """Seconds between checks whether a name was resolved: the library that does it cannot be woken."""
 _STATUS = b"HTTP/1."
 """The beginning of every reply."""
+_STATUS_BEGUN = tuple(_STATUS[:length] for length in range(1, len(_STATUS)))
+"""What the last bytes read are if a reply has begun whose beginning is not all there; JSON never ends so."""
 _CODINGS = ("gzip", "x-gzip", "deflate")
 _ANY_HEADER = 32 + zlib.MAX_WBITS
 """Tells zlib to take both kinds."""
@@ -202,7 +204,7 @@ class _Stream(httpcore.NetworkStream):
 
     def __init__(self, handle: socket.socket, network: HttpNetwork) -> None:
         self._handle, self._network = handle, network
-        self._fresh, self._spoilt = True, False
+        self._fresh, self._spoilt, self._begun = True, False, False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         data = self._network.attempt(
@@ -211,7 +213,7 @@ class _Stream(httpcore.NetworkStream):
         self._network.count(len(data))
         # An unrequested second reply would be taken for the answer to the next request.
         self._spoilt = self._spoilt or _STATUS in (data[1:] if self._fresh else data)
-        self._fresh = False
+        self._fresh, self._begun = False, data.endswith(_STATUS_BEGUN)
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -260,7 +262,7 @@ class _Stream(httpcore.NetworkStream):
     def _has_surplus(self) -> bool:
         poll = select.poll()
         poll.register(self._handle, select.POLLIN)
-        return self._spoilt or bool(poll.poll(0))
+        return self._spoilt or self._begun or bool(poll.poll(0))
 
 
 def unpacked(data: bytes, coding: str, most: int) -> bytes:

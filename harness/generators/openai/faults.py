@@ -47,6 +47,9 @@ _AGAIN = (408, 409, 424, 425, 429)
 """Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
+_CALL_CODES = ("tool_use_failed",)
+"""The model called a tool that there is not, or with arguments that do not fit (Groq)."""
+_CODES = (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT, *_CALL_CODES)
 _NO_TOOLS = re.compile(r"\btools?\b|tool[_ -](?:choice|call)", re.I)
 _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template|v1/(?:chat/)?completions", re.I)
 
@@ -69,7 +72,7 @@ class Problem:
     instead: Body | None = None
     """A request that the server would take where it refuses this one."""
     turned_away: bool = False
-    """Whether the key, the model or the address is refused, and not this request."""
+    """Whether the key, the model, the address or tools are refused, and not this request."""
     away: bool = False
     """Whether the server is not there: no connection, no answer in time, or it asks for too long a pause."""
 
@@ -126,7 +129,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
 
 
 def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Problem | None:
-    """Return the problem of a request that does not fit the model by its length or a field; None for other refusals."""
+    """Return the problem of a request that does not fit the model by length, tools or a field; None for others."""
     message, code = _message_and_code(text)
     where = settings.where
     if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
@@ -135,15 +138,27 @@ def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Prob
         return Problem(fault=fault, instead=None if settings.thinking else _shorter(message, body))
     if _NO_ROOM.search(message) and not settings.thinking:
         return Problem(fault=InputFault(f"the model had no room for its answer: {message}", where=where, cure=ROOM))
-    if "tools" in body and _NO_TOOLS.search(message):
-        cure = "leave tools=on out: they are sent as text then"
-        return Problem(fault=InputFault(f"the server takes no tools: {message}", where=where, cure=cure))
+    if "tools" in body and (code in _CALL_CODES or _NO_TOOLS.search(message)):
+        return _tools_refused(status, message, code, where)
     if field := _refused_field(text, message, body):
         cure = f"""give extra='{{"{field}": null}}': the server then decides"""
         refused_ = InputFault(f"the model takes no {field}: {message}", where=where, cure=cure)
         # The same limit by its other name asks for the same.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
     return None
+
+
+def _tools_refused(status: int, message: str, code: str, where: str) -> Problem:
+    """Return the problem of a server that takes no tools, or not what the model did with them."""
+    if code in _CALL_CODES:
+        # What the model wrote is held back, and so is not scored; as a text the strategy gets it.
+        what = f"the service refuses the model's call of a tool (status {status}): {message}"
+        cure = "leave tools=on out: calls are texts then, right or wrong; the sample stays missing"
+        return Problem(fault=MachineFault(what, where=where, cure=cure))
+    cure = "leave tools=on out: they are sent as text then"
+    # A server that has answered others may refuse one for what a model did with its tools, by a code of its own.
+    fault = InputFault(f"the server takes no tools: {message}", where=where, cure=cure)
+    return Problem(fault=fault, turned_away=True)
 
 
 def _shorter(message: str, body: Body) -> Body | None:
@@ -205,7 +220,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
     else:
         words = "no reason given"
     codes = [dig(at, key) for at in (error, dig(error, "innererror"), data) for key in ("code", "type")]
-    code = next((candidate for candidate in codes if candidate in (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)), "")
+    code = next((candidate for candidate in codes if candidate in _CODES), "")
     return " ".join(words[:_READ].split()), code
 
 

@@ -19,8 +19,17 @@ from ctxbench.harness.generators.openai.wire import Body, Garbled, choice, dig, 
 
 _LOWEST, _HIGHEST = -1e5, 0.01
 """Range of a log-probability: servers report -9999 for a token left out, and may round a sure one up a little."""
-_BYTES = re.compile(r"<0x[0-9A-Fa-f]{2}>|bytes:(?:\\x[0-9a-fA-F]{2})+|[^A-Za-z0-9]")
-"""Characters that servers may show differently from the text: bytes, blanks, marks."""
+_MARKS = re.compile(rb"[^A-Za-z0-9]")
+"""Characters that servers may show differently from the text: blanks, marks, and all outside ASCII."""
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_SOLID = re.compile(rb"[!-~]")
+"""What all servers show alike: ASCII but blanks."""
+_BLANK = re.compile(rb"\s")
+_BROKEN = "\ufffd".encode()
+"""Shown for a part of a character."""
+LINE_AHEAD = "#\n"
+"""Stands before a prompt if the first token of all reaches into the text; no such token holds more than this line."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
@@ -37,8 +46,10 @@ def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
     return {**with_extra(fields, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
 
-def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float:
-    """Return minus log2 of the probability of the text, as a reply says it.
+def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float | None:
+    """Return minus log2 of the probability of the text, as a reply says it; None if it lacks that of the first token.
+
+    That is where the first token of all, which no model gives a probability, reaches into the text.
 
     Args:
         reply: its JSON data.
@@ -61,65 +72,122 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
     see_whole(reply, read, least, settings)
     if len(tokens) < min(read, 2):
         raise _lacking("the reply does not repeat the prompt", settings)
-    texts = [token if isinstance(token, str) else "" for token in tokens]
-    if not "".join(texts[:read]).endswith(text) and "".join(texts[: read - 1]).endswith(text):
+    shown, end = [_shown(token) for token in tokens], _encoded(text)
+    if not b"".join(shown[:read]).endswith(end) and b"".join(shown[: read - 1]).endswith(end):
         # llama-cpp-python counts the token for the beginning, but does not list it.
         read -= 1
-    if not settings.whole and not _spell(texts[:read], text):
+    if not settings.whole and not _spell(shown[:read], end):
         # Its count is not to be believed; what it made is one token behind those of the prompt.
         read = len(tokens) - 1
-    if not _spell(texts[:read], text):
+    if not _spell(shown[:read], end):
         raise Garbled("the tokens of the log-probabilities do not spell the text")
-    text_costs = costs[_begin(texts[:read], text) : read]
+    begin = _begin(shown[:read], end)
+    if begin == 0 and costs[0] is None:
+        return None
+    text_costs = costs[begin:read]
     if not all(type(cost) in (int, float) and _LOWEST <= cost <= _HIGHEST for cost in text_costs):
         raise Garbled("a token of the text has no log-probability that can be")
     return max(0.0, -math.fsum(text_costs) / math.log(2))
 
 
-def _spell(tokens: Sequence[str], text: str) -> bool:
+def _encoded(text: str) -> bytes:
+    """Return a text's bytes as they are sent."""
+    return text.encode("utf-8", "replace")
+
+
+def _shown(token: Any) -> bytes:
+    r"""Return the bytes of a token, which SentencePiece shows as ``<0x0A>`` and OpenAI as ``bytes:\xe2\x80``."""
+    if not isinstance(token, str):
+        return b""
+    if byte := _BYTE.fullmatch(token):
+        return bytes.fromhex(byte[1])
+    data = _encoded(token)
+    escaped = data.startswith(b"bytes:") and _ESCAPED.search(data)
+    return _ESCAPED.sub(lambda byte: bytes.fromhex(byte[1].decode()), data[len(b"bytes:") :]) if escaped else data
+
+
+def _spell(tokens: Sequence[bytes], text: bytes) -> bool:
     """Return whether tokens end with a text, as far as all servers show its characters alike."""
-    return _BYTES.sub("", "".join(tokens)).endswith(_BYTES.sub("", text))
+    return _MARKS.sub(b"", b"".join(tokens)).endswith(_MARKS.sub(b"", text))
 
 
-def _begin(tokens: Sequence[str], text: str) -> int:
+def _begin(tokens: Sequence[bytes], text: bytes) -> int:
     """Return the number of the first token that reaches into the text, which the tokens end with.
 
     The server's own count of characters (``text_offset``) is no help: it is ahead by a token that marks the beginning
     and by characters that are made of several tokens, and behind where a tokenizer hides blanks.
     """
-    joined = ""
+    joined = b""
     for number in reversed(range(len(tokens))):
         joined = tokens[number] + joined
         if len(joined) >= len(text):
-            return number if joined.endswith(text) else _align(tokens, text)
+            ahead = len(joined) - len(text)
+            return _with_parts(tokens, number, ahead) if joined.endswith(text) else _align(tokens, text)
     return _align(tokens, text)
 
 
-def _align(tokens: Sequence[str], text: str) -> int:
+def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
+    """Return the first token with a part of a character that vLLM shows with its last part, and before as nothing.
+
+    Args:
+        tokens: all of them.
+        number: the first that shows something of the text.
+        ahead: bytes that it shows before the text.
+    """
+    if tokens[number][:ahead].isascii() and not tokens[number].isascii():
+        while number > 1 and not tokens[number - 1]:
+            number -= 1
+    return number
+
+
+def _align(tokens: Sequence[bytes], text: bytes) -> int:
     """Return the same where tokens are shown otherwise than they are: by the characters that always show alike.
 
-    Off by a token at most, of blanks or of characters outside ASCII.
+    Off by a token at most, of blanks or of characters outside ASCII. If the text begins with the latter, all such that
+    the prompt ends with count as well: too many rather than too few.
     """
     number, remaining = len(tokens), max(1, _solid(text))
-    while number > 1 and remaining > 0:
+    while number > 0 and remaining > 0:
         number -= 1
         remaining -= _solid(tokens[number]) if _solid(text) else 1
+    number = _with_unsure(tokens, number, text.lstrip())
     lead = text[: len(text) - len(text.lstrip())]
     remaining = len(lead) - (len(tokens[number]) - len(tokens[number].lstrip()))
     while (
         number > 1
         and remaining > 0
         and tokens[number - 1].isspace()
-        and ("\n" in lead or "\n" not in tokens[number - 1])
+        and (b"\n" in lead or b"\n" not in tokens[number - 1])
     ):
         number -= 1
         remaining -= len(tokens[number])
     return number
 
 
-def _solid(text: str) -> int:
-    """Count the characters that are ASCII and no blanks."""
-    return sum("!" <= character <= "~" for character in text)
+def _with_unsure(tokens: Sequence[bytes], number: int, text: bytes) -> int:
+    """Return the first token that may show something of the characters outside ASCII with which the text may begin.
+
+    Args:
+        tokens: all of them.
+        number: the first with a solid character of the text.
+        text: without the blanks at its beginning.
+    """
+    unsure, own = (_SOLID.split(part, maxsplit=1)[0] for part in (text, tokens[number]))
+    if not unsure:
+        return number
+    blanks = _blanks(unsure) - _blanks(own)
+    while number > 1 and not _solid(tokens[number - 1]) and (blanks > 0 or not tokens[number - 1].isspace()):
+        number -= 1
+        blanks -= _blanks(tokens[number])
+    return number - (number > 1 and tokens[number - 1].endswith(_BROKEN))
+
+
+def _blanks(text: bytes) -> int:
+    return len(_BLANK.findall(text))
+
+
+def _solid(text: bytes) -> int:
+    return len(_SOLID.findall(text))
 
 
 def _lacking(what: str, settings: OpenAISettings) -> InputFault:

@@ -11,6 +11,7 @@ from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import fim, lines
 from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong, sample_seed
 from ctxbench.harness.generators.openai.settings import OpenAISettings
+from ctxbench.harness.generators.openai.thoughts import answer_behind
 from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
 
 Body = dict[str, Any]
@@ -24,8 +25,6 @@ _BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """Fields of a message that hold the model's thoughts."""
 _THOUGHT_PARTS = ("thinking", "reasoning")
-_BEGIN, _END = "<think>", "</think>"
-"""Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
 _LONGEST = 200_000
 """The most characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
 _LABEL = 100
@@ -308,17 +307,9 @@ def _words(reply: Any, settings: OpenAISettings) -> _Words:
         content = "".join(_text(dig(part, "text")) for part in content if dig(part, "type") == "text")
     if content is None:
         content = message.get("refusal") or ""
-    return _unthought(_text(content), thought=thought, has_thoughts=has_thoughts)
-
-
-def _unthought(text: str, *, thought: bool, has_thoughts: bool) -> _Words:
-    """Return a message's text without thoughts that the server left in it; thoughts without an end leave nothing.
-
-    Some chat templates begin the thoughts, and the model only ends them.
-    """
-    before, end, behind = text.partition(_END)
-    if text.lstrip().startswith(_BEGIN) or (end and _BEGIN not in before):
-        return _Words(behind, thought=True, has_thoughts=False)
+    text = _text(content)
+    if (answer := answer_behind(text)) is not None:
+        return _Words(answer, thought=True, has_thoughts=False)
     return _Words(text, thought, has_thoughts)
 
 

@@ -134,6 +134,13 @@ class Raises(Honest):
         raise KeyError("no such symbol")
 
 
+class RaisesOddly(Honest):
+    """Raises words that no terminal should be shown."""
+
+    def search(self, text, path, line, top):
+        raise ValueError("half \ud800 \x1b[31mred\nsecond line")
+
+
 class Forks(Honest):
     """Forks until it cannot, and leaves what it forked behind."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Listener:
 
     def __init__(self, answer: Sequence[tuple[str, int, int, float]] = ()) -> None:
         self.boxes: list[list[str]] = []
+        self.trees: list[Mapping[str, bytes]] = []
         self._answer = answer
 
     def prepare(self, environment: Environment, report: Report) -> str:
@@ -45,6 +47,7 @@ class Listener:
     @contextlib.contextmanager
     def converse(self, environment: Environment, *, limits: Limits) -> Iterator[Listener]:
         self.boxes.append([])
+        self.trees.append(environment.tree)
         yield self
 
     def begin(self, function: str, arguments: Any) -> None:
@@ -126,3 +129,18 @@ def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
     assert len(listener.boxes) == 3
     for texts, answer in zip(listener.boxes, answers, strict=True):
         assert len(texts) == 2 and not any(answer in text for text in texts)
+
+
+def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(tmp_path: Path) -> None:
+    other = "shop/due.py"
+    snapshot = make_snapshot(tmp_path, {path: "\n".join([*LINES, ""]) for path in (PATH, other)})
+    samples = [replace(at(3, 12), path=path, id=path) for path in sorted([PATH, other])]
+    listener = Listener()
+    with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
+        engines.prepare(["ripgrep", "repomap(mode=shared)"], samples)
+        for sample in engines.ordered(samples, 1):
+            with engines.turn(sample, snapshot) as session:
+                session.search("ripgrep", sample.prefix, 3)
+    assert len(listener.boxes) == 2
+    for sample, tree in zip(samples, listener.trees, strict=True):
+        assert b"levy" not in tree[sample.path]

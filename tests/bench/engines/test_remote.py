@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -12,12 +13,20 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.engines import box, recipe
+from ctxbench.bench.engines.remote import RemoteTalk
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.sandbox.living import Overdue
 from tests.bench.engines.rooms import NAMES, answer_of, attempt, make_set, prompts, rows
 from tests.helpers.cli import run_cli
 
 FILES, PER_FILE = 2, 3
+SLOW = {
+    b"HTTP/1.1 200 OK\r\nX-Word: ": b"a",
+    b"HTTP/1.1 100 Continue\r\n\r\n": b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\n": b" ",
+}
+"""What never comes to an end: how it begins -> how it goes on."""
 
 
 class Elsewhere:
@@ -39,6 +48,13 @@ class Elsewhere:
                 reply = service.answer(question)
                 if reply is None:
                     service.gone.wait(30)
+                    return
+                if reply in SLOW:
+                    with contextlib.suppress(OSError):  # who asked has hung up
+                        self.wfile.write(reply)
+                        while len(service.asked) < 100 and not service.gone.wait(0.02):
+                            service.asked.append({"call": "more"})
+                            self.wfile.write(SLOW[reply])
                     return
                 moved = reply.startswith(b"moved")
                 self.send_response(302 if moved else 200)
@@ -126,6 +142,15 @@ def test_what_breaks_is_a_fault_of_the_machine(
     summary = explored(tmp_path, service)
     assert summary.scored == 0 and {fault.kind for fault in summary.faults} == {"machine"}
     assert any(word in summary.faults[0].message for word in words.split("|")), summary.faults[0].message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beginning", SLOW)
+def test_an_answer_that_keeps_coming_is_overdue_as_well(beginning: bytes, service: Elsewhere) -> None:
+    service.answer = lambda _: beginning
+    with pytest.raises(Overdue, match=r"no answer in 0\.3 seconds"):
+        RemoteTalk(service.url, {}, 1000).ask(b'{"call": "index"}', 0.3)
+    assert len(service.asked) < 100
 
 
 @pytest.mark.slow

@@ -52,6 +52,21 @@ def test_it_checks_an_engine_in_a_box(boxes: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_a_checked_engine_raises_stays_on_its_line(boxes: None, tmp_path: Path) -> None:
+    checked = run("engine", "check", rooms.spy("RaisesOddly"), "--home", str(tmp_path))
+    assert checked.code == 1 and checked.out.splitlines()[-1] == "1 of 7 checks passed", checked
+    assert checked.out.count("it raised ValueError: half ⟨U+D800⟩ ␛[31mred second line\n") == 6, checked.out
+
+
+@pytest.mark.slow
+def test_an_engine_elsewhere_has_one_mode_only(tmp_path: Path) -> None:
+    file = tmp_path / "far.toml"
+    file.write_text('protocol = "http"\nurl = "http://127.0.0.1:9/"\n')
+    refused = run("engine", "measure-leak", f"{file}(remote=on)", "--samples", "demo", "--home", str(tmp_path))
+    assert_fault(refused, "has one mode", "name an engine that lives in a box")
+
+
+@pytest.mark.slow
 def test_what_one_remembers_is_measured_as_a_leak(boxes: None, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     rooms.make_set(home, repos=6, per_file=3)

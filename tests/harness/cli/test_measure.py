@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
+from ctxbench.harness.generators.incontext import InContext
 from ctxbench.harness.measures import GAINS, Measurement, without_parts
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from tests.helpers.cli import run_cli
+from ctxbench.strategies.api import Prompt
+from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
 Rows = list[tuple[object, ...]]
@@ -69,6 +76,42 @@ def test_what_was_left_out_is_measured_later_to_the_same_numbers(home: Home) -> 
     assert rows(home, SCORES) == rows(home, SCORES, "whole.db")
     assert "rescore" not in board(home)[1] and "rescore" not in board(home, "--profile", "infercom")[1]
     assert "nothing to score" in cli(home, "rescore")
+
+
+class OddCoder:
+    """`InContext.bits`, which answers oddly where a text is to be priced."""
+
+    def __init__(self, bad: str) -> None:
+        self.bad = bad
+
+    def __call__(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        if any(self.bad in text for text in texts):
+            raise MachineFault("it answers oddly", cure="mend it")
+        return [float(len(prompt.text)) for prompt in prompts]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = run(home, "--measure", "scores")
+    references = sets.load(home, "demo").references
+    text = references[min(references)].target
+    bad = sorted(sample for sample, reference in references.items() if reference.target == text)
+    line = f"not priced: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
+    where = ("--home", str(home.root), "--db", f"sqlite:///{home.root / 'ctxbench.db'}")
+    count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'context_gain'"
+    monkeypatch.setattr(InContext, "bits", OddCoder(""))
+    assert_fault(run_cli("rescore", "--measure", "gain", *where), "it answers oddly; mend it")
+    assert rows(home, count) == [(0,)]
+    monkeypatch.setattr(InContext, "bits", OddCoder(text))
+    priced = SAMPLES - len(bad)
+    for scored in (priced, 0):
+        result = run_cli("rescore", "--measure", "gain", *where)
+        assert_fault(result, line)
+        assert f"gain  scored {scored}" in result.out and rows(home, count) == [(priced,)]
+    diagnosed = run_cli("diagnose", id_, "--format", "json", *where)
+    assert_fault(diagnosed, line)
+    record = json.loads(diagnosed.out)
+    assert record["faults"] == dict.fromkeys(bad, "it answers oddly; mend it") and record["new"] == priced
 
 
 @pytest.mark.slow

@@ -293,16 +293,18 @@ def test_functions_through_repocoder_are_what_follows_the_cursor(home: Home) -> 
     whole = [made.references[sample.id].target for sample in made.samples]
     whole[1] = ""
     lines = [{"sample": one.id, "text": text} for one, text in zip(made.samples, whole, strict=True)]
-    lines[2]["text"] = "def times_4(other):\n\n    return other * 4"
+    lines[2]["text"] = "def times_4(other):\n\n    return other * 4, '''\nnote'''"
     [run] = imported(home, "ctxbench", write(home.root / "m.jsonl", lines), "--samples", "functions")
     out = home.root / "out.jsonl"
     assert results(home, "export", run, "--format", "repocoder", "--out", out).code == 0
     choices = [json.loads(line)["choices"][0]["text"] for line in out.read_text().splitlines()]
-    assert choices[:3] == ["    return amount * 2", "", "    return other * 4"]
+    assert choices[:3] == ["    return amount * 2", "", "    return other * 4, '''\nnote'''"], (
+        "strings stay as they are"
+    )
     [again] = imported(home, "repocoder", out, "--samples", "functions")
     before, after = (list(texts(home, one).values()) for one in (run, again))
     assert [[text] for text in whole[:2] + whole[3:]] == after[:2] + after[3:] == before[:2] + before[3:]
-    assert after[2] == [whole[2].replace("amount * 4", "other * 4")], "it gets the sample's own head"
+    assert after[2] == [whole[2].replace("amount * 4", "other * 4, '''\nnote'''")], "it gets the sample's own head"
 
 
 @pytest.mark.slow

@@ -221,6 +221,14 @@ def test_check_hides_installed_copies_of_a_sets_targets_as_a_run_does(
 
 
 @pytest.mark.slow
+def test_what_a_checked_strategy_raises_stays_on_its_line(file: Path) -> None:
+    raising = r'raise ValueError("half \ud800 \x1b[31mred\nsecond line")'
+    file.write_text(GOOD.replace("paths = [", f"{raising}\n    paths = ["))
+    result = run_cli("strategy", "check", f"{file}@first-files")
+    assert result.code == 1 and "ValueError: half ⟨U+D800⟩ ␛[31mred second line (mine.py" in result.out, result
+
+
+@pytest.mark.slow
 def test_check_fails_with_exit_code_1(file: Path) -> None:
     file.write_text("import os\n" + GOOD.replace("repo.read(path)", "os.urandom(9).hex()"))
     result = run_cli("strategy", "check", f"{file}@first-files")

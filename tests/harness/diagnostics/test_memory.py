@@ -12,7 +12,7 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
@@ -214,6 +214,34 @@ def test_the_probe_tells_who_has_read_the_samples(tmp_path: Path, language: Lang
     length = len(answers[0])
     assert memorised["reader"].mean == pytest.approx(3 * length) and memorised["stranger"].mean == 0.0
     assert memorised["reader"].low > memorised["stranger"].high
+
+
+class OddReader(Reader):
+    """A reader that cannot price one text, or nothing."""
+
+    def __init__(self, bad: str) -> None:
+        super().__init__([])
+        self.bad = bad
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        if any(self.bad in text for text in texts):
+            raise MachineFault("it answers oddly")
+        return super().bits(prompts, texts, language)
+
+
+@pytest.mark.slow
+def test_a_sample_that_cannot_be_priced_is_named_and_stops_no_other(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    sample_set = lines_of(home, PYTHON)
+    with open_store(home.database) as store:
+        run_id = stored(home, store, sample_set, Reader([]))
+        with pytest.raises(MachineFault, match="oddly"):
+            probed(home, store, run_id, OddReader(""))
+        part = probed(home, store, run_id, OddReader("levied(0)"), limit=1)
+        assert (part.new, part.over_limit, [*part.faults]) == (1, 4, ["shop0/0"])
+        rest = probed(home, store, run_id, OddReader("levied(0)"))
+        assert (rest.new, rest.over_limit, [*rest.faults], len(rest.costs)) == (4, 0, ["shop0/0"], 5)
+        assert probed(home, store, run_id, Reader([])).new == 1
 
 
 @pytest.mark.slow

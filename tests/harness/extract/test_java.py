@@ -6,7 +6,7 @@ import pytest
 
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Cursor, Kind
-from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract
+from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
 from tests.helpers.samples import make_sample
 
 BEFORE = "package a;\n\nclass Box {\n    /** Returns the area. */\n"
@@ -190,3 +190,29 @@ def test_annotations_of_the_answer_are_left_out(annotations: str) -> None:
 def test_a_body_between_tags_is_given_the_signature() -> None:
     found = extract(make(), "[CODE]\nint area = width * height;\nreturn area;\n[/CODE]")
     assert found.text == f"{HEAD}int area = width * height;\nreturn area;\n    }}" and found.flags == ()
+
+
+BLOCK = '        String text = """\nusage\n  -h\n""";\n        return text.length();\n    }'
+OLD = "        int area = width;\n//        old();\n        return area;\n    }"
+
+
+@pytest.mark.parametrize("lines", [BLOCK, OLD, BLOCK.replace("\n", "\n" + 12 * " ", 3)])
+def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> None:
+    made, target = make(), JAVA.miner().lift(f"{HEAD}{lines}".split("\n"))
+    moved = body(made, target)
+    assert moved.startswith(("String", "int")) and "\n        return" not in moved
+    for answer in (lines, f"```java\n{target}\n```", f"[CODE]\n{HEAD}{lines}\n[/CODE]"):
+        assert body(made, extract(made, answer).text) == moved
+
+
+@pytest.mark.parametrize("lines", [BLOCK, BLOCK.replace("\n", "\n" + 12 * " ", 3)])
+def test_what_follows_the_cursor_keeps_its_text_blocks(lines: str) -> None:
+    assert after_cursor(make(), JAVA.miner().lift(f"{HEAD}{lines}".split("\n"))) == lines
+
+
+def test_code_that_stands_oddly_keeps_its_indentation() -> None:
+    odd = "        if (width > 0) {\n            return 1;\n}\n        return 0;\n    }"
+    assert body(make(), extract(make(), odd).text) == odd.removesuffix("\n    }")
+    assert body(make(), HEAD + odd.replace("\n}", "\n        }  /* so\n*/")) == (
+        "if (width > 0) {\n    return 1;\n}  /* so\n*/\nreturn 0;"
+    )

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind
 from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
 from tests.helpers.samples import make_sample
@@ -308,3 +309,37 @@ def test_imports_and_decorators_before_the_function_stay_outside() -> None:
 def test_tags_in_every_shape(answer: str) -> None:
     found = extract(make(), answer)
     assert (textwrap.dedent(found.text), found.flags) == (FUNCTION, ())
+
+
+STRING = '        text = """usage:\noptions:\n        -h\n"""\n        return text'
+AT_THE_MARGIN = "        total = 1\n#        old()\n        return total"
+"""A comment there, as editors comment lines out."""
+BODIES = [STRING, AT_THE_MARGIN, STRING.replace("usage:\n", "usage:\n" + 12 * " ")]
+
+
+def reference_of(whole: str) -> str:
+    return PYTHON.miner().lift(whole.split("\n")).rstrip("\n")
+
+
+@pytest.mark.parametrize("lines", BODIES)
+def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> None:
+    made, target = make(METHOD, SHAPE), reference_of(METHOD + lines)
+    moved = body(made, target)
+    assert moved.startswith(("text", "total")) and "\n        return" not in moved
+    fenced = (f"```python\n{code}\n```" for code in (target, moved))
+    for answer in (lines, moved, *fenced, f"[CODE]\n{METHOD}{lines}\n[/CODE]"):
+        assert body(made, extract(made, answer).text) == moved
+
+
+@pytest.mark.parametrize("lines", [STRING, STRING.replace("options:", 12 * " " + "options:")])
+def test_what_follows_the_cursor_keeps_its_strings(lines: str) -> None:
+    made = make(METHOD, SHAPE)
+    assert after_cursor(made, reference_of(METHOD + lines)) == lines
+
+
+def test_of_a_body_that_was_cut_off_strings_stay_too() -> None:
+    lines = STRING.replace("options:", 12 * " " + "options:").replace('\n"""', '\n        """')
+    made, target = make(METHOD, SHAPE), reference_of(METHOD + lines)
+    found = extract(made, lines.replace("return text", "return (text"))
+    assert found.flags[-1] == PARSE_FAILED
+    assert body(made, found.text) == body(made, target).replace("return text", "return (text")

@@ -186,6 +186,22 @@ def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch
         made.generate([request(CODE[0])])
 
 
+def test_memory_that_ends_in_the_middle_changes_no_drawn_answer(model: HF, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [request(text, temperature=1.0, seed=7) for text in CODE[:4]]
+    whole = [one.text for one in answers(model, drawn)]
+    real, steps = TorchNetwork._forward, 0
+
+    def forward(self: TorchNetwork, ids: Any, mask: Any, cache: Any, *, keep: int) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps == 3:
+            raise torch.OutOfMemoryError("full")
+        return real(self, ids, mask, cache, keep=keep)
+
+    monkeypatch.setattr(TorchNetwork, "_forward", forward)
+    assert [one.text for one in answers(model, drawn)] == whole and steps > LONGEST
+
+
 def test_numbers_that_are_none_are_no_answer(folder: Path) -> None:
     made = hf(model=str(folder))
     answers(made, [request("x", max_tokens=1)])

@@ -97,6 +97,22 @@ def test_characters_of_several_tokens_shift_nothing() -> None:
         ("if x:\n", "return x", ["<s>", "if", "x", ":", "\n", "return", "x", "\n"], 5),
         ("s = f(", "'é', y)", ["<s>", "s", "=", "f", "(", "'", "\ufffd", "\ufffd", "',", "y", ")", "\n"], 5),
         ("a = b", "", ["<s>", "a", "=", "b", "\n"], 4),
+        # Bytes, as SentencePiece and OpenAI show them.
+        ("a = ", "foo(x)", ["<s>", "a", " =", " foo", "(", "x", ")", "<0x0A>"], 3),
+        ("a = '", "\u4f60'", ["<s>", "a", " = '", "<0xE4>", "<0xBD>", "<0xA0>", "'", "<0x0A>"], 3),
+        ("a = ", "foo('…')", ["<s>", "a", " =", " foo", "('", r"bytes:\xe2\x80", r"bytes:\xa6", "')", "\n"], 3),
+        ("a =", " …'", ["<s>", "a", " =", r"bytes: \xe2\x80", r"bytes:\xa6", "'", "\n"], 3),
+        # vLLM shows all parts of a character as nothing, but the last.
+        ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", "", "\u4f60", "", "\u597d", "'", "\n"], 3),
+        ("a =", " \u4f60'", ["<s>", "a", " =", "", " \u4f60", "'", "\n"], 3),
+        ("b = 'é' + ", "c", ["<s>", "b", " = '", "", "é", "' +", " c", "\n"], 6),
+        # The text begins with characters that are shown as parts, or not at all.
+        ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", *["\ufffd"] * 4, "'", "\n"], 3),
+        ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", "", "", "", "", "'", "\n"], 3),
+        ("a = '", "\u4f60 \u597d", ["<s>", "a", " = '", "\ufffd", "\ufffd", " ", "\ufffd", "\ufffd", "\n"], 3),
+        ("a =", " '\u4f60'", ["<s>", "a", " =", " '\ufffd", "\ufffd", "'", "\n"], 3),
+        ("a = '", "\u4f60'", ["<s>", "a", " =", " '\ufffd", "\ufffd", "'", "\n"], 3),
+        ("if a:\n  ", "é = 1", ["<s>", "if", " a", ":", "\n ", " \ufffd", "\ufffd", " =", " 1", "\n"], 5),
     ],
 )
 def test_tokens_that_do_not_add_up_to_the_text(prompt_: str, text: str, shown: list[str], first: int) -> None:
@@ -115,6 +131,39 @@ def test_an_empty_prompt_is_a_line_end() -> None:
     with serving(costs=rising) as server, model(server) as made:
         assert price(made, ("", "d")) == pytest.approx([bits_of(-1, -2)])
     assert server.calls[0]["prompt"] == "\nd\n"
+
+
+def joined(body: dict[str, Any]) -> None:
+    """Show the first two tokens as one, which has no price."""
+    given = body["choices"][0]["logprobs"]
+    given["tokens"][:2] = ["".join(given["tokens"][:2])]
+    del given["token_logprobs"][1], given["text_offset"][1]
+    body["usage"]["prompt_tokens"] -= 1
+
+
+@pytest.mark.parametrize(
+    ("prompt_", "text", "behind", "priced"),
+    [("", "    d", "\n    d\n", (-2, -3, -4)), ("to", "tal", "total\n", (-2, -3))],
+)
+def test_a_text_that_begins_in_the_first_token_of_all_is_priced_behind_a_line(
+    prompt_: str, text: str, behind: str, priced: tuple[float, ...]
+) -> None:
+    fault = Fault(change=joined)
+    with serving(costs=rising, faults=[fault]) as server, model(server) as made:
+        assert price(made, (prompt_, text)) == pytest.approx([bits_of(*priced)])
+    assert [call["prompt"] for call in server.calls] == [behind, f"#\n{behind}"]
+
+
+def test_a_text_that_begins_in_the_first_token_of_all_whatever_stands_before_it_has_no_price() -> None:
+    def join_all(body: dict[str, Any]) -> None:
+        given = body["choices"][0]["logprobs"]
+        given |= {"tokens": ["".join(given["tokens"][:-1]), "x"], "token_logprobs": [None, -1.0]}
+        body["usage"]["prompt_tokens"] = 1
+
+    fault = pytest.raises(MachineFault, match="first token")
+    with serving(faults=[Fault(change=join_all)] * 2) as server, model(server, whole=False) as made, fault:
+        price(made, ("", "d"))
+    assert len(server.calls) == 2
 
 
 def test_a_server_without_prices_is_the_users_choice_to_mend() -> None:

@@ -83,6 +83,24 @@ def test_nobody_gets_a_second_answer_where_the_pool_did_not_look(name: str, monk
     assert_met(one)
 
 
+@pytest.mark.parametrize("begun", [b"H", b"HTTP/", b"HTTP/1"])
+def test_nobody_gets_a_second_answer_that_has_just_begun(begun: bytes) -> None:
+    planted = reply(good("planted"))
+    served: set[threading.Thread] = set()
+
+    def choose(body: Body) -> Play:
+        sound = reply(good(body["prompt"].upper()))
+        if threading.current_thread() in served:  # a thread is a connection
+            return Whole(planted.removeprefix(begun) + sound)
+        served.add(threading.current_thread())
+        return Whole(sound + begun)
+
+    with hostile(choose) as server, model(server) as made:
+        answers = [made.generate([ask(text)])[0] for text in ("a", "b", "c")]
+        assert [found.text for found in answers if isinstance(found, Response)] == ["A", "B", "C"]
+        assert len(server.calls) == 3
+
+
 def assert_met(one: Misbehaviour) -> None:
     """Ask a server that misbehaves so once, then twice where it does not; check what comes of each request."""
 

@@ -100,9 +100,43 @@ def test_thoughts_are_no_part_of_the_answer(message: Body) -> None:
     assert text_of(says(**message)) == "1"
 
 
-def test_marks_of_thoughts_inside_an_answer_are_its_own() -> None:
-    code = "x = '<think>' + y + '</think>'"
-    assert text_of(says(content=code)) == code
+FENCED = """\
+```python
+def answer_of(text):
+    # What stands behind </think>.
+    return text.split("</think>")[-1]
+```"""
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ("x = '<think>' + y + '</think>'", None),
+        ('text.split("</think>")[-1].strip()', None),
+        ("re.sub(r'^.*?</think>\\s*', '', text)", None),
+        (FENCED, None),
+        ("<output_start>strip(text)  # up to </think><output_end>", "strip(text)  # up to </think>"),
+        ("[CODE]\nreturn text  # with </think>\n[/CODE]", None),
+    ],
+)
+def test_marks_of_thoughts_inside_an_answer_are_its_own(content: str, answer: str | None, finish: str) -> None:
+    found = replied(says(content=content, finish=finish))
+    assert isinstance(found, Response) and (found.text, found.finish) == (answer or content, finish)
+
+
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        '<think>It ends with "</think>", so I\'ll split there.\n</think>\n\n',
+        "It ends with `</think>`, so I don't strip.</think>",
+        "First <output_start> and </think>",
+        f"{FENCED}\nor\n```python\nunfinished\n</think>\n",
+    ],
+)
+def test_thoughts_about_marks_of_thoughts_end_with_their_own(thoughts: str) -> None:
+    assert text_of(says(content=f"{thoughts}<output_start>text.split(',')<output_end>")) == "text.split(',')"
+    assert text_of(says(content=f"{thoughts}{FENCED}"), lines="raw").strip() == FENCED
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import Any
 
@@ -33,13 +34,17 @@ CHAT = Chat(
 
 
 def ask(server: Server, chat: Chat = CHAT, **settings: Any) -> Response | MachineFault:
+    [answer] = asked_in_turn(server, 1, chat, **settings)
+    return answer
+
+
+def asked_in_turn(server: Server, times: int, chat: Chat = CHAT, **settings: Any) -> list[Response | MachineFault]:
     request = Request(
         prompt=Prompt(blocks=(text_block(chat.text),)), language=PYTHON, chat=chat, sampling=Sampling(max_tokens=64)
     )
     given = {"model": "tiny", "url": server.url, "endpoint": "chat", "tools": True, "retries": 0} | settings
     with closing(openai.openai(**given)) as made:
-        [answer] = made.generate([request])
-    return answer
+        return [answer for _ in range(times) for answer in made.generate([request])]
 
 
 def test_a_chat_is_sent_as_such_and_calls_come_back_in_the_text_protocol() -> None:
@@ -60,6 +65,35 @@ def test_a_chat_is_sent_as_such_and_calls_come_back_in_the_text_protocol() -> No
 def test_a_server_without_tools_is_named_with_the_cure() -> None:
     with serving(tools=False) as server, pytest.raises(InputFault, match="takes no tools.*leave tools=on out"):
         ask(server)
+
+
+def refusal(message: str, code: str = "") -> Fault:
+    """Return what Groq answers, or with another code another server."""
+    error = {"message": message, "type": "invalid_request_error", "code": code, "failed_generation": "<function=open>"}
+    return Fault(status=400, text=json.dumps({"error": error}))
+
+
+def test_once_a_server_has_taken_tools_its_words_about_them_are_of_one_request() -> None:
+    with serving(answer=lambda *_: MARKED, faults=[None, refusal("tool 'open' is not in request.tools")]) as server:
+        first, second, third = asked_in_turn(server, 3)
+    assert isinstance(second, MachineFault) and "leave tools=on out" in second.cure
+    assert isinstance(first, Response) and isinstance(third, Response)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "tool call validation failed: attempted to call tool 'open' which was not in request.tools",
+        "Failed to parse tool call arguments as JSON",
+        "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+    ],
+)
+def test_a_call_of_the_model_that_a_service_refuses_is_missing_and_ends_nothing(message: str) -> None:
+    with serving(answer=lambda *_: MARKED, faults=[refusal(message, "tool_use_failed")]) as server:
+        first, second = asked_in_turn(server, 2)
+    assert isinstance(first, MachineFault) and "refuses the model's call of a tool" in first.what
+    assert "the sample stays missing" in first.cure and len(server.calls) == 2
+    assert isinstance(second, Response)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""What our engines find, each in its box, where names repeat, are parts of others, or stand far down in a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxbench.bench.engines.box import EngineBox
+from ctxbench.bench.engines.recipe import read
+from ctxbench.bench.types import Cursor
+from ctxbench.sandbox.living import living
+from ctxbench.sandbox.types import Sandbox
+from tests.helpers.samples import make_sample
+
+pytestmark = [pytest.mark.network, pytest.mark.slow]
+
+
+def places(sandbox: Sandbox, engine: str, tree: dict[str, str], text: str) -> list[tuple[str, int, int]]:
+    """Return where an engine finds something for the text of the file `target.py`."""
+    recipe = read(engine)
+    sandbox.prepare(living(recipe.environment), lambda _: None)
+    sample = make_sample(path="target.py", cursor=Cursor(line=text.count("\n"), column=0), prefix=text)
+    box = EngineBox(recipe, {"target.py": "", **tree}, sandbox)
+    try:
+        return [(path, start, end) for path, start, end, _ in box.search(text, sample, 10)]
+    finally:
+        box.end()
+
+
+def test_ripgrep_sees_the_end_of_a_file_that_is_full_of_a_term(bubblewrap_sandbox: Sandbox) -> None:
+    tree = {"lib.py": "".join(f"foo = {number}\n" for number in range(250)) + "rare_name = foo\n"}
+    assert places(bubblewrap_sandbox, "ripgrep", tree, "foo(rare_name")[0] == ("lib.py", 240, 260)
+
+
+def test_tantivy_weighs_a_word_by_the_nearest_name_that_has_it(bubblewrap_sandbox: Sandbox) -> None:
+    tree = {"near.py": "cart = 1\n", "far.py": "other_word = 1\n"}
+    text = "def old(get_cart, other_word):\n" + "    pass\n" * 15 + "    cart = "
+    located = places(bubblewrap_sandbox, "tantivy", tree, text)
+    assert [path for path, _, _ in located] == ["near.py", "far.py"]
+
+
+def test_jedi_asks_for_a_name_where_it_stands_as_a_whole(bubblewrap_sandbox: Sandbox) -> None:
+    tree = {"lib.py": "\n" * 30 + "def cart(x):\n    return x\n", "maps.py": "cartography = 1\n"}
+    located = places(bubblewrap_sandbox, "jedi", tree, "from lib import cart\ntotal = cart(1)\nmy_cart = ")
+    assert ("lib.py", 30, 50) in located
+    assert not any(path == "maps.py" for path, _, _ in located)
