@@ -272,22 +272,22 @@ class ForeignJob:
             raise SandboxLost(why, where=lost.where, cure="the image must have sh, head and tar") from lost
         return output.partition(mark)[2]
 
-    def _read(self, talk: DockerBox, held: bytes, output: Output, deadline: float) -> bool:
-        """Take output until the program has ended, after what is `held` of it; False if the deadline came first."""
+    def _read(self, talk: DockerBox, unread: bytes, output: Output, deadline: float) -> bool:
+        """Take output until the program has ended, after what is `unread`; False if the deadline came first."""
         ended = late = False
         # Asked each time: what speaks without a pause never lets a wait run out.
-        while not (ended or late or self._last in held):
-            kept = held[-len(self._last) :]  # perhaps the mark's beginning
-            output.add(held[: -len(kept)] if kept else b"")
-            held = kept
+        while not (ended or late or self._last in unread):
+            beginning = unread[-len(self._last) :]  # perhaps of the mark
+            output.add(unread[: -len(beginning)] if beginning else b"")
+            unread = beginning
             try:
                 late = time.monotonic() >= deadline
-                held += b"" if late else talk.receive(deadline)
+                unread += b"" if late else talk.receive(deadline)
             except StreamEnded:
                 ended = True
             except Late:
                 late = True
-        output.add(held.partition(self._last)[0])
+        output.add(unread.partition(self._last)[0])
         return not late
 
 
@@ -307,7 +307,7 @@ def _confirm_running(client: Client, box: DockerBox, number: str) -> None:
         raise SandboxLost(f"its time was over, and it is {'ended' if status == 'running' else status}", where=where)
 
 
-def _ended(client: Client, box: DockerBox, number: str, **told: Any) -> Outcome:
+def _ended(client: Client, box: DockerBox, number: str, **measured: Any) -> Outcome:
     """End a container whose program has ended; return how that did.
 
     Raises:
@@ -333,7 +333,7 @@ def _ended(client: Client, box: DockerBox, number: str, **told: Any) -> Outcome:
         exit_code=None if signalled else code,
         signal=code - 128 if signalled else None,
         out_of_memory=full,
-        **told,
+        **measured,
     )
 
 
