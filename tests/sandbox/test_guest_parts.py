@@ -150,11 +150,23 @@ def test_a_folder_that_stays_keeps_no_notes(tmp_path: Path) -> None:
 
 def test_a_closed_connection_is_seen_while_the_kernel_remembers_it(tmp_path: Path) -> None:
     """Where a back end cannot have it forgotten, its boxes are not used again."""
-    table, none = tmp_path / "tcp", str(tmp_path / "no-ipv6")
-    table.write_text("  sl  local_address rem_address   st\n")
-    assert not server._connected([none]) and not server._connected([str(table), none])
-    table.write_text(table.read_text() + "   0: 0100007F:223D 0100007F:9C40 06 00000000:00000000 03:00001770\n")
-    assert server._connected([none, str(table)])
+    assert not server._connected(str(tmp_path)), "no tables at all"
+    header, closed = (
+        "  sl  local_address rem_address   st\n",
+        "   0: 0100007F:223D 0100007F:9C40 06 00000000:00000000\n",
+    )
+    for table in ("tcp", "tcp6"):
+        (tmp_path / table).write_text(header)
+        assert not server._connected(str(tmp_path))
+        (tmp_path / table).write_text(header + closed)
+        assert server._connected(str(tmp_path))
+        (tmp_path / table).write_text(header)
+    (tmp_path / "tcp").write_text(header + closed)
+    for used, closing, remembered, expected in ((0, 0, 0, False), (1, 0, 0, True), (0, 0, 1, True), (0, 1, 0, True)):
+        counts = f"sockets: used 3\nTCP: inuse {used} orphan 0 tw {remembered} alloc 9 mem 2\nUDP: inuse 0 mem 0\n"
+        (tmp_path / "sockstat").write_text(counts)
+        (tmp_path / "sockstat6").write_text(f"TCP6: inuse {closing}\nUDP6: inuse 0\n")
+        assert server._connected(str(tmp_path)) == expected
 
 
 @pytest.mark.parametrize("machine", seccomp.MACHINES)
