@@ -41,7 +41,7 @@ class Link:
 
         Raises:
             SandboxLost: if the box went away.
-            SandboxUnavailable: if the environment does not work in it.
+            SandboxUnavailable: if the environment does not work in it, or it filters no system calls.
         """
         deadline = time.monotonic() + GREETING_SECONDS
         names = ("memory", "file_bytes", "processes", "open_files", "output", "result")
@@ -50,6 +50,10 @@ class Link:
         self._box.send(frames.frame(frames.SETTINGS, settings), deadline)
         greeting, _ = self._receive(frames.GREETING, deadline)
         self._refuse(greeting)
+        if not greeting.get("seccomp"):
+            raise SandboxUnavailable(
+                "no filter of system calls can be installed", where="the box", cure="see `ctxbench doctor`"
+            )
         return greeting
 
     def plant(self, tree: bytes) -> None:

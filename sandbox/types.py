@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 """Takes one line about what is being built."""
 MIB = 1 << 20
-NETWORK = {"net/ipv4/tcp_rmem": "4096 131072 262144", "net/ipv4/tcp_wmem": "4096 16384 262144"}
-"""Settings of a box's own network, below ``/proc/sys``: the least, first and largest buffers of a socket, in bytes.
-They are memory of the machine's that a box's limit may not count."""
+NETWORK = {
+    "net/ipv4/tcp_rmem": "4096 131072 262144",
+    "net/ipv4/tcp_wmem": "4096 16384 262144",
+    "net/ipv4/tcp_max_tw_buckets": "0",
+}
+"""Settings of a box's own network, below ``/proc/sys``: the least, first and largest buffers of a socket, in bytes,
+which are memory of the machine's that a box's limit may not count; and how many closed connections are kept for a
+minute, in which the next job of the box would find their ports taken."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,7 +146,7 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
         InputFault: if the image has no such folder, or it is too large.
     """
     from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
-    from ctxbench.sandbox.docker.foreign import copy_out  # noqa: PLC0415
+    from ctxbench.sandbox.docker.tars import copy_out  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as scratch:
         archive = Path(scratch, "folder.tar")

@@ -13,13 +13,23 @@ from pathlib import Path
 
 from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.bubblewrap.box import BubblewrapLauncher
-from ctxbench.sandbox.bubblewrap.image import GUEST, PYTHON, Image, layout, make
+from ctxbench.sandbox.bubblewrap.image import GUEST, LIBRARY, PYTHON, Image, layout, make
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.living import RESIDENT, Conversation, conversation
 from ctxbench.sandbox.pool import open_pool
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
-_PROBE = (PYTHON, "-I", "-S", "-c", "print('box')")
+_FILTERED = f"""
+import sys
+sys.path.append({LIBRARY!r})
+from sandbox.guest import permitted
+try:
+    permitted.restrict()
+    print("box")
+except OSError as error:
+    print("no filter of system calls can be installed:", error.strerror)
+"""
+_PROBE = (PYTHON, "-I", "-S", "-c", _FILTERED)
 _SECONDS = 30.0
 _REFUSAL = "namespace|uid.map|[Pp]ermi"
 _REFUSED = (
@@ -39,7 +49,7 @@ class BubblewrapSandbox:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Start a box and end it.
+        """Start a box, filter system calls in it, and end it.
 
         Raises:
             SandboxUnavailable: if that fails, with what bwrap or the kernel said.

@@ -5,7 +5,8 @@ images    the base, built by what they hold once, listed, pruned
 launcher  every flag of a box
 box       frames over the attached stream, and the end
 hosts     several engines as one back end
-foreign   boxes of images that are taken as they stand, and files to and from them
+foreign   boxes of images that are taken as they stand
+tars      files to and from images
 """
 
 from __future__ import annotations

@@ -63,9 +63,12 @@ class Streams:
 class DockerBox:
     """A running container."""
 
-    def __init__(self, client: Client, name: str, stream: socket.socket) -> None:
-        """Take over a started container and its attached stream; both are ended by `end`."""
-        self._client, self.name, self._stream = client, name, stream
+    def __init__(self, client: Client, name: str, stream: socket.socket, user: int = 0) -> None:
+        """Take over a started container and its attached stream; both are ended by `end`.
+
+        `user` is the number that is no other box's.
+        """
+        self._client, self.name, self._stream, self.user = client, name, stream, user
         self._began = time.time()
         self._streams = Streams()
         self._reading = threading.Lock()
@@ -109,6 +112,10 @@ class DockerBox:
                 except Exception as error:  # noqa: BLE001 - the contract: ending never raises, it says
                     self._why = str(fault(error, SandboxLost, f"box {self.name[:12]}"))
             return self._why
+
+    def hang_up(self) -> None:
+        """Close the stream; the container goes on."""
+        self._last_words()
 
     def _wait(self, event: int, deadline: float) -> None:
         """Wait until the stream is ready; poll, as descriptors above 1023 are nothing to select."""
@@ -194,7 +201,22 @@ def attached(client: Client, name: str) -> socket.socket:
         SandboxUnavailable: if the engine is reached in a way that gives no plain socket.
     """
     streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-    raw: Any = client.api.attach_socket(name, streams)
+    return _plain(client, client.api.attach_socket(name, streams))
+
+
+def executed(client: Client, box: DockerBox, argv: list[str]) -> tuple[str, socket.socket]:
+    """Start a further program in a container, as the box's own user, attached as by `attached`; return its number too.
+
+    What it says before it has read anything may be lost.
+
+    Raises:
+        SandboxUnavailable: see `attached`.
+    """
+    number = client.api.exec_create(box.name, argv, stdin=True, user=f"{box.user}:{box.user}")["Id"]
+    return str(number), _plain(client, client.api.exec_start(number, socket=True))
+
+
+def _plain(client: Client, raw: Any) -> socket.socket:
     response = getattr(raw, "_response", None)
     inner = getattr(raw, "_sock", None)
     if type(inner) is not socket.socket:

@@ -1,9 +1,10 @@
 """Boxes of an image that is taken as it stands: nothing of ours in it but what the engine adds from outside.
 
 Such an image may hold an old Python or none, so no guest of ours runs there. A job is one command in a
-fresh container, under every limit that other boxes have. The tree and the job's files come as a tar over
-stdin into a file system in memory at `Environment.folder`, which covers what the image has there; the
-program starts after that, and its time with it. The image needs ``sh``, ``head`` and ``tar``.
+fresh container, under every limit that other boxes have. The container's first process only waits for the end of its
+stdin; the job is a second program that the engine starts there, as another user. The tree and the job's files come as
+a tar over that one's stdin into a file system in memory at `Environment.folder`, which covers what the image has
+there; the program starts after that, and its time with it. The image needs ``sh``, ``head`` and ``tar``.
 
 How a job ended is the engine's word, never the output's.
 """
@@ -11,21 +12,20 @@ How a job ended is the engine's word, never the output's.
 from __future__ import annotations
 
 import contextlib
-import io
 import math
 import posixpath
 import secrets
 import signal
-import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ctxbench.sandbox.docker.box import DockerBox, Late, StreamEnded
-from ctxbench.sandbox.docker.engine import Client, absent, engine_faults
+from ctxbench.sandbox.docker.box import DockerBox, Late, StreamEnded, executed
+from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.docker.images import find
-from ctxbench.sandbox.docker.launcher import SHM, EngineFacts, hardened, in_memory, started, tidy
+from ctxbench.sandbox.docker.launcher import SHM, EngineFacts, hardened, in_memory, started
+from ctxbench.sandbox.docker.tars import archive
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest.capture import Output
 from ctxbench.sandbox.link import check_paths
@@ -36,25 +36,27 @@ from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Out
 _PROBE = Job(action=Command(argv=("true",)), seconds=20.0)
 SETUP_SECONDS = 180.0
 """Until a container has started and holds its tree, on a busy machine."""
+_PROMPT_SECONDS = 10.0
+"""Within which an engine answers that has passed on what a program said until its time was over."""
+_SETTLED_SECONDS = 60.0
+"""For the engine to say what a program that has ended, or hung up, ended with."""
 _MOST_WORDS = 4096
+_HOLD = "exec 3<&0; head -c 1 <&3 >/dev/null & wait $!"
+"""Ends with the container's stdin, and so when ctxbench dies, or when a byte comes; the kernel then ends all others.
+What did so as a job's own user the job could kill or stop, or keep its stdin open. A shell that waits reaps what a job
+leaves."""
 _SCRIPT = """exec 2>&1
 head -c "$3" | tar -xf - -C "$1" && cd "$1" || exit 125
 printf %s "$2"
-exec 3<&0
-(cat <&3 >/dev/null; kill -9 -1) &
 end=$4
 shift 4
-"$@" </dev/null 3<&-
+"$@" </dev/null
 code=$?
 printf %s "$end"
 exit $code
 """
 """Folder, mark, bytes of the tar, last mark, program. ``head`` stops where the tar does: tar itself would wait for
-the end of stdin, which comes when ctxbench dies, and then everything is killed. The last mark says that this
-script ended by itself: without it the container was ended from outside, which is not the program's doing."""
-_TIME = 1_600_000_000
-"""When every file was changed last: tar warns of files from 1970."""
-_END = bytes(2 * tarfile.BLOCKSIZE)
+the end of stdin. The last mark says that the program has ended, whoever holds its output open."""
 
 
 def key(client: Client, environment: Environment) -> str:
@@ -135,8 +137,8 @@ class ForeignPool:
         for box in boxes:
             box.end()
 
-    def _settings(self, user: int, entrypoint: list[str]) -> dict[str, Any]:
-        limits = self._limits
+    def _settings(self, user: int) -> dict[str, Any]:
+        limits, holder = self._limits, self._engine.users.stop
         mounts = {
             self._folder: in_memory("exec", limits.disk, limits.inodes, user),
             "/tmp": in_memory("exec", limits.disk, limits.inodes, user),  # noqa: S108 - the box's own
@@ -146,7 +148,8 @@ class ForeignPool:
         host = {**hardened(limits, self._engine, user), "tmpfs": mounts, "auto_remove": False}
         return {
             "image": self._image,
-            "entrypoint": entrypoint,
+            "entrypoint": ["/bin/sh", "-c", _HOLD],
+            "user": f"{holder}:{holder}",
             "environment": self._variables,
             "hostname": "box",
             "working_dir": "/",
@@ -164,7 +167,7 @@ class ForeignPool:
     def _once(self, job: Job) -> Outcome:
         planned = ForeignJob(self._folder, self._tree + archive(job.files, ended=True), _argv(job))
         self._refuse_closed()
-        box = started(self._client, self._engine, lambda user: self._settings(user, planned.entrypoint))
+        box = started(self._client, self._engine, self._settings)
         try:
             with self._lock:
                 self._refuse_closed()
@@ -218,50 +221,44 @@ def _argv(job: Job) -> tuple[str, ...]:
 
 
 class ForeignJob:
-    """One job: the program of its container, and the talk with it."""
+    """One job: the program that the engine starts in its container, and the talk with it."""
 
     def __init__(self, folder: str, data: bytes, argv: Sequence[str]) -> None:
         """Plan a job: a program, started in `folder`, into which a whole tar is unpacked first."""
         self._data = data
-        self._first, self._last = (f"<{secrets.token_hex(16)}>" for _ in range(2))
-        marks = [self._first, str(len(data)), self._last]
-        self.entrypoint = ["/bin/sh", "-c", _SCRIPT, "ctxbench", folder, *marks, *argv]
+        self._first, self._last = (f"<{secrets.token_hex(16)}>".encode() for _ in range(2))
+        marks = [self._first.decode(), str(len(data)), self._last.decode()]
+        self._argv = ["/bin/sh", "-c", _SCRIPT, "ctxbench", folder, *marks, *argv]
 
     def run(self, client: Client, box: DockerBox, seconds: float, most: int) -> Outcome:
-        """Unpack the files in a box just started with `entrypoint`; follow the program to its end, or that of its time.
+        """Start the program in a box, unpack the files, follow it to its end, or that of its time.
 
         Its seconds count from the moment when the files are there; `most` bytes of its output are kept.
 
         Raises:
-            SandboxLost: if the files cannot be unpacked, or the container is ended by anything but the program.
+            SandboxLost: if the files cannot be unpacked, the container is ended by anything but the program, or the
+                engine does not confirm at the end of its time that the program runs.
         """
-        output = Output(most + len(self._last))
-        output.add(self._planted(box))
-        began = time.monotonic()
-        late = not _read(box, output, began + seconds)
-        took = time.monotonic() - began
-        if late:
-            return Outcome(ended=Ended.TIMED_OUT, seconds=took, **_decoded(output, ""))
-        state = _state(client, box)
-        whole = self._last.encode() in output.head + output.tail
-        if not whole and not state["OOMKilled"]:
-            raise SandboxLost(f"it was ended from outside, with {state['ExitCode']}", where=f"box {box.name[:12]}")
-        code = int(state["ExitCode"])
-        # A shell's way to tell a signal; a program that ends with such a number by itself cannot be told from it.
-        signalled = 128 < code <= 128 + signal.NSIG
-        return Outcome(
-            ended=Ended.KILLED if signalled else Ended.EXITED,
-            exit_code=None if signalled else code,
-            signal=code - 128 if signalled else None,
-            out_of_memory=bool(state["OOMKilled"]),
-            seconds=took,
-            **_decoded(output, self._last),
-        )
+        with engine_faults(SandboxLost, f"box {box.name[:12]}"):
+            number, stream = executed(client, box, self._argv)
+        talk = DockerBox(client, box.name, stream)
+        try:
+            output = Output(most)
+            planted = self._planted(talk)
+            began = time.monotonic()
+            late = not self._read(talk, planted, output, began + seconds)
+            took = time.monotonic() - began
+            if late:
+                _confirm_running(client, box, number)
+                return Outcome(ended=Ended.TIMED_OUT, seconds=took, **_decoded(output))
+            return _ended(client, box, number, seconds=took, **_decoded(output))
+        finally:
+            talk.hang_up()
 
     def _planted(self, box: DockerBox) -> bytes:
         """Send the files; return what came after the mark that says that they are there."""
         deadline = time.monotonic() + SETUP_SECONDS
-        output, mark = b"", self._first.encode()
+        output, mark = b"", self._first
         try:
             box.send(self._data, deadline)
             while mark not in output:
@@ -275,118 +272,74 @@ class ForeignJob:
             raise SandboxLost(why, where=lost.where, cure="the image must have sh, head and tar") from lost
         return output.partition(mark)[2]
 
-
-def _read(box: DockerBox, output: Output, deadline: float) -> bool:
-    """Take output until it ends; False if the deadline came first."""
-    # Asked each time: what speaks without a pause never lets a wait run out.
-    while time.monotonic() < deadline:
-        try:
-            output.add(box.receive(deadline))
-        except StreamEnded:
-            return True
-        except Late:
-            break
-    return False
-
-
-def _state(client: Client, box: DockerBox) -> Mapping[str, Any]:
-    """Return how a container ended, once it has."""
-    with engine_faults(SandboxLost, f"box {box.name[:12]}"):
-        client.api.wait(box.name, timeout=SETUP_SECONDS)
-        state: Mapping[str, Any] = client.api.inspect_container(box.name)["State"]
-    return state
+    def _read(self, talk: DockerBox, unread: bytes, output: Output, deadline: float) -> bool:
+        """Take output until the program has ended, after what is `unread`; False if the deadline came first."""
+        ended = late = False
+        # Asked each time: what speaks without a pause never lets a wait run out.
+        while not (ended or late or self._last in unread):
+            beginning = unread[-len(self._last) :]  # perhaps of the mark
+            output.add(unread[: -len(beginning)] if beginning else b"")
+            unread = beginning
+            try:
+                late = time.monotonic() >= deadline
+                unread += b"" if late else talk.receive(deadline)
+            except StreamEnded:
+                ended = True
+            except Late:
+                late = True
+        output.add(unread.partition(self._last)[0])
+        return not late
 
 
-def _decoded(output: Output, last: str) -> dict[str, Any]:
-    tail, left_out = output.tail, output.left_out
-    if not left_out:
-        whole = bytes(output.head) + tail
-        return {"output": _without(whole.decode("utf-8", "replace"), last), "truncated": False}
-    head, end = (part.decode("utf-8", "replace") for part in (bytes(output.head), tail))
-    return {"output": f"{head}\n[{left_out} bytes are left out here]\n{_without(end, last)}", "truncated": True}
-
-
-def _without(text: str, last: str) -> str:
-    """Return output without the last mark; what a process that outlived the program said may follow it."""
-    return text.replace(last, "") if last else text
-
-
-def archive(files: Mapping[str, bytes], *, ended: bool = False) -> bytes:
-    """Return files as a tar; equal files give equal bytes, and the later of two of one name holds.
-
-    Only an archive's last part is `ended`.
-    """
-    data = io.BytesIO()
-    tar = tarfile.TarFile(fileobj=data, mode="w", format=tarfile.GNU_FORMAT)
-    for path in sorted(files):
-        entry = tarfile.TarInfo(path)
-        entry.size, entry.mtime = len(files[path]), _TIME
-        entry.mode = 0o755 if files[path].startswith(b"#!") else 0o644
-        tar.addfile(entry, io.BytesIO(files[path]))
-    return data.getvalue() + (_END if ended else b"")
-
-
-def copy_out(client: Client, image: str, path: str, into: IO[bytes], keep: Callable[[str], bool], most: int) -> bool:
-    """Write the plain files of an image's folder as a tar, below its own name; False if it has no such folder.
-
-    Nothing of the image is run. Equal files give equal bytes. Files whose path below the folder `keep` refuses are left
-    out; together they may have `most` bytes.
+def _confirm_running(client: Client, box: DockerBox, number: str) -> None:
+    """Ask the engine whether a program whose time is over runs: silence may as well be the engine's, or the line's.
 
     Raises:
-        SandboxUnavailable: if there is no such image.
-        SandboxError: if the files are larger.
+        SandboxLost: if it does not, or if the engine does not say so promptly.
     """
-    with engine_faults(SandboxUnavailable, image):
-        # Never started: its program need not be there.
-        name = client.api.create_container(image, ["-"], labels={"ctxbench.owner": owner()})["Id"]
-        try:
-            try:
-                chunks, _ = client.api.get_archive(name, path)
-            except Exception as error:
-                if absent(error):
-                    return False
-                raise
-            size = _filtered(_ChunkStream(chunks), into, keep, most)
-        finally:
-            tidy(client, name)
-    if size > most:
-        raise SandboxError(f"its files are larger than {most >> 20} MiB", where=f"{image[:19]}: {path}")
-    return True
+    began, where = time.monotonic(), f"box {box.name[:12]}"
+    with engine_faults(SandboxLost, where):
+        status = client.api.inspect_container(box.name)["State"]["Status"]
+        running = client.api.exec_inspect(number)["Running"]
+    if time.monotonic() - began > _PROMPT_SECONDS:
+        raise SandboxLost("its time was over while the engine hung", where=where)
+    if status != "running" or not running:
+        raise SandboxLost(f"its time was over, and it is {'ended' if status == 'running' else status}", where=where)
 
 
-def _filtered(stream: _ChunkStream, into: IO[bytes], keep: Callable[[str], bool], most: int) -> int:
-    """Copy wanted files of a tar, whose members lie below one folder; return their size, or one above `most`."""
-    size = 0
-    with tarfile.open(fileobj=stream, mode="r|") as tar, tarfile.TarFile(fileobj=into, mode="w") as out:
-        for member in tar:
-            _, _, inner = member.name.partition("/")
-            data = tar.extractfile(member) if member.isreg() and inner and keep(inner) else None
-            if data is None:
-                continue
-            size += member.size
-            if size > most:
-                break
-            entry = tarfile.TarInfo(member.name)
-            entry.size, entry.mtime = member.size, _TIME
-            out.addfile(entry, data)
-    return size
+def _ended(client: Client, box: DockerBox, number: str, **measured: Any) -> Outcome:
+    """End a container whose program has ended; return how that did.
+
+    Raises:
+        SandboxLost: if the container was ended from outside, or the engine does not say.
+    """
+    where, deadline = f"box {box.name[:12]}", time.monotonic() + _SETTLED_SECONDS
+    with engine_faults(SandboxLost, where):
+        while (program := client.api.exec_inspect(number))["Running"]:
+            if time.monotonic() > deadline:
+                raise SandboxLost("its program hung up and goes on", where=where)
+            time.sleep(0.01)
+        with contextlib.suppress(SandboxLost):  # it may have ended
+            box.send(b"\n", deadline)
+        client.api.wait(box.name, timeout=SETUP_SECONDS)
+        state: Mapping[str, Any] = client.api.inspect_container(box.name)["State"]
+    code, full = program["ExitCode"], bool(state["OOMKilled"])
+    if code is None or (state["ExitCode"] and not full):
+        raise SandboxLost(f"it was ended from outside, with {state['ExitCode']}", where=where)
+    # A shell's way to tell a signal; a program that ends with such a number by itself cannot be told from it.
+    signalled = 128 < code <= 128 + signal.NSIG
+    return Outcome(
+        ended=Ended.KILLED if signalled else Ended.EXITED,
+        exit_code=None if signalled else code,
+        signal=code - 128 if signalled else None,
+        out_of_memory=full,
+        **measured,
+    )
 
 
-class _ChunkStream(io.RawIOBase):
-    """Chunks as a file that is read once."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks, self._rest = chunks, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._rest:
-            self._rest = next(self._chunks, b"")
-            if not self._rest:
-                return 0
-        part = self._rest[: len(buffer)]
-        buffer[: len(part)] = part
-        self._rest = self._rest[len(part) :]
-        return len(part)
+def _decoded(output: Output) -> dict[str, Any]:
+    tail, left_out = output.tail, output.left_out
+    if not left_out:
+        return {"output": (bytes(output.head) + tail).decode("utf-8", "replace"), "truncated": False}
+    head, end = (part.decode("utf-8", "replace") for part in (bytes(output.head), tail))
+    return {"output": f"{head}\n[{left_out} bytes are left out here]\n{end}", "truncated": True}

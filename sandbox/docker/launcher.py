@@ -108,7 +108,7 @@ def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mappi
         SandboxLost: if the engine does not do it now; nothing is left of it.
     """
     with engine_faults(SandboxLost, "docker"):
-        name = _created(client, engine, settings)
+        name, user = _created(client, engine, settings)
         try:
             # Attached before it starts, or its first words are lost.
             stream = attached(client, name)
@@ -120,19 +120,20 @@ def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mappi
         except BaseException:
             tidy(client, name)
             raise
-    return DockerBox(client, name, stream)
+    return DockerBox(client, name, stream, user)
 
 
-def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> str:
-    """Create a container as a user of its own: named after it, as no engine has two containers of one name."""
+def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> tuple[str, int]:
+    """Create a container with a user of its own: named after it, as no engine has two containers of one name."""
     for user in random.sample(engine.users, len(engine.users)):
+        parts = {"name": f"ctxbench-box-{user}", "user": f"{user}:{user}", **settings(user)}
         try:
-            created = client.api.create_container(name=f"ctxbench-box-{user}", user=f"{user}:{user}", **settings(user))
+            created = client.api.create_container(**parts)
         except Exception as error:
             if getattr(error, "status_code", None) != _NAME_TAKEN:
                 raise
         else:
-            return str(created["Id"])
+            return str(created["Id"]), user
     raise SandboxLost(
         f"it has {len(engine.users)} boxes already", where="docker", cure="`ctxbench doctor --clean` removes leftovers"
     )

@@ -22,6 +22,8 @@ _VISIBLE = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
 """The box's own processes only, the trusted ones of which are closed: what programs ask about the machine."""
 _RULES = 32
 """The lowest descriptor that Landlock's rules may have: a job's process puts its own at the first free ones."""
+_MOVES = 2
+"""The first version of Landlock that can let files be moved and linked from one folder to another."""
 _PENDING = 1024
 """Queued signals and timers: the kernel has a number of them for each user."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the box's own
@@ -79,10 +81,12 @@ def _libc() -> ctypes.CDLL:
 def rules(work: str) -> int | None:
     """Return Landlock's rules of every job: read the image, write to the box's own folders; None without Landlock.
 
+    Its first version counts as none: it refuses to move files between folders, so that right code would fail.
+
     Raises:
         OSError: if the kernel has Landlock and refuses.
     """
-    if not landlock.abi():
+    if landlock.abi() < _MOVES:
         return None
     # Not a job's own three folders: the rules would hold them after they are removed.
     ruleset = landlock.ruleset(_readable(), [work, SHARED_MEMORY, *_DEVICES], tcp=True)

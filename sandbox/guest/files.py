@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import stat
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 _NAMES = itertools.count()
+_GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
+"""FS_IOC_GETFLAGS and FS_IOC_SETFLAGS, on x86-64 and ARM64."""
+_FLAGS = struct.Struct("=Q")
 
 
 def make(folders: Iterable[str]) -> None:
@@ -73,8 +78,13 @@ def empty(folder: str) -> None:
         os.close(top)
 
 
-def settle(folder: str, mode: int) -> None:
-    """Take notes off a folder that stays: put its rights and times back, remove its attributes.
+def state(folder: str) -> tuple[int, int]:
+    """Return a folder's rights and its flags, those of chattr; no flags where its file system has none."""
+    return stat.S_IMODE(os.stat(folder).st_mode), _flags(folder)  # noqa: PTH116 - of this module's kind
+
+
+def settle(folder: str, mode: int, flags: int) -> None:
+    """Take notes off a folder that stays: put its rights, flags and times back, remove its attributes.
 
     Raises:
         OSError: if that cannot be done.
@@ -82,7 +92,21 @@ def settle(folder: str, mode: int) -> None:
     os.chmod(folder, mode)  # noqa: PTH101 - of this module's kind
     for name in os.listxattr(folder):
         os.removexattr(folder, name)
+    if _flags(folder) != flags:
+        _flags(folder, _SET_FLAGS, flags)
     os.utime(folder, (0, 0))
+
+
+def _flags(folder: str, request: int = _GET_FLAGS, flags: int = 0) -> int:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return int(_FLAGS.unpack(fcntl.ioctl(handle, request, _FLAGS.pack(flags)))[0])
+    except OSError:
+        if request == _SET_FLAGS:
+            raise
+        return 0
+    finally:
+        os.close(handle)
 
 
 def _flatten(inner: int, top: int) -> list[bytes]:

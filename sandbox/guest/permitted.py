@@ -2,24 +2,32 @@
 
 What a box could take from the whole machine is closed here, where it is bounded by nothing else: the pool of
 asynchronous I/O, huge pages, the memory of compiled filters, buffers of sockets beyond their default, writing
-back of the machine's disks, modules that a protocol's number loads.
+back of the machine's disks, modules that a kind of socket or a request of `ioctl` loads.
 """
 
 from __future__ import annotations
 
 import errno
-import platform
 import struct
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from . import seccomp
-from .seccomp import ALLOW, ANY_BIT, AT_LEAST, EQUAL, ERROR, FIRST_ARGUMENT, LOAD, RETURN, Line
+from .seccomp import ALLOW, ANY_BIT, AT_LEAST, EQUAL, ERROR, FIRST_ARGUMENT, LOAD, MASK, RETURN, Line
 from .syscalls import ALLOWED, NEWEST, NUMBERS
 
-PROTOCOLS = (0, 1, 6, 17)
-"""The families' own, ICMP (without capabilities: an echo), TCP, UDP. Others would load modules of the machine's."""
+_UNIX, _INET, _INET6 = seccomp.FAMILIES
+SOCKETS: dict[int, dict[int, tuple[int, ...]]] = {
+    _UNIX: dict.fromkeys((1, 2, 3, 5), (0, 1)),
+    _INET: {1: (0, 6), 2: (0, 1, 17)},
+    _INET6: {1: (0, 6), 2: (0, 17)},
+}
+"""Families, the types of each, and the protocols of those: the family's own, TCP, ICMP (without capabilities: an echo),
+UDP. For all others the kernel would look for a module of the machine's."""
+SOCKET_TYPE = 0xF
+"""The bits of `socket`'s second argument that are the type."""
+MODULE_REQUESTS = (0x5423, 0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89A0, 0x89A1)
+"""Of `ioctl`: TIOCSETD, and a socket's for bridges, frame relay and VLANs. The kernel looks for their modules."""
 SOL_SOCKET = 1
 IGNORED_OPTIONS = (7, 8)
 """SO_SNDBUF and SO_RCVBUF: a machine may allow megabytes a socket, outside the box's memory. They are hints."""
@@ -38,6 +46,8 @@ _OF_A_PROCESS = ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_
 _PROCESS, _PROCESS_OF_IO = 0, 1
 """PRIO_PROCESS, IOPRIO_WHO_PROCESS; others are groups and users."""
 _ASK = 0xFFFFFFFF
+"""Of `personality`: what it is."""
+_WHOLE = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,8 @@ class ArgumentTest:
     apart_from: tuple[int, ...] = ()
     bits: int = 0
     """Any of them. One of the three is given."""
+    mask: int = _WHOLE
+    """The bits that are compared, of the first two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +73,23 @@ class Rule:
     tests: tuple[ArgumentTest, ...] = ()
 
 
+def _of_sockets(call: str) -> Iterator[Rule]:
+    yield Rule(call, errno.EAFNOSUPPORT, (ArgumentTest(0, apart_from=tuple(SOCKETS)),))
+    for family, types in SOCKETS.items():
+        its = ArgumentTest(0, among=(family,))
+        yield Rule(call, errno.ESOCKTNOSUPPORT, (its, ArgumentTest(1, apart_from=tuple(types), mask=SOCKET_TYPE)))
+        for number, protocols in types.items():
+            typed = ArgumentTest(1, among=(number,), mask=SOCKET_TYPE)
+            yield Rule(call, errno.EPROTONOSUPPORT, (its, typed, ArgumentTest(2, apart_from=protocols)))
+
+
 RULES = (
     Rule("clone", errno.EPERM, (ArgumentTest(0, bits=seccomp.NAMESPACES),)),
     # Its flags are behind a pointer: say that there is none, and C libraries use clone.
     Rule("clone3", errno.ENOSYS),
-    *(
-        Rule(call, errno.EAFNOSUPPORT, (ArgumentTest(0, apart_from=seccomp.FAMILIES),))
-        for call in ("socket", "socketpair")
-    ),
-    *(Rule(call, errno.EPROTONOSUPPORT, (ArgumentTest(2, apart_from=PROTOCOLS),)) for call in ("socket", "socketpair")),
+    *_of_sockets("socket"),
+    *_of_sockets("socketpair"),
+    Rule("ioctl", errno.EPERM, (ArgumentTest(1, among=MODULE_REQUESTS),)),
     Rule("setsockopt", 0, (ArgumentTest(1, among=(SOL_SOCKET,)), ArgumentTest(2, among=IGNORED_OPTIONS))),
     Rule("setsockopt", errno.EPERM, (ArgumentTest(1, among=(SOL_SOCKET,)), ArgumentTest(2, among=REFUSED_OPTIONS))),
     Rule("mmap", errno.EPERM, (ArgumentTest(3, bits=HUGE_PAGES),)),
@@ -99,10 +119,7 @@ def restrict(*, absent: Iterable[str] = ()) -> None:
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
     """
-    machine = seccomp.MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
-    if machine is None:
-        raise OSError(errno.ENOSYS, "no system-call table for this machine")
-    seccomp.install(program(*machine, absent))
+    seccomp.install(program(*seccomp.machine(), absent))
 
 
 def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:
@@ -134,7 +151,8 @@ def _tested(test: ArgumentTest, length: int) -> list[Line]:
     values = test.among or test.apart_from
     hit, missed = (0, length) if test.among else (length, 0)
     behind = range(len(values) - 1, -1, -1)
-    return [
+    masked: list[Line] = [(MASK, 0, 0, test.mask)] if test.mask != _WHOLE else []
+    return masked + [
         (EQUAL, remaining + hit, 0 if remaining else missed, value)
         for remaining, value in zip(behind, values, strict=True)
     ]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from .syscalls import NUMBERS
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _FILTER_MODE = 38, 22, 2
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, EQUAL, AT_LEAST, ANY_BIT, MASK, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 KILL, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 ARCHITECTURE, NUMBER, FIRST_ARGUMENT = 4, 0, 16
 """Offsets in ``struct seccomp_data``; of an argument the low half, which both machines store first."""
@@ -77,7 +77,7 @@ def restrict(
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
     """
-    install(program(*_machine(), refused, absent, families, judged, newest))
+    install(program(*machine(), refused, absent, families, judged, newest))
 
 
 def refusal(refused: Iterable[str]) -> bytes:
@@ -86,14 +86,21 @@ def refusal(refused: Iterable[str]) -> bytes:
     Raises:
         OSError: if there is no table of calls for this machine.
     """
-    return program(*_machine(), refused)
+    return program(*machine(), refused)
 
 
-def _machine() -> tuple[int, int]:
-    machine = MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
-    if machine is None:
-        raise OSError(errno.ENOSYS, "no system-call table for this machine")
-    return machine
+def machine() -> tuple[int, int]:
+    """Return what the kernel calls this machine, and its column of `NUMBERS`.
+
+    Raises:
+        OSError: if there is no table of calls for it, or for programs of 32 bits as this one.
+    """
+    name = platform.machine()
+    # What the personality of `setarch` makes the kernel say; the calls of a program of 64 bits stay the same.
+    name = {"i686": "x86_64", "armv8l": "aarch64"}.get(name, name)
+    if not sys.platform.startswith("linux") or name not in MACHINES or sys.maxsize < 1 << 32:
+        raise OSError(errno.ENOSYS, f"no table of system calls for {name} with {sys.maxsize.bit_length() + 1} bits")
+    return MACHINES[name]
 
 
 @functools.cache

@@ -19,6 +19,8 @@ def run_filter(code: bytes, architecture: int, number: int, *arguments: int) -> 
         at += 1
         if operation == seccomp.LOAD:
             value = data[operand]
+        elif operation == seccomp.MASK:
+            value &= operand
         elif operation == seccomp.RETURN:
             return int(operand)
         else:

@@ -12,7 +12,7 @@ from typing import Any
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.guest import frames
 
-GREETING = {"protocol": 1, "fault": "", "landlock": 7}
+GREETING = {"protocol": 1, "fault": "", "landlock": 7, "seccomp": True}
 ENDED = {
     "ended": "exited",
     "exit_code": 0,

@@ -21,7 +21,8 @@ from ctxbench.sandbox.guest.capture import RESULT_LENGTH, Output, Result, drain
 from ctxbench.sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
 from tests.helpers.filters import run_filter
 
-EPERM, EINVAL, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT = (seccomp.ERROR | number for number in (1, 22, 38, 93, 97))
+EPERM, EINVAL, ENOSYS = (seccomp.ERROR | number for number in (1, 22, 38))
+EPROTONOSUPPORT, ESOCKTNOSUPPORT, EAFNOSUPPORT = (seccomp.ERROR | number for number in (93, 94, 97))
 DONE = seccomp.ERROR
 """Answered with success, and not made."""
 
@@ -134,6 +135,40 @@ def test_a_folder_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:
     assert os.listdir(top) == [] and (beside / "kept").read_text() == "kept"
 
 
+def test_a_folder_that_stays_keeps_no_notes(tmp_path: Path) -> None:
+    before = files.state(str(tmp_path))
+    tmp_path.chmod(0o500)
+    with contextlib.suppress(OSError):  # a file system without flags or attributes
+        files._flags(str(tmp_path), files._SET_FLAGS, before[1] | 0xC0)
+    with contextlib.suppress(OSError):
+        os.setxattr(tmp_path, "user.note", b"hello")
+    os.utime(tmp_path, (42, 43))
+    files.settle(str(tmp_path), *before)
+    assert files.state(str(tmp_path)) == before
+    assert os.listxattr(tmp_path) == [] and tmp_path.stat().st_mtime == 0
+
+
+def test_a_closed_connection_is_seen_while_the_kernel_remembers_it(tmp_path: Path) -> None:
+    """Where a back end cannot have it forgotten, its boxes are not used again."""
+    assert not server._connected(str(tmp_path)), "no tables at all"
+    header, closed = (
+        "  sl  local_address rem_address   st\n",
+        "   0: 0100007F:223D 0100007F:9C40 06 00000000:00000000\n",
+    )
+    for table in ("tcp", "tcp6"):
+        (tmp_path / table).write_text(header)
+        assert not server._connected(str(tmp_path))
+        (tmp_path / table).write_text(header + closed)
+        assert server._connected(str(tmp_path))
+        (tmp_path / table).write_text(header)
+    (tmp_path / "tcp").write_text(header + closed)
+    for used, closing, remembered, expected in ((0, 0, 0, False), (1, 0, 0, True), (0, 0, 1, True), (0, 1, 0, True)):
+        counts = f"sockets: used 3\nTCP: inuse {used} orphan 0 tw {remembered} alloc 9 mem 2\nUDP: inuse 0 mem 0\n"
+        (tmp_path / "sockstat").write_text(counts)
+        (tmp_path / "sockstat6").write_text(f"TCP6: inuse {closing}\nUDP6: inuse 0\n")
+        assert server._connected(str(tmp_path)) == expected
+
+
 @pytest.mark.parametrize("machine", seccomp.MACHINES)
 def test_the_filter_of_jobs_answers_every_call(machine: str) -> None:
     architecture, column = seccomp.MACHINES[machine]
@@ -170,9 +205,23 @@ def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
         return run_filter(code, architecture, number, *arguments)
 
     for call, family in itertools.product(("socket", "socketpair"), range(64)):
-        assert ask(call, family) == (seccomp.ALLOW if family in (1, 2, 10) else EAFNOSUPPORT)
-    protocols = {protocol for protocol in range(300) if ask("socket", 2, 1, protocol) == seccomp.ALLOW}
-    assert protocols == {0, 1, 6, 17} and ask("socket", 2, 1, 132) == EPROTONOSUPPORT
+        assert ask(call, family, 1) == (seccomp.ALLOW if family in (1, 2, 10) else EAFNOSUPPORT)
+        for kind, flags in itertools.product(range(16), (0, 0o2000000 | 0o4000)):
+            if family in (1, 2, 10):
+                types = (1, 2, 3, 5) if family == 1 else (1, 2)
+                assert ask(call, family, kind | flags) == (seccomp.ALLOW if kind in types else ESOCKTNOSUPPORT)
+    for family, kind, expected in (
+        (1, 5, {0, 1}),
+        (2, 1, {0, 6}),
+        (2, 2, {0, 1, 17}),
+        (10, 1, {0, 6}),
+        (10, 2, {0, 17}),
+    ):
+        answers = {protocol: ask("socket", family, kind, protocol) for protocol in range(300)}
+        assert {protocol for protocol, answer in answers.items() if answer == seccomp.ALLOW} == expected
+        assert answers[132] == EPROTONOSUPPORT
+    requests = [*range(0x5400, 0x5480), *range(0x8900, 0x8A00)]
+    assert {request for request in requests if ask("ioctl", 3, request) == EPERM} == set(permitted.MODULE_REQUESTS)
     for flags, answer in ((0, seccomp.ALLOW), (0x003D0F00, seccomp.ALLOW), (17, seccomp.ALLOW)):
         assert ask("clone", flags) == answer
     for bit in (0x00020000, *(1 << shift for shift in range(25, 31))):
@@ -194,6 +243,30 @@ def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
         assert ask(name, itself, 1) == EPERM
     assert ask("personality", 0) == ask("personality", 0xFFFFFFFF) == seccomp.ALLOW
     assert ask("personality", 0x0040000) == EPERM
+
+
+def test_a_machine_is_known_under_setarch_and_a_program_of_32_bits_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    for said, name in (("x86_64", "x86_64"), ("i686", "x86_64"), ("aarch64", "aarch64"), ("armv8l", "aarch64")):
+        monkeypatch.setattr("platform.machine", lambda said=said: said)
+        assert seccomp.machine() == seccomp.MACHINES[name]
+        with monkeypatch.context() as small, pytest.raises(OSError, match="32 bits"):
+            small.setattr("sys.maxsize", (1 << 31) - 1)
+            seccomp.machine()
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(OSError, match="riscv64"):
+        permitted.restrict()
+
+
+def test_the_first_landlock_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses to move files between folders, whatever its rules say."""
+    monkeypatch.setattr("ctxbench.sandbox.guest.landlock.ruleset", lambda *_, **__: os.open(os.devnull, os.O_RDONLY))
+    for version in range(9):
+        monkeypatch.setattr("ctxbench.sandbox.guest.landlock.abi", lambda version=version: version)
+        rules = confine.rules("/work")
+        assert (rules is None) == (version < 2)
+        if rules is not None:
+            os.close(rules)
 
 
 def test_the_tables_are_the_kernels_own() -> None:

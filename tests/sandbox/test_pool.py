@@ -244,6 +244,16 @@ def test_an_environment_that_does_not_work_is_said_at_once() -> None:
     assert [box.ends for box in launcher.boxes] == [1]
 
 
+def test_a_box_that_filters_no_system_calls_is_refused() -> None:
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        return frames.frame(frames.GREETING, {"fault": "", "seccomp": False})
+
+    launcher = ScriptedLauncher(answer)
+    with pytest.raises(SandboxUnavailable, match="filter of system calls"), _open(launcher):
+        pytest.fail("it was opened")
+    assert [box.ends for box in launcher.boxes] == [1]
+
+
 @pytest.mark.parametrize(
     "garbage",
     [

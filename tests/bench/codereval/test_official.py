@@ -292,13 +292,13 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def copy_out(_: object, image: str, folder: str, into: Any, keep: Callable[[str], bool], most: int) -> bool:
             assert image == contents.id and most > 0
             inside = {path.removeprefix(f"{folder}/"): text for path, text in texts.items() if path.startswith(folder)}
-            from ctxbench.sandbox.docker.foreign import archive
+            from ctxbench.sandbox.docker.tars import archive
 
             into.write(archive({f"x/{path}": text.encode() for path, text in inside.items() if keep(path)}, ended=True))
             return bool(inside)
 
         monkeypatch.setattr(container, "look", lambda image, report: contents)
-        monkeypatch.setattr("ctxbench.sandbox.docker.foreign.copy_out", copy_out)
+        monkeypatch.setattr("ctxbench.sandbox.docker.tars.copy_out", copy_out)
         monkeypatch.setattr("ctxbench.sandbox.docker.engine.connected", _Engine)
 
     return holding

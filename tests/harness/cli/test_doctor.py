@@ -111,6 +111,14 @@ def test_what_is_missing_is_told_with_its_cure(monkeypatch: pytest.MonkeyPatch, 
         assert cure in result.out
 
 
+def test_the_first_landlock_is_told_as_one_that_boxes_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ctxbench.harness.cli import doctor
+
+    monkeypatch.setattr("ctxbench.sandbox.guest.landlock.abi", lambda: 1)
+    found = next(doctor._kernel())
+    assert not found.good and "version 1" in found.text and "Linux 5.19" in found.cure
+
+
 def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata as metadata
 

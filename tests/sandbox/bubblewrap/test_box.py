@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ctxbench.sandbox import bubblewrap
 from ctxbench.sandbox.bubblewrap import cgroups
 from ctxbench.sandbox.bubblewrap.box import BubblewrapBox
 from ctxbench.sandbox.errors import SandboxLost
@@ -222,6 +223,14 @@ def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("ctxbench.sandbox.bubblewrap.host.stage", lambda _: "/nowhere-at-all")
     with pytest.raises(SandboxLost, match="could not be staged.*nowhere-at-all"):
         start("print(1)").receive(soon())
+
+
+@pytest.mark.slow
+def test_a_machine_without_a_filter_of_calls_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    *start, program = bubblewrap._PROBE
+    elsewhere = f"import platform\nplatform.machine = lambda: 'riscv64'\n{program}"
+    monkeypatch.setattr(bubblewrap, "_PROBE", (*start, elsewhere))
+    assert "no table of system calls for riscv64" in str(bubblewrap.available(tmp_path))
 
 
 @pytest.mark.slow

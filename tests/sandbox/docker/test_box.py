@@ -89,6 +89,10 @@ def test_its_sockets_are_bounded(box: DockerBox) -> None:
     assert run(box, read) == ["262144", "262144"]
 
 
+def test_it_keeps_no_closed_connections(box: DockerBox) -> None:
+    assert run(box, "value = open('/proc/sys/net/ipv4/tcp_max_tw_buckets').read()") == "0\n"
+
+
 def test_its_environment_is_ours_alone(box: DockerBox) -> None:
     assert run(box, "import os; value = dict(os.environ)") == {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

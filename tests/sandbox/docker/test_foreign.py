@@ -20,8 +20,9 @@ from ctxbench.sandbox import leftovers
 from ctxbench.sandbox.bubblewrap import BubblewrapSandbox
 from ctxbench.sandbox.docker import DockerSandbox, images
 from ctxbench.sandbox.docker.engine import Client
-from ctxbench.sandbox.docker.foreign import archive, key
+from ctxbench.sandbox.docker.foreign import key
 from ctxbench.sandbox.docker.launcher import USERS
+from ctxbench.sandbox.docker.tars import archive
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import MIB, Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
@@ -182,6 +183,33 @@ def test_how_it_ends_is_told_apart(pool: Pool) -> None:
 
 
 @pytest.mark.slow
+def test_a_job_that_kills_all_it_can_has_killed_itself(pool: Pool) -> None:
+    """Not the first process of its container, which is another user's."""
+    outcome = pool.run(job("import os; print('said', flush=True); os.kill(-1, 9)"))
+    assert (outcome.ended, outcome.signal, outcome.output) == (Ended.KILLED, 9, "said\n")
+
+
+@pytest.mark.slow
+def test_what_a_job_leaves_behind_is_reaped(pool: Pool) -> None:
+    """More processes than there may be at once, whose parents are gone."""
+    outcome = pool.run(
+        job("""
+        import os, time
+        for _ in range(100):
+            child = os.fork()
+            if not child:
+                os.fork()
+                os._exit(0)
+            os.waitpid(child, 0)
+            while len([name for name in os.listdir("/proc") if name.isdigit()]) > 30:
+                time.sleep(0.01)
+        print("all gone")
+        """)
+    )
+    assert (outcome.ended, outcome.output) == (Ended.EXITED, "all gone\n")
+
+
+@pytest.mark.slow
 def test_limits_hold_and_nothing_is_left_for_the_next(pool: Pool) -> None:
     filled = pool.run(job("open('left', 'w').write('x'); open('/tmp/a', 'wb').write(bytes(9 << 20))"))
     assert filled.exit_code == 1 and "No space left" in filled.output
@@ -245,8 +273,26 @@ def test_a_pool_that_is_left_ends_its_boxes(
     assert len(faults) == 1 and containers(engine) == []
 
 
+_STAYS = """
+import os, signal, time
+for handle in ("0", "1", "3"):
+    try: os.open("/proc/1/fd/" + handle, os.O_RDWR)
+    except OSError: pass
+for number in (signal.SIGSTOP, signal.SIGKILL):
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try: os.kill(int(name), number)
+            except OSError: pass
+time.sleep(600)
+"""
+"""It keeps open what would tell that ctxbench has died, and stops and kills whatever would look."""
+
+
 @pytest.mark.slow
-def test_a_killed_process_leaves_a_container_that_ends_and_is_found(foreign: Environment, engine: Client) -> None:
+@pytest.mark.parametrize("argv", [("sleep", "600"), ("python3", "-c", _STAYS)], ids=["honest", "wants to stay"])
+def test_a_killed_process_leaves_a_container_that_ends_and_is_found(
+    foreign: Environment, engine: Client, argv: tuple[str, ...]
+) -> None:
     code = f"""
 from pathlib import Path
 from ctxbench.sandbox.docker import DockerSandbox
@@ -254,7 +300,7 @@ from ctxbench.sandbox.types import *
 environment = Environment(name="foreign", image={foreign.image!r}, folder={FOLDER!r})
 with DockerSandbox(Path("/nowhere")).open(environment, limits=Limits()) as pool:
     print("open", flush=True)
-    pool.run(Job(action=Command(argv=("sleep", "600")), seconds=600.0))
+    pool.run(Job(action=Command(argv={argv!r}), seconds=600.0))
 """
 
     def theirs(pid: int) -> list[dict[str, Any]]:

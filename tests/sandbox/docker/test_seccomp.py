@@ -60,6 +60,21 @@ def test_nothing_is_allowed_that_is_blocked_for_a_reason() -> None:
     assert json.loads(seccomp_profile.OUT.read_text())["defaultAction"] == "SCMP_ACT_ERRNO"
 
 
+def test_arguments_are_compared_by_the_half_that_the_kernel_reads() -> None:
+    """For libseccomp 1 and 1 + 2**32 differ, for the kernel they are one `int`: "not 1" would let the second pass."""
+    tests = [test for rule in seccomp_profile.profile()["syscalls"] for test in rule.get("args", [])]
+    assert {test["op"] for test in tests} == {"SCMP_CMP_MASKED_EQ"}
+    assert all(test["value"] < 1 << 32 and test["valueTwo"] & ~test["value"] == 0 for test in tests)
+
+
+@pytest.mark.parametrize("values", [[1], [0], [0xFFFFFFFF], [7, 8, 26, 50, 51, 52], [0x5423, 0x8940, 0x8941]])
+def test_all_but_some_values_are_told_by_masks(values: list[int]) -> None:
+    tests = list(seccomp_profile._all_but(1, values))
+    for value in {*range(200), *(value ^ 1 << bit for value in values for bit in range(32)), *values}:
+        hits = [test for test in tests if value & test["value"] == test["valueTwo"]]
+        assert len(hits) == (value not in values), value
+
+
 def test_no_call_is_named_twice_without_a_condition() -> None:
     listed = [name for group in seccomp_profile.ALLOWED.values() for name in group.split()]
     assert len(listed) == len(set(listed))
@@ -101,6 +116,56 @@ value += [said(libc.socket, 2, kind, protocol) for kind, protocol in ((1, 0), (1
     options = ["done", "done", "EPERM", "EPERM", "EPERM", "EPERM", "done", "done", "done"]
     rest = [True, "done", "done", "EPERM", "done", "EPERM", "done", "done", "done", "EPERM", "EPERM"]
     assert run(box, code) == options + rest
+
+
+@pytest.mark.slow
+def test_the_half_of_an_argument_that_the_kernel_does_not_read_opens_nothing(box: DockerBox) -> None:
+    if run(box, "import os; value = os.uname().machine") != "x86_64":
+        pytest.skip("the numbers are x86_64's")
+    code = """
+import ctypes, errno, socket
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.argtypes = [ctypes.c_long, *[ctypes.c_uint64] * 5]
+def said(number, *arguments):
+    ctypes.set_errno(0)
+    failed = libc.syscall(number, *arguments, *[0] * (5 - len(arguments))) < 0
+    return errno.errorcode[ctypes.get_errno()] if failed else "done"
+value = []
+with socket.socket() as made:
+    size = ctypes.c_int(4 << 20)
+    before = made.getsockopt(1, 8)
+    for high in (0, 1 << 32):
+        for level, option in ((high | 1, 26), (1, high | 26), (high | 1, 50), (high | 1, 8), (1, high | 8)):
+            value.append(said(54, made.fileno(), level, option, ctypes.addressof(size), 4))
+        value.append(said(16, made.fileno(), high | 0x8940, ctypes.addressof(ctypes.create_string_buffer(64))))
+        value.append(said(41, high | 16, 3, 0))
+        value.append(said(41, 2, 1, high | 132))
+        value.append(said(41, 2, 0o2000000 | 1, high | 6))
+        value.append(said(54, made.fileno(), high | 6, 1, ctypes.addressof(ctypes.c_int(1)), 4))
+    value.append(made.getsockopt(1, 8) == before)
+"""
+    once = ["EPERM", "EPERM", "EPERM", "done", "done", "EPERM", "EPERM", "EPERM", "done", "done"]
+    assert run(box, code) == [*once, *once, True]
+
+
+@pytest.mark.slow
+def test_sockets_and_requests_that_would_load_modules_are_refused(box: DockerBox) -> None:
+    code = """
+import errno, fcntl, socket
+value = []
+for family, kind in ((2, 6), (2, 10), (2, 5), (2, 3), (10, 5), (10, 6), (1, 10)):
+    try: socket.socket(family, kind, 0).close(); value.append("made")
+    except OSError as error: value.append(errno.errorcode[error.errno])
+with socket.socket() as made:
+    for request in (0x5423, 0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89a0, 0x89a1):
+        try: fcntl.ioctl(made, request, bytes(64)); value.append("done")
+        except OSError as error: value.append(errno.errorcode[error.errno])
+    import struct
+    value.append(struct.unpack("16sI", fcntl.ioctl(made, 0x8933, struct.pack("16sI", b"lo", 0)))[1])
+for kind in (1, 2, 3, 5):
+    socket.socket(socket.AF_UNIX, kind).close()
+"""
+    assert run(box, code) == ["EPERM"] * 16 + [1]
 
 
 @pytest.mark.slow

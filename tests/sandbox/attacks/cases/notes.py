@@ -194,4 +194,64 @@ print(found)
 """,
         then_seen="[]",
     ),
+    Case(
+        name="notes-in-flags",
+        tries="a note in the flags of a folder that stays, those of chattr",
+        code=_PLACES
+        + """
+import fcntl, struct
+for place in PLACES:
+    try:
+        fcntl.ioctl(os.open(place, os.O_RDONLY), 0x40086602, struct.pack("Q", 0xC0))
+    except OSError:
+        pass
+print("left")
+""",
+        seen="left",
+        then=_PLACES
+        + """
+import fcntl, struct
+found = []
+for place in ["/work", "/dev/shm", *PLACES]:
+    try:
+        if struct.unpack("Q", fcntl.ioctl(os.open(place, os.O_RDONLY), 0x80086601, bytes(8)))[0] & 0xC0:
+            found.append(place)
+    except OSError:
+        pass
+print(found)
+""",
+        then_seen="[]",
+    ),
+    Case(
+        name="notes-in-ports",
+        tries="a note in the ports of closed connections, which the kernel remembers for a minute",
+        code="""
+import socket
+for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+    for port in (24242, 24243):
+        try:
+            server = socket.socket(family)
+            server.bind((host, port))
+            server.listen()
+            client = socket.create_connection((host, port))
+        except OSError:
+            continue
+        peer = server.accept()[0]
+        peer.close()
+        client.recv(1)
+        client.close()
+        server.close()
+print("left")
+""",
+        seen="left",
+        then="""
+import os, socket
+tables = [path for path in ("/proc/net/tcp", "/proc/net/tcp6") if os.path.exists(path)]
+print([line for path in tables for line in open(path).readlines()[1:]])
+for port in (24242, 24243):
+    socket.socket().bind(("127.0.0.1", port))
+print("free")
+""",
+        then_seen="[]\nfree",
+    ),
 )

@@ -304,6 +304,59 @@ for kind, protocol in ((1, 132), (5, 132), (6, 33), (2, 136), (2, 115), (1, 262)
         seen="protocol: <no-family>\npair: <no-family>\n" * 7,
     ),
     Case(
+        name="modules-by-type",
+        tries="the same by types of sockets: packets, DCCP, sequenced packets, and pairs of type and protocol that no family has",
+        code=_SYSTEM_CALLS
+        + """
+import socket
+for family in (socket.AF_INET, socket.AF_INET6):
+    for kind, protocol in ((10, 0), (6, 0), (5, 0), (4, 0), (7, 0), (1, 17), (2, 6)):
+        tried("type", lambda: socket.socket(family, kind, protocol).close())
+        tried("pair", lambda: socket.socketpair(family, kind, protocol))
+""",
+        seen="type: <no-family>\npair: <no-family>\n" * 14,
+    ),
+    Case(
+        name="modules-by-request",
+        tries="the same by requests to a socket for bridges, frame relay and VLANs, and to a terminal for a line discipline",
+        code=_SYSTEM_CALLS
+        + """
+import fcntl, os, socket
+made = socket.socket()
+for request in (0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89A0, 0x89A1):
+    tried("request", lambda: fcntl.ioctl(made, request, bytes(64)))
+try:
+    terminal = os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)
+except OSError:
+    terminal = made.fileno()
+tried("discipline", lambda: fcntl.ioctl(terminal, 0x5423, (5).to_bytes(4, "little")))
+""",
+        seen="request: <refused>\n" * 8 + "discipline: <refused>",
+    ),
+    Case(
+        name="halves-of-arguments",
+        tries="what is refused, with bits in the half of an argument that the kernel does not read",
+        code=_SYSTEM_CALLS
+        + """
+import ctypes, socket, struct
+made, high = socket.socket(), 1 << 32
+code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0xFFFFFFFF))
+filtering = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 1, ctypes.addressof(code)))
+size = ctypes.create_string_buffer(struct.pack("i", 4 << 20))
+before = made.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+for level, option in ((high | 1, 26), (1, high | 26)):
+    tried("filter", lambda: kernel("setsockopt", made.fileno(), level, option, filtering, ctypes.c_long(16)))
+for level, option in ((high | 1, 8), (1, high | 8)):
+    kernel("setsockopt", made.fileno(), level, option, size, ctypes.c_long(4))
+print("as before:", made.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == before)
+tried("family", lambda: kernel("socket", high | 16, 3, 0))
+tried("type", lambda: kernel("socket", 2, high | 10, 0))
+tried("protocol", lambda: kernel("socket", 2, 1, high | 132))
+tried("request", lambda: kernel("ioctl", made.fileno(), high | 0x8940, ctypes.create_string_buffer(64)))
+""",
+        seen="filter: <refused>\nfilter: <refused>\nas before: True\nfamily: <no-family>\ntype: <no-family>\nprotocol: <no-family>\nrequest: <refused>",
+    ),
+    Case(
         name="later-calls",
         tries="every system call by its number that the filter has no name for, those of later kernels too",
         code=_SYSTEM_CALLS
