@@ -12,6 +12,7 @@ from scripts.notebook_page import PAGE, executed, tables
 pytestmark = pytest.mark.network
 
 
+@pytest.mark.long
 def test_the_notebook_runs_and_its_page_is_up_to_date(tmp_path: Path) -> None:
     notebook = executed(tmp_path)
     assert tables(notebook) == tables(nbformat.read(PAGE, as_version=4)), "run `python -m scripts.notebook_page`"

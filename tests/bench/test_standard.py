@@ -124,6 +124,7 @@ def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
     assert "\nmistune " in listed and "\njoda-time " in listed and "petl" not in listed
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 def test_the_lite_set_is_the_published_one(tmp_path: Path) -> None:

@@ -175,6 +175,7 @@ def test_workers_killed_at_random_moments_lose_nothing_and_store_nothing_twice(t
     assert two.scores("ray") == two.scores("local")
 
 
+@pytest.mark.long
 def test_a_lost_node_leaves_its_part_and_an_interrupted_run_goes_on(two: TwoNodes) -> None:
     assert run_cli(*two.options("local")).code == 0
     process = two.start("ray")

@@ -125,6 +125,7 @@ def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
         return lost
 
 
+@pytest.mark.long
 def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engine, image: str, tmp_path: Path):
     mark = token()
     with pointed(engine.address):

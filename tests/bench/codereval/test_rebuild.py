@@ -275,6 +275,7 @@ def test_double_too():
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 def test_a_task_file_is_rebuilt_end_to_end_in_a_real_box(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:

@@ -14,7 +14,7 @@ from tests.harness.cells.hostile import ring
 from tests.harness.cells.mistakes import MISTAKES
 from tests.helpers.extras import missing
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @functools.cache

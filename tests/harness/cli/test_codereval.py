@@ -81,6 +81,7 @@ def judged(home: Home, name: str, forged: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_python_from_end_to_end(small: str, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
@@ -106,6 +107,7 @@ def test_python_from_end_to_end(small: str, tmp_path: Path) -> None:
     assert "official protocol" in shown.out and "can forge" in shown.out
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_java_from_end_to_end(small: str, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")

@@ -121,6 +121,7 @@ def test_without_an_encoder_a_missing_one_is_named_with_the_way_out(home: Home) 
     assert_fault(run_cli("reproduce", TABLE, *chosen), "unixcoder", "--encoder minilm")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_section_6_4_is_counted_with_each_generator_and_repeated_if_asked(home: Home) -> None:
     more = ("--generator", "scripted(text=other)", "--limit", "2", "--repeat", "2")

@@ -185,6 +185,7 @@ def test_a_tiny_model_that_writes_noise_explores_within_its_budgets(server: Tran
     assert "agent_nonsense" in flags and "agent_unfinished" in flags
 
 
+@pytest.mark.long
 def test_a_run_over_a_killed_server_loses_nothing(
     server: TransformersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
