@@ -21,8 +21,10 @@ import click
 
 import ctxbench
 from ctxbench.bench import samples
+from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import Cells, InlineCells
+from ctxbench.harness.cli.options import home_option
 from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
@@ -80,21 +82,33 @@ def _inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
 
 @click.command(help=__doc__)
 @click.argument("name", metavar="SET")
-@click.option("--home", "folder", type=click.Path(path_type=Path), default=Path(".ctxbench"), show_default=True)
+@home_option
 @click.option("--strategy", default="lc.infile", show_default=True)
 @click.option("--generator", default="incontext", show_default=True)
-def main(name: str, folder: Path, strategy: str, generator: str) -> None:
+def main(name: str, home: Home, strategy: str, generator: str) -> None:
     """Run one sample and print what it passed."""
-    home, trace = Home(folder), Trace()
-    sample_set = samples.load(home, name)
+    try:
+        files = passed(home, name, strategy, generator)
+    except CtxbenchError as fault:
+        raise click.ClickException(str(fault)) from None
+    for number, (path, function) in enumerate(files.items(), 1):
+        click.echo(f"{number:4} {path}  {function}")
+
+
+def passed(home: Home, name: str, strategy: str, generator: str) -> dict[str, str]:
+    """Run the first sample of a set; return the files that it passed, in order, and the first function called of each.
+
+    Raises:
+        CtxbenchError: if the set, the strategy or the generator is not there or fails.
+    """
+    trace, sample_set = Trace(), samples.load(home, name)
     with tempfile.TemporaryDirectory() as scratch:
         store = open_store(f"sqlite:///{scratch}/results.db")
         choices = RunOptions(limit=1, workers=1)
         with trace.running(), mock.patch.object(store, "add_all_finished", trace.ending(store.add_all_finished)):
             run(home, store, sample_set, strategies=[strategy], generator=generator, choices=choices, cells=_inline)
         store.close()
-    for number, (path, function) in enumerate(trace.files.items(), 1):
-        click.echo(f"{number:4} {path}  {function}")
+    return trace.files
 
 
 if __name__ == "__main__":

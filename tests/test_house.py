@@ -142,6 +142,9 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
     # What only the end of a run needs is no part of a sample's way.
     assert "harness/store/runs.py" not in files and "bench/errors.py" not in files
     assert not (tmp_path / "results.db").exists()
+    command[3] = "dmo"
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1 and "demo" in done.stderr and done.stderr.count("\n") == 1
 
 
 _LANGUAGE = re.compile(r"""\b(?:PYTHON|JAVA)\b|["'](?:python|java)["']|languages\.(?:python|java)\b""")
