@@ -105,9 +105,11 @@ MEMORY = (
         import ctypes, gc
         METHODS = gc.get_referents(str.__dict__)[0]
         REAL = METHODS["startswith"], METHODS["endswith"]
+        # Looked up once, here: ctypes asks these two methods of the name of a function that it does not know yet.
+        MODIFIED = ctypes.pythonapi.PyType_Modified
         def put(starts, ends):
             METHODS["startswith"], METHODS["endswith"] = starts, ends
-            ctypes.pythonapi.PyType_Modified(ctypes.py_object(str))
+            MODIFIED(ctypes.py_object(str))
         def last(*values):
             put(*REAL)
             return True
