@@ -26,6 +26,8 @@ _NO_CALL = frozenset(
     | {"not", "or", "return", "super", "switch", "synchronized", "throw", "try", "while", "with", "yield"}
 )
 """Words before a bracket that call nothing of a repository."""
+_BLANK_LINES = re.compile(r"\A\s*\n")
+"""Those before the first line of a text that is not blank."""
 END = "[END OF CODE]"
 """Ends CoCoGen's answers."""
 
@@ -43,12 +45,13 @@ def drafted_body(draft: str, query: Query) -> list[str]:
     """
     tagged = _TAGGED.match(draft)
     text = tagged.group(1) if tagged else draft
-    fenced = FENCED.findall(text)
-    text = textwrap.dedent(fenced[-1] if fenced else text)
+    text = [text, *FENCED.findall(text)][-1]
+    name = bare_name(query.name or "")
     functions = query.language.outline(text).functions
-    definitions = [function for function in functions if function.name == query.name and function.has_body]
+    definitions = [function for function in functions if function.name == name and function.has_body]
     start, end = definitions[-1].body if definitions else (0, None)
-    return textwrap.dedent("\n".join(text.split("\n")[start:end])).strip("\n").split("\n")
+    moved = "\n".join(query.language.shift(text.split("\n")[start:end], ""))
+    return _BLANK_LINES.sub("", moved).rstrip().split("\n")
 
 
 def calls(body: list[str]) -> list[str]:
