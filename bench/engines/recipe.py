@@ -21,7 +21,7 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.engines.remote import checked_url
 from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.bench.files import explained, sha256
+from ctxbench.bench.files import explained, read_text, sha256
 from ctxbench.bench.parameters import Parameter, bind
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.sandbox.types import Environment
@@ -173,25 +173,29 @@ def _from_file(
 
 def _from_toml(spec: Spec) -> Recipe:
     """Read ``name.toml(mode=…)``: a program that speaks a protocol of ours, or MCP."""
+    # Not imported above: pydantic costs every command a tenth of a second, and few read such a file.
+    from ctxbench.bench.engines.schema import problems  # noqa: PLC0415
+
     path = Path(spec.name).expanduser()
-    with explained(spec.name):
-        text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     try:
         config = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
         raise InputFault(f"is no TOML ({error})", where=spec.name, cure="mend it") from None
     protocol = str(config.get("protocol", "mcp"))
-    if protocol == _HTTP:
-        return _elsewhere(spec, config, text)
-    if protocol not in _PROTOCOLS:
+    if protocol not in (*_PROTOCOLS, _HTTP):
         raise InputFault(
             f"protocol = {protocol!r} is unknown", where=spec.name, cure=f"write {' or '.join((*_PROTOCOLS, _HTTP))}"
         )
+    if faults := [f"{spec.name}: {key}: {what}; {cure}" for key, what, cure in problems(config, protocol)]:
+        raise InputFault(" | ".join(faults))
+    if protocol == _HTTP:
+        return _elsewhere(spec, config, text)
     point = _points()[_PROTOCOLS[protocol]]
     mode = Mode(str(bind((_MODE,), spec).get("mode", _MODE.default)))
     adapter = _from_file(spec, Path(_origin(point)), spec.name, point.attr, config, mode)
     files = {}
-    for name in _texts(config, "files", spec.name):
+    for name in config.get("files", []):
         with explained(str(path.parent / name)):
             files[Path(name).name] = (path.parent / name).read_bytes()
     return Recipe(
@@ -200,8 +204,8 @@ def _from_toml(spec: Spec) -> Recipe:
         entry=adapter.entry,
         arguments=adapter.arguments,
         source=adapter.source,
-        requirements=(*adapter.requirements, *_texts(config, "requires", spec.name)),
-        programs=(*adapter.programs, *_texts(config, "programs", spec.name)),
+        requirements=(*adapter.requirements, *config.get("requires", [])),
+        programs=(*adapter.programs, *config.get("programs", [])),
         files=files,
         summary=str(config.get("summary", "")),
         parameters=(_MODE,),

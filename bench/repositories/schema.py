@@ -5,36 +5,21 @@ A field's description is the cure shown for a wrong value. Imported only when a 
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from ctxbench.bench import languages
 from ctxbench.bench.dates import read_date
+from ctxbench.bench.forms import Filled, Form, Problem, matches, validated
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, LocalSource, PypiSource, Source
 
-T = TypeVar("T", bound="_Table")
-Problem = tuple[str, str, str]
-"""Key, what is wrong, cure."""
 _SPDX_WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+-]*\)*"
-
-
-def _matches(pattern: str, what: str) -> AfterValidator:
-    expression = re.compile(pattern)
-
-    def check(value: str) -> str:
-        if not expression.fullmatch(value):
-            raise ValueError(f"{value!r} is not {what}")
-        return value
-
-    return AfterValidator(check)
 
 
 def _inside(value: str) -> str:
@@ -48,54 +33,53 @@ def _day(value: str) -> str:
     return value
 
 
-Name = Annotated[str, _matches(r"[a-z0-9][a-z0-9._-]{0,99}", "a name of lower-case letters, digits, '.', '_' and '-'")]
-Version = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}", "a version")]
-Hash = Annotated[str, _matches(r"[0-9a-f]{64}", "a sha256")]
-Commit = Annotated[str, _matches(r"[0-9a-f]{40}", "a full commit")]
-Url = Annotated[str, _matches(r"(https?|ssh|git|file)://(?![^/]*:[^/@]*@)\S+", "a repository's URL without password")]
-Licence = Annotated[str, _matches(rf"{_SPDX_WORD}( (AND|OR|WITH) {_SPDX_WORD})*", "an SPDX expression")]
-Slug = Annotated[str, _matches(r"\w[\w.-]*(/\w[\w.-]*)?", "a project as owner/repository, or a folder's name")]
-Project = Annotated[str, _matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
-Package = Annotated[str, _matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
-Jar = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*\.jar", "a jar's file name")]
-Pinned = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_]*", "a name==version")]
-Release = Annotated[str, _matches(r"[1-9][0-9]?", "a Java version")]
-Encoding = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9_-]*", "an encoding")]
+Name = Annotated[str, matches(r"[a-z0-9][a-z0-9._-]{0,99}", "a name of lower-case letters, digits, '.', '_' and '-'")]
+Version = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}", "a version")]
+Hash = Annotated[str, matches(r"[0-9a-f]{64}", "a sha256")]
+Commit = Annotated[str, matches(r"[0-9a-f]{40}", "a full commit")]
+Url = Annotated[str, matches(r"(https?|ssh|git|file)://(?![^/]*:[^/@]*@)\S+", "a repository's URL without password")]
+Licence = Annotated[str, matches(rf"{_SPDX_WORD}( (AND|OR|WITH) {_SPDX_WORD})*", "an SPDX expression")]
+Slug = Annotated[str, matches(r"\w[\w.-]*(/\w[\w.-]*)?", "a project as owner/repository, or a folder's name")]
+Project = Annotated[str, matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
+Package = Annotated[str, matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
+Jar = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9._-]*\.jar", "a jar's file name")]
+Pinned = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_]*", "a name==version")]
+Release = Annotated[str, matches(r"[1-9][0-9]?", "a Java version")]
+Encoding = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9_-]*", "an encoding")]
 Day = Annotated[str, AfterValidator(_day)]
 Inside = Annotated[str, AfterValidator(_inside)]
-Filled = Annotated[str, _matches(r"(?s).*\S.*", "a text")]
 
 _COMMIT = "give its 40 hexadecimal digits; `git ls-remote URL REF` shows those of a tag or branch"
 _HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class _Copy(Form):
+    kind: str
 
 
-class _Git(_Table):
+class _Git(_Copy):
     url: Url = Field(description="give an https, ssh, git or file URL; passwords belong in no manifest")
     commit: Commit = Field(description=_COMMIT)
 
 
-class _Pypi(_Table):
+class _Pypi(_Copy):
     name: Project = Field(description="give the project's name on the package index")
     version: Version | None = Field(None, description="leave it out: it is the manifest's version")
     sha256: Hash = Field(description=_HASH + " for the sdist")
 
 
-class _Debian(_Table):
+class _Debian(_Copy):
     package: Package = Field(description="give the name of the source package, as `apt-cache showsrc NAME` knows it")
     version: Version | None = Field(None, description="leave it out: it is the manifest's version")
     sha256: Hash = Field(description=_HASH + " for the .orig.tar file")
 
 
-class _Local(_Table):
+class _Local(_Copy):
     path: Filled = Field(description="give a folder or an archive, relative to the manifest's folder")
     sha256: Hash | None = Field(None, description=_HASH + " for an archive, or leave it out")
 
 
-class _Tests(_Table):
+class _Tests(Form):
     requirements: list[Filled] = Field([], description='give a list of pip requirements, e.g. ["attrs", "pyyaml"]')
     pythonpath: Inside = Field(".", description='give the folder that is put on the import path, e.g. "src"')
     paths: list[Inside] = Field([], description='give a list of folders or files, e.g. ["tests"]')
@@ -110,7 +94,7 @@ class _Tests(_Table):
     encoding: Encoding = Field("", description='give an encoding, e.g. "ISO-8859-1"', validate_default=False)
 
 
-class _Manifest(_Table):
+class _Manifest(Form):
     name: Name = Field(description="give the file's name without .toml")
     language: Language = Field(description="give " + " or ".join(f'"{name}"' for name in languages.names()))
     license: Licence = Field(description='give an SPDX expression, e.g. "MIT" or "BSD-3-Clause"')
@@ -126,7 +110,7 @@ class _Manifest(_Table):
     tests: _Tests | None = Field(None, description="give a [tests] table")
 
 
-_KINDS: Mapping[str, type[_Table]] = {"git": _Git, "pypi": _Pypi, "debian": _Debian, "local": _Local}
+_KINDS: Mapping[str, type[_Copy]] = {"git": _Git, "pypi": _Pypi, "debian": _Debian, "local": _Local}
 
 
 def check(data: Mapping[str, Any], path: Path) -> tuple[RepoManifest | None, list[Problem]]:
@@ -136,11 +120,11 @@ def check(data: Mapping[str, Any], path: Path) -> tuple[RepoManifest | None, lis
         data: the parsed file.
         path: where it lies; its name must be the manifest's, and local paths are relative to its folder.
     """
-    table, problems = _validated(_Manifest, data, "")
+    table, problems = validated(_Manifest, data)
     name = data.get("name")
     if isinstance(name, str) and name != path.stem and not any(key == "name" for key, _, _ in problems):
         problems.append(("name", f"{name!r} is not the file's name {path.stem!r}", "make the two equal"))
-    sources: list[_Table] = []
+    sources: list[_Copy] = []
     raw = data.get("source")
     for number, item in enumerate(raw if isinstance(raw, list) else [], 1):
         if isinstance(item, dict):
@@ -198,12 +182,12 @@ def _suite(table: _Tests, folder: Path) -> TestSuite:
     )
 
 
-def _source(item: Mapping[str, Any], key: str, version: object) -> tuple[_Table | None, list[Problem]]:
+def _source(item: Mapping[str, Any], key: str, version: object) -> tuple[_Copy | None, list[Problem]]:
     kind = item.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         what = "is missing" if kind is None else f"{kind!r} is no kind of source"
         return None, [(f"{key}.kind", what, f"give one of {', '.join(_KINDS)}")]
-    table, problems = _validated(_KINDS[kind], {k: v for k, v in item.items() if k != "kind"}, f"{key}.")
+    table, problems = validated(_KINDS[kind], item, f"{key}.")
     own = item.get("version")
     if isinstance(own, str) and isinstance(version, str) and own != version:
         what = f"{own!r} is not the manifest's version {version!r}"
@@ -211,7 +195,7 @@ def _source(item: Mapping[str, Any], key: str, version: object) -> tuple[_Table 
     return table, problems
 
 
-def _built(table: _Table, version: str, path: Path) -> Source:
+def _built(table: _Copy, version: str, path: Path) -> Source:
     match table:
         case _Git():
             return GitSource(url=table.url, commit=table.commit)
@@ -223,36 +207,3 @@ def _built(table: _Table, version: str, path: Path) -> Source:
             place = (path.parent / Path(table.path).expanduser()).resolve()
             return LocalSource(path=place, sha256=table.sha256 or "")
     raise AssertionError(table)
-
-
-def _validated(model: type[T], data: Mapping[str, Any], prefix: str) -> tuple[T | None, list[Problem]]:
-    try:
-        return model.model_validate(data), []
-    except ValidationError as error:
-        return None, list(_problems(error, model, prefix))
-
-
-def _problems(error: ValidationError, model: type[_Table], prefix: str) -> Iterator[Problem]:
-    for item in error.errors():
-        place = [str(part) if isinstance(part, str) else f"[{part + 1}]" for part in item["loc"]]
-        key = prefix + ".".join(place).replace(".[", "[")
-        owner = _Tests if place[0] == "tests" and len(place) > 1 else model
-        field = place[1] if owner is _Tests and model is _Manifest else place[0]
-        field_info = owner.model_fields.get(field)
-        cure = (field_info.description if field_info else None) or ""
-        if item["type"] == "extra_forbidden":
-            yield key, "is no key of a manifest", _nearest(field, owner)
-        elif item["type"] == "missing":
-            yield key, "is missing", cure
-        elif item["type"] == "value_error":
-            yield key, item["msg"].removeprefix("Value error, "), cure
-        elif item["type"] in ("string_pattern_mismatch", "language"):
-            yield key, f"{item['input']!r} is not supported", cure
-        else:
-            yield key, item["msg"].lower(), cure
-
-
-def _nearest(name: str, owner: type[_Table]) -> str:
-    keys = [*owner.model_fields, *(["kind"] if owner in _KINDS.values() else [])]
-    near = difflib.get_close_matches(name, keys, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(keys)}"

@@ -1,0 +1,106 @@
+"""The form of an engine's TOML file, by the protocol that it names. Imported only when one is read (pydantic)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from ctxbench.bench.forms import Filled, Form, Problem, validated
+
+
+def _plain(value: object) -> object:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"{value} cannot be sent as JSON") from None
+    return value
+
+
+def _expression(group: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        try:
+            groups = re.compile(value).groupindex
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"{value!r} is no regular expression ({error})") from None
+        if group not in groups:
+            raise ValueError(f"{value!r} has no group (?P<{group}>…)")
+        return value
+
+    return check
+
+
+Arguments = dict[str, Annotated[Any, AfterValidator(_plain)]]
+_ARGUMENTS = 'give a table, e.g. { pattern = "{name}", limit = 50 }, with a date in quotes'
+_CALLS = 'write [[start]] or [[update]] with tool = "…" and arguments = { … } below it, once a call'
+
+
+class _File(Form):
+    summary: str = Field("", description="give a text")
+    protocol: str = "mcp"
+
+
+class _Elsewhere(_File):
+    url: Any = None
+    """See `bench.engines.remote.checked_url`."""
+
+
+class _Program(_File):
+    command: list[str] = Field(description='give the program and its arguments, e.g. ["my-engine", "-v"]', min_length=1)
+    requires: list[Filled] = Field([], description='give a list of pip requirements, e.g. ["my-engine==1.0"]')
+    programs: list[Filled] = Field([], description='give a list of Debian packages, e.g. ["ripgrep"]')
+    files: list[Filled] = Field([], description='give a list of files beside this one, e.g. ["server.py"]')
+
+
+class _Call(Form):
+    tool: Filled = Field(description="give the name of the server's tool")
+    arguments: Arguments = Field({}, description=_ARGUMENTS)
+
+
+class _Search(_Call):
+    each: Literal["name"] | None = Field(None, description='give each = "name", or leave it out')
+    names: int = Field(12, description="give how many identifiers are asked for at most", ge=1)
+    lines: int = Field(20, description="give of how many last lines identifiers are taken", ge=1)
+
+
+class _Places(Form):
+    path: str = Field("path", description="give the name of the field that holds a path")
+    line: str = Field("line", description="give the name of the field that holds a line")
+    end: str = Field("", description="give the name of the field that holds the last line")
+    file: Annotated[str, AfterValidator(_expression("path"))] = Field(
+        "", description="give the expression of a row that names the file of those below it, with a group (?P<path>…)"
+    )
+    pattern: Annotated[str, AfterValidator(_expression("line"))] = Field(
+        "", description="give the expression of a row with a place, e.g. '(?P<path>[^:]+):(?P<line>\\d+):'"
+    )
+    base: int = Field(1, description="give the number of a file's first line, 0 or 1")
+    before: int = Field(2, description="give how many lines before its line a place has")
+    after: int = Field(12, description="give how many lines after its line a place has")
+
+    @field_validator("pattern")
+    @classmethod
+    def _has_path(cls, value: str, info: ValidationInfo) -> str:
+        # A wrong `file` is not among the data.
+        if info.data.get("file") == "":
+            _expression("path")(value)
+        return value
+
+
+class _Server(_Program):
+    variables: dict[str, str] = Field({}, description='give a table of texts, e.g. { HOME = "/tmp" }')
+    start: list[_Call] = Field([], description=_CALLS)
+    update: list[_Call] = Field([], description=_CALLS)
+    search: _Search = Field(description='write [search] with tool = "…" and arguments = { … } below it')
+    places: _Places | None = Field(None, description="write [places] with the names of the answer's fields below it")
+
+
+FORMS: Mapping[str, type[_File]] = {"mcp": _Server, "lines": _Program, "http": _Elsewhere}
+"""By protocol."""
+
+
+def problems(config: Mapping[str, Any], protocol: str) -> list[Problem]:
+    """Return everything that is wrong with the file of an engine that speaks a protocol."""
+    return validated(FORMS[protocol], config)[1]

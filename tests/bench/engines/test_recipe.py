@@ -1,0 +1,91 @@
+"""What a TOML file may say of an engine, and that a fault names file, key and cure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.engines import recipe
+from ctxbench.bench.errors import InputFault
+
+COMMAND = 'command = ["my-server"]\n'
+SEARCH = '[search]\ntool = "grep"\n'
+MCP = COMMAND + SEARCH
+PLACES = MCP + "[places]\n"
+WRONG = [
+    ("", "command: is missing", "program and its arguments"),
+    ("", "search: is missing", "write [search]"),
+    ('comand = ["x"]\n' + SEARCH, "comand: is no key", "did you mean 'command'"),
+    (COMMAND + '[serch]\ntool = "grep"\n', "serch: is no key", "did you mean 'search'"),
+    (COMMAND + 'search = "grep"\n', "search: is no table", "write [search]"),
+    (COMMAND + "[search]\n", "search.tool: is missing", "the server's tool"),
+    (COMMAND + '[search]\ntool = "grep"\neach = "file"\n', "search.each: ", 'each = "name"'),
+    (MCP + 'eech = "name"\n', "search.eech: is no key", "did you mean 'each'"),
+    (MCP + "names = 0\n", "search.names: ", "identifiers"),
+    (MCP + "arguments = { since = 2024-01-01 }\n", "search.arguments.since: 2024-01-01", "a date in quotes"),
+    (MCP + "arguments = { at = [{ since = 10:00:00 }] }\n", "search.arguments.at: ", "a date in quotes"),
+    (MCP + "arguments = { since = nan }\n", "search.arguments.since: nan", "cannot be sent as JSON"),
+    ('command = "my-server"\n' + SEARCH, "command: ", "program and its arguments"),
+    ("command = []\n" + SEARCH, "command: ", "program and its arguments"),
+    ('requires = "mcp"\n' + MCP, "requires: ", "a list of pip requirements"),
+    ("files = [7]\n" + MCP, "files[1]: ", "a list of files"),
+    ("summary = 5\n" + MCP, "summary: ", "give a text"),
+    ('start = "set"\n' + MCP, "start: ", "[[start]]"),
+    (MCP + "[[start]]\narguments = {}\n", "start[1].tool: is missing", "the server's tool"),
+    (MCP + "[variables]\nPORT = 1\n", "variables.PORT: ", "a table of texts"),
+    (PLACES + 'base = "one"\n', "places.base: ", "0 or 1"),
+    (PLACES + "pattern = '(?P<path>'\n", "places.pattern: ", "is no regular expression"),
+    (PLACES + "pattern = '(?P<path>.*):'\n", "places.pattern: ", "has no group (?P<line>"),
+    (PLACES + "pattern = '(?P<line>.*):'\n", "places.pattern: ", "has no group (?P<path>"),
+    (PLACES + "pattern = '(?P<line>.*):'\nfile = '.*'\n", "places.file: ", "has no group (?P<path>"),
+    ('protocol = "lines"\n', "command: is missing", "program and its arguments"),
+    ('protocol = "lines"\n' + MCP, "search: is no key", "known keys"),
+    ('protocol = "http"\nurls = "http://h/"\n', "urls: is no key", "did you mean 'url'"),
+    ('protocol = "MCP"\n', "protocol = 'MCP' is unknown", "mcp or lines or http"),
+    ("command = [\n", "is no TOML", "mend it"),
+]
+
+
+def written(folder: Path, text: str | bytes) -> str:
+    file = folder / "mine.toml"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(file)
+
+
+@pytest.mark.parametrize(("text", "what", "cure"), WRONG, ids=[f"{what}{cure}" for _, what, cure in WRONG])
+def test_a_fault_names_file_key_and_cure(tmp_path: Path, text: str, what: str, cure: str) -> None:
+    spec = written(tmp_path, text)
+    with pytest.raises(InputFault) as caught:
+        recipe.read(spec)
+    faults = str(caught.value).split(" | ")
+    assert [fault for fault in faults if fault.startswith(f"{spec}: {what}") and cure in fault], faults
+
+
+def test_a_file_that_is_no_utf8_is_named(tmp_path: Path) -> None:
+    spec = written(tmp_path, b'summary = "\xff"\n')
+    with pytest.raises(InputFault, match=re.escape(spec) + ".*byte 11 is not UTF-8; save the file as UTF-8"):
+        recipe.read(spec)
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text("")
+    spec = written(
+        tmp_path,
+        'summary = "Mine."\nprotocol = "mcp"\nrequires = ["x==1"]\nprograms = ["ripgrep"]\nfiles = ["server.py"]\n'
+        'command = ["python", "{files}/server.py", ""]\nvariables = { HOME = "/tmp" }\n'
+        '[[start]]\ntool = "open"\narguments = { path = "{root}" }\n[[update]]\ntool = "again"\n'
+        '[search]\ntool = "grep"\neach = "name"\nnames = 3\nlines = 5\n'
+        'arguments = { pattern = "{name}", deep = { on = true, sizes = [1, 0.5] } }\n'
+        "[places]\nfile = '(?P<path>.+):$'\npattern = '(?P<line>\\d+)-(?P<end>\\d+)'\n"
+        'path = "file"\nline = "row"\nend = "last"\nbase = 0\nbefore = 0\nafter = 1\n',
+    )
+    read = recipe.read(f"{spec}(mode=shared)")
+    assert (read.summary, read.programs, read.files) == ("Mine.", ("ripgrep",), {"server.py": b""})
+    assert read.requirements[-1] == "x==1" and read.arguments["config"]["search"]["names"] == 3
+
+
+def test_a_program_that_reads_lines_needs_its_command_alone(tmp_path: Path) -> None:
+    spec = written(tmp_path, 'protocol = "lines"\ncommand = ["my-engine"]\n')
+    assert recipe.read(spec).arguments["config"]["command"] == ["my-engine"]
