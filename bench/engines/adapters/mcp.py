@@ -24,6 +24,10 @@ _FILES = "/ctxbench/lib/ctxbench_engine_source_files"
 _SECONDS = 300.0
 
 
+class ToolFailed(RuntimeError):
+    """An answer that the server itself flags as an error."""
+
+
 class Mcp:
     """A client of one server; it runs in a thread of its own, since the SDK is asynchronous."""
 
@@ -62,12 +66,20 @@ class Mcp:
         fields |= {"query": " ".join(ordered), "pattern": "|".join(map(re.escape, ordered))}
         one_by_one = search.get("each") == "name"
         places: dict[tuple[str, int, int], float] = {}
-        for name in ordered if one_by_one else [""] if ordered else []:
-            answer = self._tool(search["tool"], _filled(search.get("arguments", {}), {**fields, "name": name}))
+        calls = ordered if one_by_one else [""] if ordered else []
+        failures: list[ToolFailed] = []
+        for name in calls:
+            try:
+                answer = self._tool(search["tool"], _filled(search.get("arguments", {}), {**fields, "name": name}))
+            except ToolFailed as error:  # so some servers say that they have nothing for a name
+                failures.append(error)
+                continue
             located = list(self._places(answer))
             for place in located:
                 weight = names[name] if one_by_one else 1.0
                 places[place] = places.get(place, 0.0) + weight / (1 + len(located) ** 0.5)
+        if failures and len(failures) == len(calls):
+            raise failures[0]
         return [(*place, score) for place, score in sorted(places.items(), key=lambda item: (-item[1], item[0]))[:top]]
 
     def _places(self, answer: str) -> Any:
@@ -92,7 +104,7 @@ class Mcp:
         result = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop).result(_SECONDS)
         words = "\n".join(part.text for part in result.content if getattr(part, "type", "") == "text")
         if getattr(result, "is_error", getattr(result, "isError", False)):
-            raise RuntimeError(f"the tool {name} failed: {words[:200]}")
+            raise ToolFailed(f"the tool {name} failed: {words[:200]}")
         return words
 
     def _run(self) -> None:

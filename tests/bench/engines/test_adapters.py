@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ctxbench.bench.engines.answers import Raised
 from ctxbench.bench.engines.box import EngineBox
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.types import Cursor
@@ -12,6 +15,28 @@ from ctxbench.sandbox.types import Sandbox
 from tests.helpers.samples import make_sample
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
+
+SERVER = """\
+import json
+from pathlib import Path
+
+from mcp.server.fastmcp import FastMCP
+
+app = FastMCP("picky")
+
+
+@app.tool()
+def find(name: str) -> str:
+    rows = Path("lib.py").read_text().split("\\n")
+    hits = [{"path": "lib.py", "line": number} for number, row in enumerate(rows, 1) if name in row]
+    if not hits:
+        raise ValueError("No matches found")
+    return json.dumps(hits)
+
+
+app.run()
+"""
+"""Flags it as an error where it has nothing."""
 
 
 def places(sandbox: Sandbox, engine: str, tree: dict[str, str], text: str) -> list[tuple[str, int, int]]:
@@ -43,3 +68,32 @@ def test_jedi_asks_for_a_name_where_it_stands_as_a_whole(bubblewrap_sandbox: San
     located = places(bubblewrap_sandbox, "jedi", tree, "from lib import cart\ntotal = cart(1)\nmy_cart = ")
     assert ("lib.py", 30, 50) in located
     assert not any(path == "maps.py" for path, _, _ in located)
+
+
+def picky(folder: Path, search: str) -> str:
+    """Return the spec of an engine that is `SERVER`."""
+    (folder / "server.py").write_text(SERVER)
+    (folder / "picky.toml").write_text(
+        'requires = ["mcp<2"]\nfiles = ["server.py"]\ncommand = ["python", "{files}/server.py"]\n[search]\n' + search
+    )
+    return str(folder / "picky.toml")
+
+
+def test_a_tool_that_fails_for_a_name_has_no_place_for_it(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    engine = picky(tmp_path, 'tool = "find"\neach = "name"\narguments = { name = "{name}" }\n')
+    tree = {"lib.py": "\n" * 9 + "def levy(x):\n    return x\n"}
+    assert places(bubblewrap_sandbox, engine, tree, "absent(levy(other")[0] == ("lib.py", 7, 21)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        'tool = "serch"\neach = "name"\narguments = { name = "{name}" }\n',
+        'tool = "find"\neach = "name"\narguments = { nam = "{name}" }\n',
+        'tool = "find"\narguments = { name = "{query}" }\n',
+    ],
+    ids=["tool", "argument", "asked once"],
+)
+def test_a_tool_that_fails_for_all_names_is_a_failure(search: str, tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    with pytest.raises(Raised, match="ToolFailed: the tool (find|serch) failed: "):
+        places(bubblewrap_sandbox, picky(tmp_path, search), {"lib.py": "def levy(x):\n    return x\n"}, "absent(levy(")
