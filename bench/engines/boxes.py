@@ -34,7 +34,7 @@ GIVE_UP_AFTER = 3
 NEVER_ANSWERS = 12
 """Losses, wherever they are, after which an engine that has not answered once is not started any more."""
 _MOST_TOP = 1000
-_AGAIN = "run the same command again; it does only what is missing"
+_AGAIN = "run the same command again"
 
 
 @dataclass(slots=True)

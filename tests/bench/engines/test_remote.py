@@ -16,6 +16,7 @@ from ctxbench.bench.engines import box, recipe
 from ctxbench.bench.engines.remote import RemoteTalk
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.harness.run.runner import fault_of
 from ctxbench.sandbox.living import Overdue
 from tests.bench.engines.rooms import NAMES, answer_of, attempt, make_set, prompts, rows
 from tests.helpers.cli import run_cli
@@ -142,6 +143,7 @@ def test_what_breaks_is_a_fault_of_the_machine(
     summary = explored(tmp_path, service)
     assert summary.scored == 0 and {fault.kind for fault in summary.faults} == {"machine"}
     assert any(word in summary.faults[0].message for word in words.split("|")), summary.faults[0].message
+    assert str(fault_of([summary])).count("it does only what is missing") == 1
 
 
 @pytest.mark.slow
