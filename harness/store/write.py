@@ -274,6 +274,7 @@ def shown_generator(run: Any) -> str:
         redacted(run.generator),
         fim=json.loads(run.sampling).get("fim", False),
         summariser=redacted(run.summariser),
+        summarises_tests=run.summarises_tests,
         tokenizer=run.tokenizer,
     )
 
