@@ -82,6 +82,18 @@ def test_notes_of_a_single_sample_and_of_none() -> None:
     assert render.table(board([empty])) and render.markdown(board([empty])) and records.to_csv(board([empty]))
 
 
+def test_a_row_of_a_single_sample_is_named_beside_rows_with_intervals() -> None:
+    status = [Status.SCORED] + [Status.INFRA_FAILED] * 79
+    begun = noisy("lc.begun", 0.5, status=status)
+    [sentence] = [line for line in notes(board([noisy("lc.infile", 0.3), begun]).groups[0]) if "Intervals: " in line]
+    assert sentence == (
+        "Intervals: 95%, over repositories (cluster-robust, Student t); none for a single sample (lc.begun)."
+    )
+    few = noisy("lc.few", 0.4, status=[*[Status.SCORED] * 2, *[Status.INFRA_FAILED] * 78])
+    text = _notes(board([noisy("lc.infile", 0.3), begun, few]))
+    assert "with fewer than 5 repositories (lc.few); none for a single sample (lc.begun)." in text
+
+
 def test_nothing_is_nothing() -> None:
     made = board([])
     assert render.table(made) == render.markdown(made) == ""
