@@ -75,7 +75,7 @@ def test_notes_of_a_full_board() -> None:
     for words in (
         "Ranked by es (%; mean over samples",
         "sign flips of whole repositories (8 repositories, exact), p corrected for 3 pairs (step-down maximum",
-        "would be significant in four of five such boards (80% power; the median over the pairs)",
+        "would be significant in about four of five such boards (80% power; the median over the pairs)",
         "95%, over repositories",
         "lc.repocoder(iterations=2, window=20) 2. Cure: run the same command again.",
         "if all were right",
