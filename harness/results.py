@@ -77,14 +77,16 @@ def samples_label(
     return name + "".join(f"[{part}]" for part in parts)
 
 
-def generator_label(spec: str, *, fim: bool = False, summariser: str = "", tokenizer: str = "") -> str:
+def generator_label(
+    spec: str, *, fim: bool = False, summariser: str = "", summarises_tests: bool = False, tokenizer: str = ""
+) -> str:
     """Return how leaderboards call a generator, with all in which runs differ that no other name tells.
 
-    That is whether it was shown what follows the cursor, who summarised in its place, and whether budgets were
-    counted in p50k_base.
+    That is whether it was shown what follows the cursor, who summarised in its place, and whether APIs of tests too,
+    and whether budgets were counted in p50k_base.
     """
     remarks = ["fim"] if fim else []
-    remarks += [f"summaries by {summariser}"] if summariser else []
+    remarks += [f"summaries by {summariser}{', of tests too' * summarises_tests}"] if summariser else []
     remarks += [f"budgets in {tokenizer}"] if tokenizer == P50K_BASE else []
     return spec + "".join(f" [{remark}]" for remark in remarks)
 

@@ -1,4 +1,4 @@
-"""Simulate boards, and write into docs/statistics.md what tests find: beside Holm's, as predicted, until decided.
+"""Simulate boards, and write into docs/statistics.md what tests find and intervals cover.
 
 ``python -m scripts.power_table``. Each repository likes some strategies better than others, which is what the test has
 to see through; tests take the same simulations.
@@ -270,11 +270,41 @@ SEQUENTIAL_HEAD = """| repositories | true difference | tastes | told apart: on 
 """
 
 
+COVERED = (5, 6, 12, 30)
+"""Numbers of repositories."""
+COVERAGE_BEGIN = "<!-- coverage: python -m scripts.power_table -->\n"
+COVERAGE_HEAD = """| repositories | of even sizes | of uneven sizes |
+|---:|---:|---:|
+"""
+
+
+def coverage(repositories: int, *, uneven: bool, runs: int = 4 * RUNS) -> float:
+    """Return how often a 95% interval over simulated repositories holds the true mean."""
+    random = np.random.default_rng(4)
+    centre, held = 50.0, 0
+    for _ in range(runs):
+        shape = np.exp(random.standard_normal(repositories)) * 8 if uneven else np.full(repositories, 10.0)
+        sizes = np.maximum(1, shape.astype(int))
+        codes = np.repeat(np.arange(repositories), sizes)
+        values = random.normal(centre, 10, repositories)[codes] + random.normal(0, 20, len(codes))
+        [interval] = stats.estimates([stats.clustered(values, codes)], seed="s", bounds=None, resampled=False)
+        assert interval.low is not None and interval.high is not None
+        held += interval.low <= centre <= interval.high
+    return held / runs
+
+
+def coverage_line(repositories: int) -> str:
+    """Return a line of the table."""
+    even, uneven = (100 * coverage(repositories, uneven=of) for of in (False, True))
+    return f"| {repositories} | {even:.1f} % | {uneven:.1f} % |\n"
+
+
 def main() -> None:
     """Write the tables into the page."""
     _write(BEGIN, HEAD, [line(effects, repositories) for effects in EFFECTS for repositories in REPOSITORIES])
     _write(PREDICTED_BEGIN, PREDICTED_HEAD, [case.line() for case in PREDICTED])
     _write(SEQUENTIAL_BEGIN, SEQUENTIAL_HEAD, [case.line() for case in LOOKED_AT])
+    _write(COVERAGE_BEGIN, COVERAGE_HEAD, [coverage_line(repositories) for repositories in COVERED])
 
 
 def _write(begin: str, head: str, lines: Sequence[str]) -> None:

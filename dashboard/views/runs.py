@@ -245,7 +245,13 @@ def generator(work: RunWork) -> str:
     """Return the generator as leaderboards call it: ``[fim]`` tells that it saw what follows the cursor."""
     fim = bool(json.loads(work.choices.sampling).get("fim"))
     choices = work.choices
-    return generator_label(choices.generator, fim=fim, summariser=choices.summariser, tokenizer=choices.tokenizer)
+    return generator_label(
+        choices.generator,
+        fim=fim,
+        summariser=choices.summariser,
+        summarises_tests=choices.summarises_tests,
+        tokenizer=choices.tokenizer,
+    )
 
 
 def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:

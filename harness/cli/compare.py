@@ -52,6 +52,11 @@ def compare(
     for language in sorted(shared):
         parts = [table for tables_of_run in tables_by_run for table in tables_of_run if table.run.language == language]
         comparisons += comparing.compare(parts, metric=metric, seed=seed)
+    if not comparisons:
+        raise InputFault(
+            f"these runs share no metric of profile {profile} that can be compared",
+            cure=f"finish them by the same commands as before, then `ctxbench rescore --profile {profile}`",
+        )
     for language in sorted(first.union(*others) - shared):
         say(f"left out: {language}, of which not both the first run and another one have samples")
     click.echo(records.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)

@@ -67,7 +67,8 @@ class Family:
             return ""
         median = "; the median over the pairs" if self.pairs > 1 else ""
         least = numbers.value(self.visible, self.visible)
-        return f"A difference of {least} {unit} would be significant in four of five such boards (80% power{median})."
+        difference = f"A difference of {least} {unit}"
+        return f"{difference} would be significant in about four of five such boards (80% power{median})."
 
 
 def family(differences: Iterable[tuple[tuple[str, str], Difference]], *, repositories: int = 0) -> Family:
@@ -106,7 +107,7 @@ def pair_verdict(difference: Difference, unit: str) -> str:
     if not difference.wins and not difference.losses:
         return "both have the same value at every sample"
     least = "" if difference.visible is None else numbers.value(difference.visible, difference.visible)
-    sight = f"one of {least} {unit} would be in four of five cases" if least else ""
+    sight = f"one of {least} {unit} would be in about four of five cases" if least else ""
     return "; ".join(filter(None, ["this difference is not significant", sight, needed]))
 
 

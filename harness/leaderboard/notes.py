@@ -285,23 +285,28 @@ def _strategies(rows: Sequence[Row]) -> str:
 
 
 def _intervals(group: Group) -> list[str]:
-    estimates = [estimate for row in group.rows if (estimate := row.metrics.get(group.metric)) and estimate.n]
-    kinds = {estimate.over for estimate in estimates}
-    if kinds == {IntervalScope.REPOSITORIES}:
-        return ["Intervals: 95%, over repositories (cluster-robust, Student t)."]
-    if IntervalScope.SAMPLES not in kinds:
+    """Say what the intervals of the ranking metric are over, and which rows have another one than most, or none."""
+    estimates = [
+        (row.run.strategy, estimate) for row in group.rows if (estimate := row.metrics.get(group.metric)) and estimate.n
+    ]
+    kinds = {estimate.over for _, estimate in estimates}
+    if not kinds - {IntervalScope.NONE}:
         return ["Intervals: none can be given for a single sample."] if kinds else []
-    if all(estimate.repositories < FEWEST for estimate in estimates):
-        most = max(estimate.repositories for estimate in estimates)
+    single = ", ".join(strategy for strategy, estimate in estimates if estimate.over is IntervalScope.NONE)
+    none = f"; none for a single sample ({single})" if single else ""
+    if IntervalScope.SAMPLES not in kinds:
+        return [f"Intervals: 95%, over repositories (cluster-robust, Student t){none}."]
+    most = max(estimate.repositories for _, estimate in estimates)
+    if most < FEWEST:
         of = "this one repository" if most == 1 else f"these {most} repositories"
-        return [f"Intervals: 95%, over samples of {of} only; an interval over repositories needs {FEWEST}."]
-    few = ", ".join(row.run.strategy for row in group.rows if 0 < _repositories_of(row, group.metric) < FEWEST)
+        return [f"Intervals: 95%, over samples of {of} only; an interval over repositories needs {FEWEST}{none}."]
+    few = ", ".join(
+        strategy
+        for strategy, estimate in estimates
+        if estimate.repositories < FEWEST and estimate.over is not IntervalScope.NONE
+    )
     more = f"; over samples also of rows with fewer than {FEWEST} repositories ({few})" if few else ""
-    return [f"Intervals: 95%, over repositories; where all values lie on one bound, over samples (Wilson){more}."]
-
-
-def _repositories_of(row: Row, metric: str) -> int:
-    return row.metrics[metric].repositories if metric in row.metrics else 0
+    return [f"Intervals: 95%, over repositories; where all values lie on one bound, over samples (Wilson){more}{none}."]
 
 
 def _unscored(group: Group, instructions: Instructions) -> list[str]:

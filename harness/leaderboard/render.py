@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +24,10 @@ from ctxbench.harness.results import RunInfo
 
 WIDTH = 120
 _BLANK = "    \n"
+_GAP = "  "
+"""Between two columns: the last character of it is the rule's."""
+_NARROWEST = 12
+"""Characters to which a column of texts may be folded."""
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 
 
@@ -39,7 +44,8 @@ def table(
 
     Args:
         board: what to show.
-        width: columns of the screen; long names are folded, nothing is cut off.
+        width: columns of the screen; long names are folded, and a table whose numbers do not fit is wider than that:
+            nothing is cut off.
         terminal: mark headings with bold; False gives plain text.
         diagnostics: add a table of what each context brought and what was made up.
         full: give the levels of CoderEval groups of their own.
@@ -54,7 +60,7 @@ def table(
             console.print()
         console.print(Text(section.title, style="bold"))
         for text_table in section.all_tables:
-            console.print(_rich(text_table))
+            console.print(_rich(text_table, width), crop=False)
             console.print()
         for line in section.notes:
             console.print(Text(f"- {line}"))
@@ -115,8 +121,21 @@ def _where(pair: Compared) -> list[str]:
     return [f"  {name:{width}}  n {n:4}  {pair.metric} {other:.1f} -> {this:.1f}" for name, n, this, other in parts]
 
 
-def _rich(text_table: TextTable) -> Table:
-    rich_table = Table(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+def _rich(text_table: TextTable, width: int) -> Table:
+    """Return a table as wide as the screen at most, or as it needs where that is too narrow for its numbers."""
+    columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
+    widest = [max(map(cell_len, cells)) for cells in columns]
+    # Only texts are folded: half a number would be another one, and a column without a place would be gone.
+    least = sum(
+        min(size, _NARROWEST) if head.is_text else size for head, size in zip(text_table.heads, widest, strict=True)
+    ) + len(_GAP) * (len(widest) - 1)
+    rich_table = Table(
+        box=_RULE,
+        padding=(0, len(_GAP) - 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+        width=least if least > width else None,
+    )
     for head in text_table.heads:
         rich_table.add_column(
             Text(head.text), justify="left" if head.is_text else "right", overflow="fold", no_wrap=not head.is_text

@@ -48,9 +48,11 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
     Raises:
         UnknownName: if there is no such profile or language.
+        InputFault: if a value is infinite.
     """
     languages.get(language)
-    return load(profile).score(str(language), prompt, prediction, ground_truth)
+    case = Case(language=str(language), prompt=prompt, prediction=prediction, ground_truth=ground_truth)
+    return load(profile).values(case)
 
 
 def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:

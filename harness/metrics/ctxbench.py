@@ -1,7 +1,8 @@
 """Profile `ctxbench`: the corrected measure, and the default.
 
 - Unit: for a target of one line, the prediction's first line; where nothing of the line stands before the
-  cursor yet, its first non-blank line. For a longer target, as many non-blank lines as it has.
+  cursor yet, its first non-blank line. For a longer target, as many non-blank lines as it has; the rest of the
+  cursor's line counts as one in both, also where the line is full and nothing follows on it.
 - Comments are removed by syntax, so that ``a // b`` and ``"#fff"`` keep their tails. A target that is
   nothing but comment is compared as it stands.
 - ES is the indel ratio, always, whatever else is installed.
@@ -11,7 +12,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 
 from rapidfuzz.distance import Indel
 
@@ -42,19 +45,20 @@ def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> V
 
 
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
-    """Return the part of the prediction that is compared: as many non-blank lines as the target has.
+    """Return the part of the prediction that is compared: as many lines that count as the target has.
 
-    The line of the cursor counts as one, even if nothing follows on it.
+    Those are the lines that are not blank, and the line of the cursor where something stands before it: that counts in
+    both, even if nothing follows on it.
     """
-    line_count = max(1, sum(1 for line in _LINE_END.split(ground_truth) if line.strip()))
-    cursor_line_is_blank = not prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip()
-    lines: list[str] = []
-    for number, line in enumerate(_LINE_END.split(prediction)):
-        if line.strip() or (number == 0 and not cursor_line_is_blank):
-            lines.append(line)
-        if len(lines) == line_count:
-            break
-    return "\n".join(lines)
+    cursor_line_counts = bool(prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip())
+
+    def counting(text: str) -> Iterator[str]:
+        for number, line in enumerate(_LINE_END.split(text)):
+            if line.strip() or (number == 0 and cursor_line_counts):
+                yield line
+
+    line_count = max(1, sum(1 for _ in counting(ground_truth)))
+    return "\n".join(itertools.islice(counting(prediction), line_count))
 
 
 def _tidy(text: str) -> str:

@@ -34,7 +34,7 @@ def score_many(
         report: called with the number of cases done at each step.
 
     Raises:
-        InputFault: if `workers` is less than 1.
+        InputFault: if `workers` is less than 1, or a value is infinite.
         MachineFault: if a worker process was lost.
     """
     workers = cores() if workers is None else workers
@@ -64,5 +64,4 @@ def score_many(
 
 
 def _score_chunk(profile: str, cases: Sequence[Case]) -> list[Values]:
-    score = load(profile).score
-    return [score(case.language, case.prompt, case.prediction, case.ground_truth) for case in cases]
+    return list(map(load(profile).values, cases))

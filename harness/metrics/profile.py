@@ -6,6 +6,7 @@ it is imported, and it is imported when its name is first asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -79,6 +80,21 @@ class Profile:
     metrics: Sequence[MetricInfo]
     """In the order in which they are shown; the first one ranks, unless there is ``es`` or ``em``."""
     score: ScoreFunction
+
+    def values(self, case: Case) -> Values:
+        """Score one completion, for whoever asks.
+
+        Raises:
+            InputFault: if a value is infinite: no mean, interval or file could hold it.
+        """
+        values = self.score(case.language, case.prompt, case.prediction, case.ground_truth)
+        for name, value in values.items():
+            if value is not None and math.isinf(value):
+                raise InputFault(
+                    f"the metric {name!r} of profile {self.name!r} is infinite for a completion",
+                    cure="let its score function return a number, or None where it is undefined",
+                )
+        return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,11 +29,15 @@ there are many to read; rows of one sample of one run are joined by their `key`.
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     BindParameter,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -46,7 +50,9 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    case,
     false,
+    func,
     select,
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
@@ -465,6 +471,11 @@ LABELLED = Table(
     Column("kind", String(8), nullable=False),
     Column("text", Text, nullable=False),
 )
+
+
+def finite(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Read an infinite number, as earlier versions stored those of plug-ins, as undefined."""
+    return case((func.abs(value) <= sys.float_info.max, value))
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:

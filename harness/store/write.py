@@ -234,8 +234,8 @@ def read_flags(stored: str | None) -> tuple[str, ...]:
 
 
 def number_or_null(value: float | None) -> float | None:
-    """Write no number as NULL: SQLite does it by itself, other databases would keep a NaN."""
-    return None if value is None or math.isnan(value) else value
+    """Write no number as NULL: SQLite does it by itself, other databases would keep a NaN; so with an infinite one."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def versions(run: Any) -> dict[str, str]:
@@ -274,6 +274,7 @@ def shown_generator(run: Any) -> str:
         redacted(run.generator),
         fim=json.loads(run.sampling).get("fim", False),
         summariser=redacted(run.summariser),
+        summarises_tests=run.summarises_tests,
         tokenizer=run.tokenizer,
     )
 

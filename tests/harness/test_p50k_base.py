@@ -34,6 +34,7 @@ def test_labels_name_the_tokenizer_where_it_is_not_our_own() -> None:
     assert generator_label("incontext", tokenizer=code_tokens.NAME) == generator_label("incontext") == "incontext"
     label = generator_label("incontext", fim=True, summariser="scripted(text=x)", tokenizer="p50k_base")
     assert label == "incontext [fim] [summaries by scripted(text=x)] [budgets in p50k_base]"
+    assert spec_of_label(generator_label("incontext", summariser="other", summarises_tests=True)) == "incontext"
     assert spec_of_label(label) == spec_of_label(generator_label("incontext", tokenizer="p50k_base")) == "incontext"
 
 

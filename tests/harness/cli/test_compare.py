@@ -7,10 +7,11 @@ import json
 
 import pytest
 
-from ctxbench.harness.results import RunInfo, RunTable
+from ctxbench.harness.results import RunInfo, RunTable, Status
 from ctxbench.harness.store.runs import whole_id
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.runs import make_table
 
 DB = "--db=sqlite:///anything.db"
 STORED = (
@@ -20,6 +21,7 @@ STORED = (
     noisy("bm25", 0.4, id="dd44"),
     noisy("bm25", 0.4, id="dd44", language="java"),
     noisy("aim", 0.4, id="ee55", language="java"),
+    make_table({}, "ab", status=[Status.INFRA_FAILED] * 2, strategy="begun", id="ff66"),
 )
 
 
@@ -53,6 +55,7 @@ def test_two_runs_by_the_beginnings_of_their_ids() -> None:
         (["a", "cc33"], ["begins the ids of 2 runs", "aa11, ab22"]),
         (["aa11", "cc33"], ["different sample sets"]),
         (["aa11", "ee55"], ["no other run has samples of a language of the first one, aa11"]),
+        (["aa11", "ff66"], ["share no metric of profile ctxbench", "finish them by the same commands"]),
         (["aa11", "ab22", "--metric", "esx"], ["did you mean es"]),
         (["aa11", "ab22", "--profile", "infercom"], ["no runs with scores of profile infercom"]),
     ],

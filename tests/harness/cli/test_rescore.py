@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,25 @@ def test_a_metric_from_outside_ranks_stored_runs(home: Home, monkeypatch: pytest
     assert "Ranked by edits (edits, lower is better;" in ranked and "edits [95%]" in ranked
     blank = [value for *_, value in scores(home, "edits") if value]
     assert len(blank) == 2, "a blank completion counts as the edits that it needs"
+
+
+def test_an_infinite_value_of_a_metric_is_one_line_and_stored_nowhere(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile(
+        metrics.profile.Profile(
+            name="endless", summary="Endless.", metrics=(test_contract.EDITS,), score=lambda *_: {"edits": math.inf}
+        )
+    )
+    monkeypatch.setattr(metrics, "PROFILES", (*metrics.PROFILES, "endless"))
+    result = run_cli("rescore", "--profile", "endless", "--home", str(home.root))
+    assert_fault(result, "'edits' of profile 'endless' is infinite", "return a number, or None where it is undefined")
+    assert scores(home, "endless") == []
+    (home.root / "answers.jsonl").write_text(
+        json.dumps({"id": "a", "prompt": "x = ", "prediction": "1", "ground_truth": "2"}) + "\n"
+    )
+    of_file = run_cli("score", str(home.root / "answers.jsonl"), "--profile", "endless", "--language", "python")
+    assert_fault(of_file, "'edits' of profile 'endless' is infinite", "None where it is undefined")
 
 
 def test_a_set_that_is_gone_is_named_and_the_others_are_scored(home: Home) -> None:

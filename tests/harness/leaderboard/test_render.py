@@ -11,6 +11,7 @@ import pytest
 from ctxbench.harness.leaderboard import board, numbers, records, render
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Board
+from ctxbench.harness.leaderboard.sections import sections
 from ctxbench.harness.results import RunTable, Status
 from tests.harness.leaderboard.test_board import REPOS, noisy
 from tests.helpers.runs import make_table
@@ -45,12 +46,36 @@ def test_table_is_bold_only_on_a_terminal_and_folds_on_a_narrow_one() -> None:
     assert max(map(len, narrow.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_nothing_of_a_table_is_cut_off_on_a_narrow_screen(width: int) -> None:
+    runs = [
+        noisy(f"{name}(budget={256 * 2**place})", 0.3 + place / 40)
+        for place in range(8)
+        for name in ("lc.repocoder", "lc.infercom")
+    ]
+    made = board([noisy("lc.infile", 0.3), *runs])
+    lines = render.table(made, width=width, by="budget").splitlines()
+    tables = [text_table for section in sections(made, by="budget") for text_table in section.all_tables]
+    assert len(tables) == 3 and len(tables[-1].heads) == 9
+    for text_table in tables:
+        for cells in ([head.text for head in text_table.heads], *text_table.lines):
+            assert any(all(_begins(cell, lines[at:]) for cell in cells) for at in range(len(lines))), cells
+
+
+def _begins(cell: str, lines: list[str]) -> bool:
+    """Return whether a cell begins on the first of some lines, and goes on below, folded, to its end."""
+    return any(
+        all(cell[at : at + size] in line for at, line in zip(range(0, len(cell), size), lines, strict=False))
+        for size in range(12, max(12, len(cell)) + 1)
+    )
+
+
 def test_notes_of_a_full_board() -> None:
     text = _notes(board(_many()))
     for words in (
         "Ranked by es (%; mean over samples",
         "sign flips of whole repositories (8 repositories, exact), p corrected for 3 pairs (step-down maximum",
-        "would be significant in four of five such boards (80% power; the median over the pairs)",
+        "would be significant in about four of five such boards (80% power; the median over the pairs)",
         "95%, over repositories",
         "lc.repocoder(iterations=2, window=20) 2. Cure: run the same command again.",
         "if all were right",
@@ -80,6 +105,18 @@ def test_notes_of_a_single_sample_and_of_none() -> None:
     empty = make_table({"es": [None]}, "a", status=[Status.INFRA_FAILED])
     assert "not ranked" in _notes(board([empty]))
     assert render.table(board([empty])) and render.markdown(board([empty])) and records.to_csv(board([empty]))
+
+
+def test_a_row_of_a_single_sample_is_named_beside_rows_with_intervals() -> None:
+    status = [Status.SCORED] + [Status.INFRA_FAILED] * 79
+    begun = noisy("lc.begun", 0.5, status=status)
+    [sentence] = [line for line in notes(board([noisy("lc.infile", 0.3), begun]).groups[0]) if "Intervals: " in line]
+    assert sentence == (
+        "Intervals: 95%, over repositories (cluster-robust, Student t); none for a single sample (lc.begun)."
+    )
+    few = noisy("lc.few", 0.4, status=[*[Status.SCORED] * 2, *[Status.INFRA_FAILED] * 78])
+    text = _notes(board([noisy("lc.infile", 0.3), begun, few]))
+    assert "with fewer than 5 repositories (lc.few); none for a single sample (lc.begun)." in text
 
 
 def test_nothing_is_nothing() -> None:

@@ -10,6 +10,7 @@ from scipy import stats as reference
 
 from ctxbench.harness.leaderboard import stats, student
 from ctxbench.harness.leaderboard.stats import IntervalScope
+from scripts.power_table import COVERAGE_HEAD, COVERED, END, PAGE, coverage_line
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4.5, 10, 22, 99, 346, 5000, 1e6])
@@ -106,3 +107,10 @@ def _coverage(sizes: np.ndarray, runs: int = 2000) -> float:  # type: ignore[typ
         sums = sizes * random.normal(0, 0.6, len(sizes)) + np.sqrt(sizes) * random.normal(0, 1, len(sizes))
         hits += abs(sums.sum() / sizes.sum()) <= half * stats.cluster_error(sums, sizes)
     return hits / runs
+
+
+@pytest.mark.slow
+def test_the_page_says_what_intervals_over_uneven_sizes_cover() -> None:
+    lines = PAGE.read_text(encoding="utf-8").split(COVERAGE_HEAD)[1].split(END)[0].splitlines(keepends=True)
+    assert [int(line.split("|")[1]) for line in lines] == list(COVERED)
+    assert lines[0] == coverage_line(COVERED[0])

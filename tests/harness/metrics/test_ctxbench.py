@@ -22,6 +22,9 @@ from ctxbench.harness.metrics.lexing import read
         ("x = ", "f(\n\n    a,\n)\ng(b)", "f(\n    a,\n)", "f(\n    a,\n)"),
         ("x = ", "f(a)\u2028g(b)\n", "f(a)", "f(a)\u2028g(b)"),
         ("x = ", "", "f(a)", ""),
+        ("x = f(", "\n    a,\n\n    b)\ng()", "\n    a,\n    b)", "\n    a,\n    b)"),
+        ("x = f(", "a,\n    b)\ng()", "\n    a,\n    b)", "a,\n    b)\ng()"),
+        ("x = 1\n", "\n    a,\n    b)\ng()", "\n    a,\n    b)", "    a,\n    b)"),
     ],
 )
 def test_the_unit_is_the_line_of_the_cursor(prompt: str, prediction: str, target: str, kept: str) -> None:
@@ -74,6 +77,13 @@ def test_different_code_is_not_equal_where_patterns_would_say_so(language: str, 
     assert em(language, prediction, target) == 0.0
     official = score("crosscodeeval", language, prompt="x = ", prediction=prediction, ground_truth=target)
     assert official["em"] == 1.0
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_answer_that_goes_on_below_a_full_line_is_exact(end: str) -> None:
+    target = f"{end}    a,{end}    b)"
+    assert em("python", target, target, prompt="x = foo(") == 1.0
+    assert em("python", f"{target}{end}more()", target, prompt="x = foo(") == 1.0
 
 
 def test_comments_and_what_follows_the_line_do_not_count() -> None:

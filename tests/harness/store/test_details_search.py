@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, notes, open_store
+from ctxbench.harness.store import Store, facts, notes, open_store
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.labels import hide
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, neighbours, place_in_plan, runs_over, search
@@ -63,6 +67,30 @@ def test_samples_are_counted_as_the_leaderboard_counts(store: Store) -> None:
         assert [one.value for one in found] == [
             0.0 if one.status is Status.MODEL_FAILED else value for one, value in zip(found, expected, strict=True)
         ]
+
+
+def test_an_infinite_score_of_earlier_versions_is_undefined_to_every_reader(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(facts, "number_or_null", lambda value: value)
+        run = add_scored(store, "s", 0.5, math.inf, -math.inf)
+    again = add_scored(store, "new", 0.5, math.inf, -math.inf)
+    with store.reading() as connection:
+        stored = [
+            list(connection.scalars(select(t.SCORE.c.value).where(t.SCORE.c.run_id == of).order_by(t.SCORE.c.key)))
+            for of in (run, again)
+        ]
+    assert stored == [[0.5, math.inf, -math.inf], [0.5, None, None]], "none is stored any more"
+    for table in run_tables(store):
+        assert table.metrics["em"][:3] == (0.5, None, None)
+        assert [one.value for one in search(store, SampleFilter(run=table.run.id, measure=EM))[1][:3]] == [
+            0.5,
+            None,
+            None,
+        ]
+    [completion] = detail(store, run, "demo/1").completions
+    assert completion.scores["ctxbench", "em"] is None
 
 
 def test_words_are_looked_for_as_they_are_written(store: Store) -> None:
