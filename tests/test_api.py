@@ -98,6 +98,17 @@ def test_faults_are_exceptions_with_a_cure(home: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    """The generator's processes run it no second time: such a copy waited for the samples that the first one had."""
+    make_set(Home(tmp_path / "home"), repos=1, per_repo=2)
+    script = tmp_path / "script.py"
+    run = f"ctxbench.run('demo', 'lc.infile', 'incontext(workers=2)', home={str(tmp_path / 'home')!r})"
+    script.write_text(f"print('begins', flush=True)\nimport ctxbench\nprint({run}['scored'])\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "begins\n(2,)\n", done.stderr
+
+
+@pytest.mark.slow
 def test_folders_beside_a_notebook_do_not_disturb_it(home: Path, tmp_path: Path) -> None:
     for room in ("strategies", "bench", "sandbox", "harness", "dashboard"):
         (tmp_path / room).mkdir()
