@@ -235,7 +235,7 @@ def _runs(
 def _home(home: str | Path | None) -> Home:
     from ctxbench.bench.home import Home
 
-    return Home(Path(home or os.environ.get("CTXBENCH_HOME") or ".ctxbench").expanduser().absolute())
+    return Home.of(home or os.environ.get("CTXBENCH_HOME") or ".ctxbench")
 
 
 def _database(db: str | None) -> str | None:

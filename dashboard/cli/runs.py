@@ -155,8 +155,8 @@ def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> No
             click.echo(
                 f"{work.id}  {_cell(work.choices.strategy)}  {work.finished} of {work.planned} samples", err=True
             )
-        if not yes:
-            click.confirm("Delete for good?", abort=True, err=True)
+        if not yes and not click.confirm("Delete for good?", err=True):
+            raise InputFault("nothing was deleted", cure="answer y, or give --yes")
         for id_ in ids:
             click.echo(f"{id_} deleted: {delete_run(store, id_)} rows")
 

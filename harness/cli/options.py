@@ -167,7 +167,7 @@ def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
 
 
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:
-    return Home(Path(value).expanduser().absolute())
+    return Home.of(value)
 
 
 def home_option(function: F) -> F:
