@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
+from importlib.machinery import ModuleSpec
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -22,6 +24,40 @@ builds some."""
 def cores() -> int:
     """Return how many processes can work at once on this machine, at least 1."""
     return os.cpu_count() or 1
+
+
+_NO_SCRIPT = ModuleSpec("ctxbench.__main__", None)
+"""What `multiprocessing` takes for a package that is run: it leaves the main modules of those alone."""
+_MAIN_LOCK = threading.Lock()
+_MAIN_SPECS: list[ModuleSpec | None] = []
+"""The main module's own spec, and another for each further block of `without_main` that is at work."""
+
+
+@contextlib.contextmanager
+def without_main() -> Iterator[None]:
+    """Keep processes that are spawned meanwhile, by any thread, from running the caller's script as they begin.
+
+    A script that calls us needs no ``if __name__ == "__main__":`` then: each worker would run it again, and begin the
+    work that its parent waits for.
+    """
+    with _MAIN_LOCK:
+        main = sys.modules["__main__"]
+        _MAIN_SPECS.append(main.__spec__)
+        main.__spec__ = _NO_SCRIPT
+    try:
+        yield
+    finally:
+        with _MAIN_LOCK:
+            spec = _MAIN_SPECS.pop()
+            if not _MAIN_SPECS:
+                main.__spec__ = spec
+
+
+@contextlib.contextmanager
+def starting_workers() -> Iterator[None]:
+    """Start worker processes: they run no script of the caller's, and no interrupt meets them while they start."""
+    with without_main(), uninterrupted():
+        yield
 
 
 @contextlib.contextmanager

@@ -1,9 +1,11 @@
-"""`Home`: the paths of everything that is kept. Pure path arithmetic; whoever owns a folder makes and fills it."""
+"""`Home`: the paths of everything that is kept; whoever owns a folder makes and fills it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from ctxbench.bench.errors import InputFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +13,18 @@ class Home:
     """The home folder (``--home``, ``CTXBENCH_HOME``, default ``.ctxbench`` in the working directory)."""
 
     root: Path
+
+    @classmethod
+    def of(cls, path: str | Path) -> Home:
+        """Return the home at a path as a user writes it.
+
+        Raises:
+            InputFault: if a file is there.
+        """
+        root = Path(path).expanduser().absolute()
+        if root.exists() and not root.is_dir():
+            raise InputFault("is a file, not a folder", where=str(path), cure="give the home's folder")
+        return cls(root)
 
     @property
     def repos(self) -> Path:

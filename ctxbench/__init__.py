@@ -7,6 +7,7 @@ of the same names at the top of the repository. Nothing is imported before it is
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,6 +87,7 @@ def run(
         CtxbenchError: if a spec is wrong, or samples are missing at the end; the same call goes on with them.
     """
     from ctxbench.bench import samples as sets
+    from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import expand
     from ctxbench.harness import frames
     from ctxbench.harness.cli.progress import progress
@@ -97,12 +99,14 @@ def run(
 
     place = _home(home)
     specs = [strategies] if isinstance(strategies, str) else strategies
+    if not specs:
+        raise InputFault("no strategy is given", cure="name one, such as lc.infile (see `ctxbench strategy list`)")
     choices = RunOptions(
-        limit=None if limit is None else _whole(limit),
+        limit=None if limit is None else _whole("limit", limit),
         after=_day(after),
-        n=_whole(n),
-        seed=_whole(seed),
-        workers=workers,
+        n=_whole("n", n),
+        seed=_whole("seed", seed),
+        workers=None if workers is None else _whole("workers", workers),
         temperature=temperature,
         top_p=top_p,
         sandbox=sandbox,
@@ -231,16 +235,21 @@ def _runs(
 def _home(home: str | Path | None) -> Home:
     from ctxbench.bench.home import Home
 
-    return Home(Path(home or os.environ.get("CTXBENCH_HOME") or ".ctxbench").expanduser().absolute())
+    return Home.of(home or os.environ.get("CTXBENCH_HOME") or ".ctxbench")
 
 
 def _database(db: str | None) -> str | None:
     return db or os.environ.get("CTXBENCH_DB")
 
 
-def _whole(number: SupportsIndex) -> int:
+def _whole(name: str, number: SupportsIndex) -> int:
     """Return a number as an id spells it; a notebook's may be numpy's."""
-    return int(number.__index__())
+    from ctxbench.bench.errors import InputFault
+
+    try:
+        return int(operator.index(number))
+    except TypeError:
+        raise InputFault(f"{name} is {number!r}", cure="give a whole number") from None
 
 
 def _day(day: date | str | None) -> date | None:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 import streamlit as st
@@ -42,7 +41,7 @@ WRITE = "CTXBENCH_DASHBOARD_WRITE"
 
 def home() -> Home:
     """Return the home folder of `ctxbench dashboard`."""
-    return Home(Path(os.environ.get(HOME) or ".ctxbench").expanduser().absolute())
+    return Home.of(os.environ.get(HOME) or ".ctxbench")
 
 
 def database() -> str:

@@ -162,6 +162,12 @@ class Bound(Generic[R]):
         return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
 
     @property
+    def encoders(self) -> tuple[str, ...]:
+        """The specs of encoders, defaults included, of what it wraps too: by custom a parameter `encoder` has one."""
+        own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.name == "encoder"]
+        return (*(str(spec) for spec in own if spec), *(spec for wrapped in self.inner for spec in wrapped.encoders))
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """The texts among its arguments, defaults included, and those of what it wraps: each may name an encoder."""
         free = [p for p in self.strategy.parameters if p.kind is str and not (p.choices or p.wraps or p.asks_engine)]

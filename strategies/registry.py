@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -139,6 +140,7 @@ _FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default
 """Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
 _LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
 """Strategy file -> digest of itself and its neighbours, and its strategies."""
+_DECLARED = re.compile(r"""^@strategy\(\s*["']([\w.+\-]+)["']""", re.M)
 _NEIGHBOURS: set[str] = set()
 """Names of the modules that strategy files imported from beside them."""
 
@@ -237,12 +239,30 @@ def get(name: str) -> Strategy:
                 f"{name} is a control, no strategy", cure=f"it only runs: `ctxbench run --strategy {name}`"
             )
         if name not in names():
+            _check_no_file(name)
             raise UnknownName("strategy", name, {*names(), *CONTROLS}, command=COMMAND)
         return _REGISTRY.get(name)
     strategies = _load_file(Path(path).expanduser().absolute(), path)
     if inside not in strategies:
         raise UnknownName("strategy", inside, strategies, command=f"grep '@strategy' {path}")
     return strategies[inside]
+
+
+def _check_no_file(name: str) -> None:
+    """Refuse the path of a file that names none of its strategies; those that its text declares are the cure.
+
+    Nothing of it is run: this process may be one that runs no strategies.
+
+    Raises:
+        InputFault: if there is such a file.
+    """
+    path = Path(name).expanduser()
+    if path.suffix != ".py" or not path.is_file():
+        return
+    with explained(name):
+        declared = _DECLARED.findall(path.read_text(encoding="utf-8", errors="replace"))
+    cure = f"write {' or '.join(f'{name}@{inside}' for inside in declared or ['NAME'])}"
+    raise InputFault("is a file, not a strategy in it", where=name, cure=cure)
 
 
 def default_of(name: str, parameter: str) -> float | None:

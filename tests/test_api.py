@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -95,6 +97,47 @@ def test_faults_are_exceptions_with_a_cure(home: Path) -> None:
         ctxbench.scores("demo", home=home, after="June")
     with pytest.raises(CtxbenchError, match="demo"):
         ctxbench.run("dmeo", "lc.infile", "incontext", home=home)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"temperature": -1}, "temperature is -1; give a number from 0 on"),
+        ({"temperature": float("nan")}, "temperature is nan"),
+        ({"temperature": "warm"}, "temperature is 'warm'"),
+        ({"top_p": 2}, "top-p is 2; give a number above 0 and at most 1"),
+        ({"strategy_seconds": 0}, "strategy-seconds is 0; give a number above 0"),
+        ({"strategy_seconds": float("inf")}, "strategy-seconds is inf"),
+        ({"strategy_seconds": None}, "strategy-seconds is None"),
+        ({"limit": 1.5}, "limit is 1.5; give a whole number"),
+        ({"limit": 0}, "limit is 0"),
+        ({"n": 0}, "n is 0; give a whole number from 1 to 9999"),
+        ({"n": 10_000}, "n is 10000"),
+        ({"n": None}, "n is None; give a whole number"),
+        ({"seed": -1}, "seed is -1"),
+        ({"workers": 0}, "workers is 0"),
+        ({"sandbox": "boxes"}, "there is no sandbox 'boxes'"),
+        ({"strategies": []}, "no strategy is given"),
+    ],
+)
+def test_what_the_command_refuses_is_no_run(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    make_set(Home(tmp_path), repos=1, per_repo=1)
+    call: dict[str, Any] = {"strategies": "lc.infile", "generator": "scripted(text=x)", "home": tmp_path, **wrong}
+    with pytest.raises(CtxbenchError, match=re.escape(said)):
+        ctxbench.run("demo", **call)
+    with pytest.raises(CtxbenchError, match="no runs are stored"):
+        ctxbench.board(home=tmp_path)
+
+
+@pytest.mark.slow
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    """The generator's processes run it no second time: such a copy waited for the samples that the first one had."""
+    make_set(Home(tmp_path / "home"), repos=1, per_repo=2)
+    script = tmp_path / "script.py"
+    run = f"ctxbench.run('demo', 'lc.infile', 'incontext(workers=2)', home={str(tmp_path / 'home')!r})"
+    script.write_text(f"print('begins', flush=True)\nimport ctxbench\nprint({run}['scored'])\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "begins\n(2,)\n", done.stderr
 
 
 @pytest.mark.slow

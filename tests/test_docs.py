@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,43 @@ def test_every_make_target_that_the_docs_name_exists() -> None:
     named = {name for text in texts for name in re.findall(r"\bmake ([a-z-]+)`", text)}
     named |= {name for block in blocks("sh") for name in re.findall(r"^make ([a-z-]+)", block, re.M)}
     assert named and named <= targets
+
+
+def named_commands() -> list[tuple[str, str, bool]]:
+    """Return every command that a page writes: the page, the command's words, and whether it is whole, to be copied."""
+    written = []
+    for file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]:
+        text = file.read_text(encoding="utf-8")
+        whole = [line for block in blocks("sh", text) for line in block.replace("\\\n", " ").splitlines()]
+        quoted = re.findall(r"`(ctxbench [^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
+        for line in [line.strip() for line in whole if re.match(r"\s*ctxbench ", line)]:
+            written.append((file.name, re.split(r" [|&>;]|  #", line)[0], not re.search(r"…|\.\.\.", line)))
+        written += [(file.name, line, False) for line in quoted if file.name != PAGE.name]
+    return written
+
+
+def test_every_command_that_the_docs_write_is_one() -> None:
+    known = dict(commands())
+    wrong = []
+    for file, line, whole in named_commands():
+        words = shlex.split(line, comments=True)
+        path = max((" ".join(words[:n]) for n in (2, 3) if " ".join(words[:n]) in known), key=len, default="")
+        if path == "ctxbench runs":
+            path += " show"  # it may be left out
+        command = known.get(path)
+        if command is None:
+            wrong += [] if words[1].startswith("-") or words[1] in "…" else [(file, line, "no command")]
+            continue
+        if isinstance(command, click.Group):
+            continue
+        spellings = {spelling: p for p in command.params for spelling in (*p.opts, *p.secondary_opts)}
+        given = {word.partition("=")[0] for word in words if word.startswith("--")}
+        wrong += [(file, line, f"no {name}") for name in sorted(given - {*spellings, "--help"})]
+        if whole and "--help" not in given:
+            needed = [p for p in command.params if isinstance(p, click.Option) and p.required]
+            wrong += [(file, line, f"lacks {p.opts[0]}") for p in needed if not given & set(p.opts)]
+    assert not wrong, "\n".join(map(str, wrong))
+    assert len(named_commands()) > 100
 
 
 def test_links_between_pages_lead_somewhere() -> None:

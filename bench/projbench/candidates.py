@@ -22,7 +22,7 @@ from itertools import groupby
 from random import Random
 from typing import Literal
 
-from ctxbench.bench.concurrency import uninterrupted
+from ctxbench.bench.concurrency import starting_workers
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language
@@ -258,7 +258,7 @@ def _in_processes(batches: Sequence[_Batch], workers: int, facts_of: Mapping[str
     # Spawned, not forked: the caller may have threads.
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
-        with uninterrupted():
+        with starting_workers():
             results = pool.map(_analyse, batches)
         for batch, facts in zip(batches, results, strict=True):
             _keep(batch, facts, facts_of)

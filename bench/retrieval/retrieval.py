@@ -67,6 +67,16 @@ def lexical_of(spec: str) -> tuple[str, Ranker] | None:
     return str(specs.Spec(parsed.name, arguments)), make(**arguments)  # type: ignore[arg-type]
 
 
+def check_ranker(spec: str) -> None:
+    """See that there is such a ranker, before anything is made of it: no weights are looked for.
+
+    Raises:
+        InputFault: if there is none, or a parameter does not fit.
+    """
+    if lexical_of(spec) is None:
+        _canonical(spec)
+
+
 def encoder_of(spec: str) -> tuple[str, Encoder]:
     """Return an encoder, under the spelling under which its vectors are kept.
 
@@ -75,10 +85,16 @@ def encoder_of(spec: str) -> tuple[str, Encoder]:
     """
     from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - it imports numpy
 
+    return _canonical(spec), encoders.get(spec)
+
+
+def _canonical(spec: str) -> str:
+    from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - as above
+
     name = encoders.read(spec).name
     if name not in encoders.names():
         raise UnknownName("encoder", name, {*encoders.names(), *LEXICAL}, command=encoders.COMMAND)
-    return encoders.canonical(spec), encoders.get(spec)
+    return encoders.canonical(spec)
 
 
 def weights_of(spec: str) -> str:

@@ -136,6 +136,7 @@ def hide(*, run: tuple[str, ...], undo: bool, home: Home, db: str | None) -> Non
 @db_option
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
     """Delete all that is stored of each RUN, for good. Answers of models and verdicts stay: other runs use them too."""
+    from ctxbench.bench.errors import InputFault
     from ctxbench.harness.store.labels import delete_run
 
     with _opened(home, db) as store:
@@ -144,8 +145,8 @@ def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> No
             click.echo(
                 f"{work.id}  {_cell(work.choices.strategy)}  {work.finished} of {work.planned} samples", err=True
             )
-        if not yes:
-            click.confirm("Delete for good?", abort=True, err=True)
+        if not yes and not click.confirm("Delete for good?", err=True):
+            raise InputFault("nothing was deleted", cure="answer y, or give --yes")
         for id_ in ids:
             _idle(store, [id_])  # much may have begun while the question stood
             click.echo(f"{id_} deleted: {delete_run(store, id_)} rows")

@@ -75,6 +75,8 @@ class StrategyCard:
     """The first line of its docstring."""
     engines: tuple[str, ...] = ()
     """The specs of the context engines that it may ask."""
+    encoders: tuple[str, ...] = ()
+    """The specs of encoders among its arguments, defaults included."""
     texts: tuple[str, ...] = ()
     """The texts among its arguments, defaults included: each may name an encoder."""
 
@@ -91,6 +93,7 @@ class StrategyCard:
             version=bound.version,
             summary=bound.strategy.summary,
             engines=bound.engines,
+            encoders=bound.encoders,
             texts=bound.texts,
         )
 

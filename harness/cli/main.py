@@ -141,7 +141,11 @@ def run(arguments: list[str]) -> int:
         return _say(f"{error.format_message().removesuffix('.')} (see `{command} --help`)", USAGE)
     except click.ClickException as error:
         return _say(error.format_message())
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as end:
+        if isinstance(end.__context__, EOFError) and end.__cause__ is None:
+            # It is a question that met the end of the input; the rest of its line is empty.
+            click.echo(err=True)
+            return _say("nothing was done: nobody answers the question; give --yes")
         if not interrupts.came():
             click.echo(interrupts.LINE, err=True)
         return interrupts.CODE

@@ -18,6 +18,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.progress import say
 from ctxbench.harness.measures import EVERY, Measurement
+from ctxbench.harness.metrics.aggregate import MOST_K
 from ctxbench.sandbox.registry import SPELLINGS, read_name
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from ctxbench.sandbox.types import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
-_MOST = 10_000
-"""No K of pass@K, and no number of completions a sample, is as large."""
 
 
 class Finite(click.FloatRange):
@@ -168,7 +167,7 @@ def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
 
 
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:
-    return Home(Path(value).expanduser().absolute())
+    return Home.of(value)
 
 
 def home_option(function: F) -> F:
@@ -329,20 +328,10 @@ def k_option(function: F) -> F:
 
 def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:
     words = [word.strip() for value in values for word in value.split(",")]
-    wrong = [word for word in words if not (word.isascii() and word.isdigit() and 0 < int(word) < _MOST)]
+    wrong = [word for word in words if not (word.isascii() and word.isdigit() and 0 < int(word) <= MOST_K)]
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is no whole number from 1 on", param_hint="--k")
     return tuple(sorted({int(word) for word in words}))
-
-
-def check_n(n: int) -> None:
-    """Refuse more completions a sample than any pass@k that can be asked for needs.
-
-    Raises:
-        InputFault: if there are more.
-    """
-    if n >= _MOST:
-        raise InputFault(f"{n} completions a sample are too many", cure=f"give --n {_MOST - 1} or less")
 
 
 def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:

@@ -14,7 +14,6 @@ from ctxbench.harness.cli.options import (
     Finite,
     after_option,
     check_ks,
-    check_n,
     db_option,
     engine_options,
     home_option,
@@ -174,7 +173,6 @@ def run(
     sample_set = sets.load(home, samples)
     functions = any(sample.tested for sample in sample_set.samples)
     n = n or max(ks, default=1)
-    check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
     _check_together(strategies, pair, share, out, engine, max_cost=choices["max_cost"])
     strategies = tuple(spec_of(spec) for text in strategies or pair or () for spec in expand(text))

@@ -16,6 +16,8 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.harness.metrics.profile import load
 
 Row = Mapping[str, float | None]
+MOST_K = 9_999
+"""No K of pass@K, and no number of completions a sample, is larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
-from ctxbench.bench.concurrency import cores, uninterrupted
+from ctxbench.bench.concurrency import cores, starting_workers
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.metrics.profile import Case, Values, load
 
@@ -51,7 +51,7 @@ def score_many(
     # Not "fork": the caller may hold threads.
     with ProcessPoolExecutor(min(workers, len(chunks)), multiprocessing.get_context("spawn")) as pool:
         try:
-            with uninterrupted():
+            with starting_workers():
                 parts = pool.map(work, chunks)
             for part in parts:
                 values += part

@@ -27,7 +27,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.retrieval.retrieval import weights_of
+from ctxbench.bench.retrieval.retrieval import check_ranker, weights_of
 from ctxbench.bench.retrieval.types import Unit
 from ctxbench.bench.retrieval.units import cutter
 from ctxbench.bench.samples import SampleSet
@@ -75,7 +75,8 @@ class Runs:
         """Refuse what could never be done, before a run is stored.
 
         Raises:
-            InputFault: if a strategy does not take such samples, or the run fills in the middle and the model cannot.
+            InputFault: if a strategy does not take such samples or names no encoder, or the run fills in the middle and
+                the model cannot.
         """
         check_cards(cards, self.planned, self.sample_set, has_sandbox=self.has_sandbox)
         if self.choices.fim:
@@ -261,8 +262,10 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
 def check_cards(
     cards: Sequence[StrategyCard], planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool
 ) -> None:
-    """Raise `InputFault` if a strategy does not take such samples, or needs a sandbox and has none."""
+    """Raise `InputFault` if a strategy does not take such samples, names no encoder, or lacks the sandbox it needs."""
     for card in cards:
+        for encoder in card.encoders:
+            check_ranker(encoder)
         if card.executes and not has_sandbox:
             raise InputFault(
                 f"{card.spec} runs what the model wrote, which needs a sandbox",

@@ -46,11 +46,9 @@ def make_engine(url: URL, *, create: bool) -> Engine:
     """
     if url.get_backend_name() == "postgresql":
         return _postgresql(url)
-    if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
     if url.database in (None, "", ":memory:") or "mode=memory" in (url.database or ""):
         raise InputFault("an in-memory database would be lost", where=str(url), cure="give a file: sqlite:///FILE")
-    path = Path(str(url.database))
+    path = _file_of(url)
     if not create and not path.exists():
         raise InputFault("no results yet", where=str(path), cure="run `ctxbench run` or `ctxbench quickstart` first")
     with explained_file(path.parent):
@@ -72,9 +70,7 @@ def reading_engine(url: URL) -> Engine:
         # The server's default would not do: the pool sets what `for_reading` asked for back to reading and writing.
         event.listen(engine, "begin", _only_read)
         return engine
-    if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
-    path = Path(str(url.database))
+    path = _file_of(url)
     if not path.is_file():
         raise InputFault("no results yet", where=str(path), cure="run `ctxbench quickstart` or `ctxbench run` first")
     # No connection is kept: whether there is a log to be read with the file may change from one to the next.
@@ -82,6 +78,13 @@ def reading_engine(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin_reading)
     return engine
+
+
+def _file_of(url: URL) -> Path:
+    path = Path(str(url.database))
+    if path.is_dir():
+        raise InputFault("cannot be opened: it is a folder", where=str(path), cure="give a file: sqlite:///FILE")
+    return path
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
@@ -141,8 +144,14 @@ def for_locks(connection: Connection) -> Connection:
 
 
 def read_url(text: str) -> URL:
-    """Parse a URL; a plain ``postgresql://`` means the driver that our extra installs."""
+    """Parse a URL; a plain ``postgresql://`` means the driver that our extra installs.
+
+    Raises:
+        InputFault: if it is of a kind of database that no results are kept in.
+    """
     url = make_url(text)
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise InputFault("is neither SQLite nor PostgreSQL", where=name_of(url), cure=_URL)
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.concurrency import uninterrupted
+from ctxbench.bench.concurrency import uninterrupted, without_main
 
 SLEEPER = "print('up', flush=True); import time; time.sleep(0.3); print('lived', flush=True)"
 
@@ -75,3 +75,42 @@ def test_an_interrupt_of_this_thread_comes_afterwards() -> None:
         assert seen == ["interrupt"]
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_the_main_module_is_hidden_until_the_last_block_ends() -> None:
+    main = sys.modules["__main__"]
+    own, entered, leave = main.__spec__, threading.Event(), threading.Event()
+
+    def work() -> None:
+        with without_main():
+            entered.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=work)
+    with without_main():
+        thread.start()
+        assert entered.wait(20) and main.__spec__ is not own
+    assert main.__spec__ is not own
+    leave.set()
+    thread.join()
+    assert main.__spec__ is own
+
+
+UNGUARDED = """
+print("begins", flush=True)
+from ctxbench.bench.concurrency import starting_workers
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+    with starting_workers():
+        counts = pool.map(len, [[], []])
+    print(*counts)
+"""
+
+
+@pytest.mark.slow
+def test_workers_do_not_run_the_script_that_starts_them(tmp_path: Path) -> None:
+    file = tmp_path / "unguarded.py"
+    file.write_text(UNGUARDED)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "begins\n0 0\n"

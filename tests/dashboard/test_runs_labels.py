@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,11 +100,16 @@ def test_a_run_is_compared_by_its_name_and_a_hidden_one_only_if_it_is_named(home
 
 
 @pytest.mark.slow
-def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(home: Home) -> None:
+def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     command(home, "runs", "name", run, "bad")
-    refused = run_cli("runs", "delete", "bad", "--home", str(home.root))
-    assert refused.code != 0 and run in command(home, "runs", run).out
+    for answer, cure in (("", "nobody answers the question; give --yes"), ("n\n", "answer y, or give --yes")):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        refused = run_cli("runs", "delete", "bad", "--home", str(home.root))
+        assert refused.code == 1 and refused.err.endswith(f"{cure}\n"), refused
+        assert run in command(home, "runs", run).out
     assert f"{run} deleted" in command(home, "runs", "delete", "bad", "--yes").out
     with sqlite3.connect(home.root / "results.db") as connection:
         for table in METADATA.sorted_tables:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import click
 import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cli import main as module
-from tests.helpers.cli import run_cli
+from tests.helpers.cli import assert_fault, run_cli
 
 USURPER = {
     "doctor": ("tests.harness.test_main:elsewhere", "another doctor"),
@@ -95,6 +96,50 @@ def test_a_fault_that_quotes_a_terminals_codes_shows_them(monkeypatch: pytest.Mo
 def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     raising(monkeypatch, KeyboardInterrupt())
     assert run_cli("run").code == 130
+
+
+HERE = """class Finder:
+    pass
+
+
+@strategy('mine')
+def mine(query, repo): ...
+
+
+@strategy(
+    "my.other", kinds=(Kind.FUNCTION,)
+)
+def other(query, repo): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "cure"),
+    [
+        ("leaderboard --db mysql://me:secret@host/db", "write it as sqlite:///FILE or postgresql://"),
+        ("runs --db oracle://host", "is neither SQLite nor PostgreSQL"),
+        ("runs --db nope://host", "is neither SQLite nor PostgreSQL"),
+        ("leaderboard --db sqlite:///folder", "it is a folder; give a file: sqlite:///FILE"),
+        ("scores --db sqlite:///folder", "it is a folder; give a file: sqlite:///FILE"),
+        ("strategy check here.py", "write here.py@mine or here.py@my.other"),
+        ("strategy show here.py", "write here.py@mine or here.py@my.other"),
+        ("strategy show empty.py", "write empty.py@NAME"),
+        ("strategy show missing.py", "no strategy is called 'missing.py'"),
+        ("engine show here.py", "write here.py@Finder"),
+        ("engine show empty.py", "write empty.py@CLASS"),
+        ("leaderboard --home here.py", "here.py: is a file, not a folder; give the home's folder"),
+        ("samples list --home here.py", "is a file, not a folder"),
+        ("generator check openai:", "write it as openai:MODEL@URL or openai:MODEL@URL,URL"),
+    ],
+)
+def test_a_cure_cures(command: str, cure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "here.py").write_text(HERE)
+    (tmp_path / "empty.py").touch()
+    result = run_cli(*command.split())
+    assert_fault(result, cure)
+    assert "secret" not in result.err
 
 
 def test_bug_is_3_with_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

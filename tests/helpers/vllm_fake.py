@@ -78,6 +78,8 @@ class FakeVLLM:
         self.adapters: list[Any] = []
         """The adapter of every call."""
         self.threads: set[str] = set()
+        self.mains: set[str] = set()
+        """The main module's spec at each start, by which spawned workers know the script to run."""
         self.alive = 0
         self.gpu = True
         self.broken: list[Exception] = []
@@ -104,6 +106,7 @@ class FakeVLLM:
     def _llm(self, **given: Any) -> Any:
         self._break()
         self.started.append(known("LLM", given))
+        self.mains.add(sys.modules["__main__"].__spec__.name)  # type: ignore[union-attr]
         self.alive += 1
         core = types.SimpleNamespace(shutdown=self._shutdown)
         return types.SimpleNamespace(generate=self._generate, llm_engine=types.SimpleNamespace(engine_core=core))

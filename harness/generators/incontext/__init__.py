@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ctxbench.bench.concurrency import cores, uninterrupted
+from ctxbench.bench.concurrency import cores, starting_workers
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind
@@ -168,7 +168,7 @@ class InContext(Generator):
         if self._workers == 1:
             return [work(job) for job in jobs]
         try:
-            with uninterrupted():
+            with starting_workers():
                 results = self._started().map(work, jobs, chunksize=chunk)
             return list(results)
         except (BrokenProcessPool, MemoryError) as error:

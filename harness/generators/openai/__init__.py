@@ -30,7 +30,7 @@ _A_CHARACTER = 512
 """The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 # A model, and where it is served; a model's own name may hold an @.
 _SHORT = Shorthand(
-    "MODEL@URL or MODEL@URL,URL",
+    "MODEL@URL or openai:MODEL@URL,URL",
     rf"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+|{options.SERVERS}))?",
 )
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure")

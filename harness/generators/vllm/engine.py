@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ctxbench.bench.concurrency import without_main
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.files import read_text
 from ctxbench.harness.generators.local import LocalModel
@@ -97,7 +98,8 @@ class VLLMEngine:
             request = self._imported("vllm.lora.request").LoRARequest
             self._lora = request(lora_name="lora", lora_int_id=1, lora_path=str(lora[0]))
         try:
-            self._llm: Any = self._vllm.LLM(**arguments(folder, settings, window, rank=lora[1] if lora else 0))
+            with without_main():  # tensor_parallel spawns workers
+                self._llm: Any = self._vllm.LLM(**arguments(folder, settings, window, rank=lora[1] if lora else 0))
         except Exception as error:
             # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.
             raise self._fault("the engine does not start", error) from error

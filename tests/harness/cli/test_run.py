@@ -29,6 +29,20 @@ def arguments(home: Home, **changes: str) -> list[str]:
     return ["run", *(part for pair in chosen.items() for part in pair)]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        ("lc.infercom(encoder=minillm)", "no encoder is called 'minillm'; did you mean minilm"),
+        ("aim(lc.infercom(encoder=minillm))", "no encoder is called 'minillm'"),
+        ("lc.repofuse(encoder='hashed(widht=8)')", "hashed has no parameter 'widht'"),
+        ("lc.repofuse(encoder='bm25(k=8)')", "bm25 has no parameter 'k'"),
+    ],
+)
+def test_what_is_no_encoder_makes_no_run(home: Home, strategy: str, said: str) -> None:
+    assert_fault(run_cli(*arguments(home, strategy=strategy)), said)
+    assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored")
+
+
 @pytest.mark.slow
 def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
     first = run_cli(*arguments(home), "--strategy", "lc.repocoder")
@@ -117,7 +131,7 @@ def test_usage(home: Home, option: str) -> None:
 
 
 def test_more_completions_than_any_k_are_refused(home: Home) -> None:
-    assert_fault(run_cli(*arguments(home), f"--n={10**30}"), "too many", "--n 9999")
+    assert_fault(run_cli(*arguments(home), f"--n={10**30}"), "n is 1000", "from 1 to 9999")
     assert not (home.root / "results.db").exists()
 
 

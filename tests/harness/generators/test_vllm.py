@@ -178,6 +178,7 @@ def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM,
     answers(model, request("a"), request("b"))
     model.bits([request("a").prompt], ["b"], PYTHON)
     assert len(fake.started) == 1 and [name.partition("_")[0] for name in fake.threads] == ["vllm"]
+    assert fake.mains == {"ctxbench.__main__"}, "its workers would run the caller's script"
     assert vars(fake.started[0]) == {
         "model": str(folder),
         "dtype": "auto",

@@ -119,7 +119,7 @@ def test_bad_files(tmp_path: Path, prepare: object, words: str) -> None:
         ("oracel://host/db", "sqlite:///FILE"),
         ("sqlite://", "give a file"),
         ("sqlite:///:memory:", "give a file"),
-        ("mysql://me:secret@host/db", "pip install"),
+        ("mysql://me:secret@host/db", "is neither SQLite nor PostgreSQL; write it as sqlite:///FILE"),
         ("", "sqlite:///FILE"),
         ("sqlite:////proc/nothing/a.db", "check"),
     ],
