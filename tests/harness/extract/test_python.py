@@ -358,11 +358,26 @@ def test_imports_and_decorators_before_the_function_stay_outside() -> None:
         f"[CODE]\n```\n{FUNCTION}\n```\n[/CODE]\nHere [/CODE] ends it.",
         f"I write it in [CODE] and [/CODE] tags.\n[CODE]\n{FUNCTION}",
         f"[CODE]\nclass Shape:\n{textwrap.indent(FUNCTION, '    ')}\n[/CODE]",
+        f"[CODE]\n{FUNCTION}\n[/CODE]\nThe code is between [CODE] and [/CODE] tags.",
+        f"[CODE]\n{FUNCTION}\n[/CODE]\nI put it between the `[CODE]` and `[/CODE]` tags, [CODE]...[/CODE].",
+        f"[CODE]\n{FUNCTION}\n\nThe code stands behind [CODE].",
+        f"Between [CODE] and [/CODE]:\n[CODE]\n{FUNCTION}\n[/CODE]\n[CODE]\nprint(area(1, 2))\n[/CODE]",
+        f"[CODE]\n{FUNCTION}\n[/CODE]\nIts test:\n[CODE]\ndef test_area():\n    assert area(1, 2) == 2\n[/CODE]",
+        f"[CODE]\ndef area(a):\n    return 0\n[/CODE]\nBetter:\n[CODE]\n{FUNCTION}\n[/CODE]",
     ],
 )
 def test_tags_in_every_shape(answer: str) -> None:
     found = extract(make(), answer)
     assert (textwrap.dedent(found.text), found.flags) == (FUNCTION, ())
+
+
+def test_a_body_between_tags_stays_behind_a_remark_that_names_them() -> None:
+    answer = f"First [CODE] and then [/CODE].\n[CODE]\n{BODY}\n[/CODE]\nIt is between [CODE] and [/CODE] tags."
+    assert extract(make(), answer) == extract(make(), f"{answer} [CODE]...[/CODE]") == Extracted(text=WHOLE)
+
+
+def test_a_remark_alone_says_so() -> None:
+    assert extract(make(), "It is between [CODE] and [/CODE] tags.").flags == (PARSE_FAILED,)
 
 
 STRING = '        text = """usage:\noptions:\n        -h\n"""\n        return text'
