@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
-from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced, unlabelled
+from ctxbench.bench.languages.answers import AnswerReader, FunctionHead, before_fences, fenced, unlabelled
 from ctxbench.bench.types import Sample
 
 _OPEN = re.compile(r"\[code\]", re.I)
 _CLOSE = re.compile(r"\[/code\]", re.I)
+_WORD = re.compile(r"\w")
+_MOST = 50
+"""The most texts between tags that are read; only a model that repeats itself without end writes more."""
 
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is no function of the language; it is kept unchanged, and fails its tests."""
@@ -39,12 +43,12 @@ def extract(sample: Sample, answer: str) -> Extracted:
         answer: the whole text of the model.
     """
     answer = answer.replace("\r\n", "\n")
-    inner = _tagged(answer)
+    head, reader = head_of(sample), sample.language.answers
+    inner = _tagged(reader, head, answer)
     code = answer if inner is None else inner
     if not code.strip():
         return Extracted(text="", flags=(PARSE_FAILED,))
-    head = head_of(sample)
-    text, parsed = sample.language.answers.function(head, code, inner is not None)
+    text, parsed = reader.function(head, code, inner is not None)
     flags = () if parsed else (PARSE_FAILED,)
     if inner is None and not (text.startswith(head.head.rstrip()) and _begins(answer) in text):
         flags = (NO_CODE_TAGS, *flags)
@@ -99,15 +103,30 @@ def _declaration(lines: list[str], name: str) -> int:
     return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
 
 
-def _tagged(answer: str) -> str | None:
-    """Return what stands after the last ``[CODE]``, up to its ``[/CODE]`` or the end; None without a tag.
+def _tagged(reader: AnswerReader, head: FunctionHead, answer: str) -> str | None:
+    """Return what stands between a ``[CODE]`` and its ``[/CODE]``, the next tag or the end; None without a tag.
 
-    A plan may mention the tags earlier. A fence around it is taken off; one further in belongs to the code.
+    A plan may mention the tags before, a remark behind: the last text that declares the function counts, or else the
+    last that can be read as a body, or else the last. A fence around it is taken off; one further in belongs to the
+    code.
     """
-    tags = list(_OPEN.finditer(answer))
-    if not tags:
-        return None
-    inner = answer[tags[-1].end() :]
-    inner = _CLOSE.split(inner, maxsplit=1)[0]
-    blocks = [] if before_fences(inner).strip() else fenced(inner)
-    return unlabelled(blocks[-1] if blocks else inner)
+    texts = dict.fromkeys(_unfenced(_CLOSE.split(text, maxsplit=1)[0]) for text in reversed(_OPEN.split(answer)[1:]))
+    body = None
+    for text in islice(filter(_WORD.search, texts), _MOST):
+        function, parsed = reader.function(head, text, True)
+        if parsed and _declares(head.name, function, text):
+            return text
+        if parsed and body is None:
+            body = text
+    return next(iter(texts), None) if body is None else body
+
+
+def _unfenced(text: str) -> str:
+    blocks = [] if before_fences(text).strip() else fenced(text)
+    return unlabelled(blocks[-1] if blocks else text)
+
+
+def _declares(name: str, function: str, text: str) -> bool:
+    """Return whether a function of that name, an underscore more or less, has its declaration from a text."""
+    declaration = function.partition("(")[0].strip()
+    return declaration in text and declaration.split()[-1:] in ([name], [f"_{name}"], [name.removeprefix("_")])

@@ -27,7 +27,7 @@ from ctxbench.harness.generators.tokens import transformers_module, unreadable
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
-PROTOCOL = "1"
+PROTOCOL = "2"
 """Incremented when the same request would be answered differently."""
 _SORTED = 4
 """Batches to ask for at once, so that rows of similar length go together."""

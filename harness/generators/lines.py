@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ctxbench.bench.languages.answers import fenced
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request
 from ctxbench.strategies.api import BlockKind
@@ -55,12 +56,15 @@ def message(request: Request, instructed: bool) -> str:
 
 
 def answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `message`: the text between the marks, else all of it."""
+    """Return the code in an answer to `message`: the text between the marks, else all of it; of fences the first."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(OPEN)
     text = inner if mark else text
-    return text[: min((at for close in CLOSE if (at := text.find(close)) >= 0), default=len(text))]
+    text = text[: min((at for close in CLOSE if (at := text.find(close)) >= 0), default=len(text))]
+    # The release leaves a fence in, and scores its mark as the line.
+    blocks = fenced(text) if text.lstrip().startswith("```") else []
+    return next(filter(str.strip, blocks), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,9 +111,10 @@ def _closed(head: FunctionHead, code: str) -> tuple[str, bool]:
     end = _end(hidden, 0)
     if end is not None:
         return text[:end], True
-    # Models that see what follows the body often leave its last brace to it.
+    # Models that see what follows the body often leave its last brace to it. Prose does not end as statements do.
     missing = hidden.count("{") - hidden.count("}")
-    return (f"{text.rstrip()}\n{head.indent}}}", True) if missing == 1 else (text, False)
+    is_body = hidden.rstrip().endswith((";", "}"))
+    return (f"{text.rstrip()}\n{head.indent}}}", is_body) if missing == 1 else (text, False)
 
 
 def _end(hidden: str, start: int) -> int | None:

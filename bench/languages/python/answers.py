@@ -16,6 +16,8 @@ _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
 """The declaration of any function."""
 _MOST = 50
 """The most lines at which an answer is tried to be cut."""
+_ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
+"""Expressions that do something by themselves."""
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
@@ -30,7 +32,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
         readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
         for reader in readers:
             continued = reader(head, answer)
-            if continued is not None:
+            if continued is not None and not _is_whole(head, answer, continued):
                 return continued, True
     blocks = [answer] if wrapped else fenced(answer)
     # An example of its use often comes after the function.
@@ -100,6 +102,33 @@ def _returns(tree: ast.Module) -> bool:
             return True
         if not isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
             nodes.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _is_whole(head: FunctionHead, answer: str, continued: str) -> bool:
+    """Return whether an answer that can be read as a body is the function itself, or what stands before it.
+
+    Such a body would be idle: imports, constants, a mark in brackets, the function in itself. What comes behind one
+    that stands as deep as a body does may be another function of that name, of the next class.
+    """
+    parsed = only_function(continued)
+    if parsed is None or not all(_is_idle(statement) for statement in statements(parsed)):
+        return False
+    inside = any(function.name in _spellings(head.name) for function in _functions(parsed.body))
+    return inside or (not _is_deeper(head, answer) and _declares(head.name).search(answer) is not None)
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Return whether a statement by itself only names or says something, as those around a function do."""
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return True
+        case ast.Assign(targets=targets):
+            return all(isinstance(target, ast.Name) for target in targets)
+        case ast.AnnAssign(target=target):
+            return isinstance(target, ast.Name)
+        case ast.Expr(value=value):
+            return not any(isinstance(node, _ACTS) for node in ast.walk(value))
     return False
 
 

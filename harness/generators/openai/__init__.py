@@ -22,7 +22,7 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.registry import generator
 from ctxbench.strategies.api import Prompt
 
-PROTOCOL = "2"
+PROTOCOL = "3"
 """Incremented when the same request is sent in other words, or its answer read in another way."""
 _MOST_SERVED = 20
 """The most names of answering models that are kept."""

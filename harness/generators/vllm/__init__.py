@@ -25,7 +25,7 @@ from ctxbench.harness.generators.vllm.engine import CURE, EngineAnswer, EngineRe
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
-PROTOCOL = "1"
+PROTOCOL = "2"
 """Incremented when the same request would be answered differently."""
 _GOES = 3
 """How often an answer that begins with blank lines is continued."""

@@ -144,7 +144,7 @@ def test_generics_do_not_split_parameters() -> None:
 def test_what_is_not_closed(answer: str) -> None:
     found = extract(make(), answer)
     assert found.text.startswith(HEAD)
-    assert (found.flags == (PARSE_FAILED,)) is ("while" in answer)
+    assert found.flags == (PARSE_FAILED,)
 
 
 def test_bodies() -> None:
@@ -185,6 +185,15 @@ def test_braces_that_bound_no_method_do_not_end_it(method: str, around: str) -> 
 def test_annotations_of_the_answer_are_left_out(annotations: str) -> None:
     # They stay in the file, with the Javadoc.
     assert extract(make(), f"[CODE]\n/** It {{@code x}}. */\n{annotations}{METHOD}\n[/CODE]").text == METHOD
+
+
+@pytest.mark.parametrize(
+    "remark", ["", "\nThe code is between [CODE] and [/CODE] tags.", "\n`[CODE]` and `[/CODE]`: done."]
+)
+def test_a_remark_that_names_the_tags_is_no_method(remark: str) -> None:
+    assert extract(make(), f"[CODE]\n{METHOD}\n[/CODE]{remark}") == Extracted(text=METHOD)
+    found = extract(make(), f"[CODE]\n{BODY}\n[/CODE]{remark}")
+    assert found == Extracted(text=WHOLE)
 
 
 def test_a_body_between_tags_is_given_the_signature() -> None:

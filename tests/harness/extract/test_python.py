@@ -84,6 +84,60 @@ def test_a_whole_function_is_found(answer: str) -> None:
     assert extract(make(), answer).flags == (() if "[code]" in answer.lower() else (NO_CODE_TAGS,))
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import math\n\n\n",
+        "from math import pi\n",
+        "LIMIT = 1\n\n\n",
+        "limit: int = 1\n",
+        "[PYTHON]\n",
+        "Answer: below\n\n",
+        "Code is below\n\n",
+        '"""Areas."""\n\nimport math\n\n',
+        "log = logging.getLogger(__name__)\n\n",
+    ],
+)
+@pytest.mark.parametrize("after", ["", "\n[/PYTHON]", "\n\n\nprint(area(1, 2))\n", "\n\nIt multiplies both."])
+@pytest.mark.parametrize("tail", ["", "    "])
+def test_what_stands_before_a_whole_function_is_no_body(before: str, after: str, tail: str) -> None:
+    assert extract(make(tail=tail), f"{before}{FUNCTION}{after}") == Extracted(text=FUNCTION, flags=(NO_CODE_TAGS,))
+    in_class = f"{before}class Shape:\n{textwrap.indent(FUNCTION, '    ')}{after}"
+    assert textwrap.dedent(extract(make(METHOD, "class Shape:\n"), in_class).text) == FUNCTION
+
+
+@pytest.mark.parametrize("before", ["", "    limit = 1\n\n", "    @cache\n", "\n"])
+@pytest.mark.parametrize("after", ["", "\n\n    def other(self):\n        return 1\n", "\n\nIt multiplies both."])
+def test_a_method_as_it_stands_in_its_class_is_not_put_into_itself(before: str, after: str) -> None:
+    answer = f"{before}{textwrap.indent(FUNCTION, '    ')}{after}"
+    assert textwrap.dedent(extract(make(METHOD, "class Shape:\n"), answer).text) == FUNCTION
+    assert textwrap.dedent(extract(make(), answer).text) == FUNCTION
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    def area(x):\n        return 2 * x\n\n    return area(width) * height",
+        "    def area(x):\n        return 2 * x\n\n    width.each(area)",
+        "    return area(width - 1, height) + height",
+        "    import math\n\n    return math.floor(width)",
+        "    total = 1",
+    ],
+)
+@pytest.mark.parametrize(
+    "after", ["", "\n\n\ndef area(a):\n    return 0\n", "\n\n\nclass A:\n    def area(a):\n        return 0\n"]
+)
+def test_a_function_of_that_name_in_the_body_or_behind_it_makes_it_no_other(body: str, after: str) -> None:
+    assert extract(make(), body + after) == Extracted(text=HEAD + body)
+
+
+@pytest.mark.parametrize("first", ["self.width = width", "self.reset()", "raise NotImplementedError"])
+def test_a_body_from_the_cursor_stays_before_a_class_with_the_same_method(first: str) -> None:
+    answer = f"{first}\n\n\nclass Other:\n{METHOD}        return 1\n"
+    found = extract(make(METHOD, "class Shape:\n", tail="        "), answer)
+    assert found.text == f"{METHOD}        {first}"
+
+
 def test_a_method_in_its_class_keeps_its_lines() -> None:
     method = "    def area(self, width):\n        return width"
     answer = f"```python\nclass Shape:\n    x = 1\n\n{method}\n\n    def b(self): ...\n```"
@@ -304,11 +358,26 @@ def test_imports_and_decorators_before_the_function_stay_outside() -> None:
         f"[CODE]\n```\n{FUNCTION}\n```\n[/CODE]\nHere [/CODE] ends it.",
         f"I write it in [CODE] and [/CODE] tags.\n[CODE]\n{FUNCTION}",
         f"[CODE]\nclass Shape:\n{textwrap.indent(FUNCTION, '    ')}\n[/CODE]",
+        f"[CODE]\n{FUNCTION}\n[/CODE]\nThe code is between [CODE] and [/CODE] tags.",
+        f"[CODE]\n{FUNCTION}\n[/CODE]\nI put it between the `[CODE]` and `[/CODE]` tags, [CODE]...[/CODE].",
+        f"[CODE]\n{FUNCTION}\n\nThe code stands behind [CODE].",
+        f"Between [CODE] and [/CODE]:\n[CODE]\n{FUNCTION}\n[/CODE]\n[CODE]\nprint(area(1, 2))\n[/CODE]",
+        f"[CODE]\n{FUNCTION}\n[/CODE]\nIts test:\n[CODE]\ndef test_area():\n    assert area(1, 2) == 2\n[/CODE]",
+        f"[CODE]\ndef area(a):\n    return 0\n[/CODE]\nBetter:\n[CODE]\n{FUNCTION}\n[/CODE]",
     ],
 )
 def test_tags_in_every_shape(answer: str) -> None:
     found = extract(make(), answer)
     assert (textwrap.dedent(found.text), found.flags) == (FUNCTION, ())
+
+
+def test_a_body_between_tags_stays_behind_a_remark_that_names_them() -> None:
+    answer = f"First [CODE] and then [/CODE].\n[CODE]\n{BODY}\n[/CODE]\nIt is between [CODE] and [/CODE] tags."
+    assert extract(make(), answer) == extract(make(), f"{answer} [CODE]...[/CODE]") == Extracted(text=WHOLE)
+
+
+def test_a_remark_alone_says_so() -> None:
+    assert extract(make(), "It is between [CODE] and [/CODE] tags.").flags == (PARSE_FAILED,)
 
 
 STRING = '        text = """usage:\noptions:\n        -h\n"""\n        return text'

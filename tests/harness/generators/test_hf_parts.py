@@ -178,7 +178,7 @@ def test_a_model_in_the_hubs_cache_is_not_asked_for_again(tmp_path: Path, monkey
     (home / "refs").mkdir()
     (home / "refs" / "main").write_text(commit)
     made = package.hf(model="org/tiny")
-    assert made.window == 99 and made.version == f"1-{model_digest(there)}"
+    assert made.window == 99 and made.version == f"2-{model_digest(there)}"
     assert package.hf(model="org/tiny", revision=commit).version == made.version
 
 
@@ -282,4 +282,4 @@ def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", program, str(made)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.splitlines() == [f"1-{model_digest(made)} 64 False", "[]"], done.stderr
+    assert done.stdout.splitlines() == [f"2-{model_digest(made)} 64 False", "[]"], done.stderr

@@ -430,12 +430,12 @@ def test_the_short_spelling_is_the_long_one() -> None:
     machine = "concurrency=64, timeout=9, retries=2, backoff=1, key_env=MY_KEY"
     assert registry.canonical(f"{short}({machine}, window=9)") == registry.canonical(f"{short}(window=9)")
     made = registry.resolve(f"{short}(endpoint=chat, revision=a1b2)")
-    assert (made.capabilities.instructs, made.version, made.capabilities.batch_size) == (True, "2-a1b2", 16)
+    assert (made.capabilities.instructs, made.version, made.capabilities.batch_size) == (True, "3-a1b2", 16)
 
 
 def test_making_one_speaks_to_nobody() -> None:
     made = registry.resolve("openai:tiny@http://127.0.0.1:1")
-    assert made.version == "2" and not made.capabilities.instructs
+    assert made.version == "3" and not made.capabilities.instructs
     made.close()
 
 

@@ -124,3 +124,25 @@ def test_other_kinds_are_asked_as_ever() -> None:
 @given(st.text(alphabet=" \t\n\r\x0b\u2028ab", max_size=12))
 def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> None:
     assert lines.end(text) == End(line=True).find(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("```python\nsum(cart)\n```", "sum(cart)\n"),
+        ("\n```\nsum(cart)\nprint(total)", "sum(cart)\nprint(total)"),
+        ("<output_start>\n```python\nsum(cart)\n```\n<output_end>", "sum(cart)\n"),
+        ("```python\n<output_start>sum(cart)<output_end>\n```", "sum(cart)"),
+        ("```python\nsum(cart)\n```\nor\n```python\n0\n```", "sum(cart)\n"),
+        ('"```python\\n" + cart', '"```python\\n" + cart'),
+        ("sum(cart)\n```python\n0\n```", "sum(cart)\n```python\n0\n```"),
+        ("`sum`", "`sum`"),
+        ("```", "```"),
+    ],
+)
+def test_a_chat_models_line_is_taken_out_of_its_fence(said: str, code: str) -> None:
+    with serving(answer=lambda *_: said) as server:
+        assert one(model(server, endpoint="chat"), ask()).text == code
+        assert one(model(server, endpoint="chat", lines="raw"), ask()).text == said
+        function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)
+        assert one(model(server, endpoint="chat"), function).text == said

@@ -115,7 +115,7 @@ def answer_of(text):
         ("x = '<think>' + y + '</think>'", None),
         ('text.split("</think>")[-1].strip()', None),
         ("re.sub(r'^.*?</think>\\s*', '', text)", None),
-        (FENCED, None),
+        (FENCED, FENCED.removeprefix("```python\n").removesuffix("```")),
         ("<output_start>strip(text)  # up to </think><output_end>", "strip(text)  # up to </think>"),
         ("[CODE]\nreturn text  # with </think>\n[/CODE]", None),
     ],

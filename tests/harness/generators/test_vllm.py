@@ -163,7 +163,7 @@ def test_the_version_follows_the_model_and_the_adapter(folder: Path, fake: FakeV
     (adapter / "adapter_config.json").write_text('{"r": 12}')
     (adapter / "adapter_model.safetensors").write_bytes(b"1")
     plain, adapted = package.vllm(model=str(folder)), package.vllm(model=str(folder), lora=str(adapter))
-    assert plain.version.startswith("1-") and "vllm" in plain.version and adapted.version != plain.version
+    assert plain.version.startswith("2-") and "vllm" in plain.version and adapted.version != plain.version
     (adapter / "adapter_model.safetensors").write_bytes(b"2")
     assert package.vllm(model=str(folder), lora=str(adapter)).version not in (plain.version, adapted.version)
     assert plain.window == WINDOW and fake.started == []
