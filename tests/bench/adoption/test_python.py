@@ -126,6 +126,49 @@ def test_where_the_package_and_its_tests_stand(paths: tuple[str, ...], root: str
     assert (tests.pythonpath, tests.paths) == (root, places)
 
 
+NAMESPACES = [
+    ("acme-tools", "src/acme/tools/__init__.py", "from acme.tools import saw", "src"),
+    ("jar.collections", "jar/collections/__init__.py", "from jar import collections", "."),
+    ("google-cloud-store", "google/cloud/store/__init__.py", "import google.cloud.store as store", "."),
+    ("acme", "lib/acme/tools/__init__.py", "import acme.tools", "lib"),
+    ("acme", "src/acme/tools.py", "import acme.tools", "src"),
+    ("demo", "demo/tools/__init__.py", "import tools", "demo"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "line", "root"), NAMESPACES)
+def test_a_namespace_package_is_imported_from_above_its_namespace(name: str, path: str, line: str, root: str) -> None:
+    files = {"pyproject.toml": f'[project]\nname = "{name}"\n', path: "", "tests/test_demo.py": f"{line}\n{TEST}"}
+    tests = suite(files)
+    assert (tests.pythonpath, tests.requirements) == (root, ())
+
+
+@pytest.mark.parametrize(("configured", "root"), [("lib", "lib"), (".", "lib/acme"), ("tests", "lib/acme")])
+def test_a_configured_import_path_holds_the_packages_below_it(configured: str, root: str) -> None:
+    settings = f'[tool.pytest.ini_options]\npythonpath = ["{configured}"]\n'
+    files = {"pyproject.toml": PROJECT + settings, "lib/acme/demo/__init__.py": "", "tests/test_demo.py": TEST}
+    assert suite(files).pythonpath == root
+
+
+GLOBS = [
+    ('["packages/*/tests"]', ("packages/a/tests", "packages/b/tests")),
+    ('["packages/a/*", "**/deep"]', ("packages/a/tests", "packages/b/tests/deep")),
+    ('["packages/**/test_b.py"]', ("packages/b/tests/deep/test_b.py",)),
+    ('["packages/*/tests", "packages"]', ("packages",)),
+    ('["."]', (".",)),
+    # pytest takes all, too.
+    ('["t*s", "gone"]', ("packages/a/tests", "packages/b/tests")),
+]
+
+
+@pytest.mark.parametrize(("globs", "places"), GLOBS)
+def test_globs_of_test_folders_are_expanded(globs: str, places: tuple[str, ...]) -> None:
+    files = {"pyproject.toml": f"[tool.pytest.ini_options]\ntestpaths = {globs}\n", "demo.py": ""}
+    files |= {"packages/a/tests/test_a.py": TEST, "packages/b/tests/deep/test_b.py": TEST}
+    tests = suite(files)
+    assert (tests.paths, tests.arguments) == (places, ())
+
+
 @pytest.mark.parametrize(
     ("path", "text"),
     [
