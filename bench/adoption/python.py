@@ -412,6 +412,9 @@ _OLD_PYTEST = re.compile(
 )
 _NO_DISTRIBUTION = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
 
+_CONFLICT = re.compile(r"onflict|ResolutionImpossible")
+_UNREADABLE = re.compile(r"Invalid requirement: |is not a requirement")
+
 
 def internal_names(tree: Iterable[str]) -> frozenset[str]:
     """Return the names of all folders and modules of a repository: no distribution is meant by them."""
@@ -449,12 +452,23 @@ def mended(
     taken_names = present | absent | {normal(declared.name)}
     fresh = {distribution(item): item for item in more if distribution(item) not in taken_names}
     remaining = [item for item in tests.requirements if distribution(item) not in absent]
-    if "onflict" in text or "ResolutionImpossible" in text:
-        remaining = [_bare(item) for item in remaining]
+    is_conflict = bool(_CONFLICT.search(text))
+    remaining = [bare(item) if is_conflict or is_unreadable(item, text) else item for item in remaining]
     return replace(tests, requirements=(*remaining, *fresh.values()))
 
 
-def _bare(requirement: str) -> str:
+def is_unreadable(requirement: str, text: str) -> bool:
+    """Say whether a text says that a requirement is none; pip names it without its marker."""
+    forms = [repr(" ".join(form.split())) for form in (requirement, requirement.partition(";")[0])]
+    return any(f"Invalid requirement: {form}" in text or f"{form} is not a requirement" in text for form in forms)
+
+
+def is_unmet(text: str) -> bool:
+    """Say whether a text says that requirements cannot be met as they are, whatever the network does."""
+    return bool(_CONFLICT.search(text) or _UNREADABLE.search(text))
+
+
+def bare(requirement: str) -> str:
     """Return a requirement that any version meets."""
     extras = extras_of(requirement)
     return distribution(requirement) + (f"[{','.join(extras)}]" if extras else "")

@@ -12,7 +12,7 @@ import pytest
 
 from ctxbench.bench.adoption.adopt import Adoption, Workbench, _test_doubts, adopt
 from ctxbench.bench.adoption.trial import Trial
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
@@ -194,6 +194,33 @@ def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_p
     adoption = trying.adopt(in_process())
     assert trying.required == [("oddity>2", "six"), ("six",)]
     assert adoption.doubts[-1].endswith("oddity>2") and "cannot be had together" in adoption.doubts[-1]
+
+
+def test_a_requirement_that_pip_cannot_read_is_asked_for_in_any_version_and_doubted(tmp_path: Path) -> None:
+    files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + 'dependencies = ["six>dev"]\n'}
+    trying = Trying(tmp_path, files)
+    trying.lock_fault = lambda required: "Invalid requirement: 'six>dev': Expected" if "six>dev" in required else ""
+    adoption = trying.adopt(in_process())
+    assert trying.required == [("six>dev",), ("six",)]
+    assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("six",)
+    assert adoption.doubts == (UNDATED, "pip cannot read it, so any version is required: six>dev")
+
+
+@pytest.mark.parametrize("fault", ["Invalid requirement: 'of-another>dev'", "ResolutionImpossible: for help"])
+def test_requirements_that_cannot_be_met_leave_a_manifest_for_lines(tmp_path: Path, fault: str) -> None:
+    trying = Trying(tmp_path)
+    trying.lock_fault = lambda _: fault
+    adoption = trying.adopt(in_process())
+    assert adoption.manifest.tests is None and "\n# [tests]\n" in adoption.path.read_text()
+    assert "none of its tests ran" in adoption.doubts[-1] and fault in adoption.doubts[-1]
+
+
+def test_an_index_that_does_not_answer_ends_it_without_a_manifest(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    trying.lock_fault = lambda _: "the index does not answer"
+    with pytest.raises(MachineFault, match="does not answer"):
+        trying.adopt(in_process())
+    assert not trying.folder.exists()
 
 
 def test_an_archive_without_a_version_in_its_name_is_adopted_under_its_hash(tmp_path: Path) -> None:
