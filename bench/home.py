@@ -35,4 +35,9 @@ class Home:
     @property
     def database(self) -> str:
         """The default database URL."""
-        return f"sqlite:///{self.root / 'results.db'}"
+        return sqlite_url(self.root / "results.db")
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the SQLAlchemy URL of an SQLite file, whatever characters its path holds."""
+    return "sqlite:///" + str(path).replace("%", "%25").replace("?", "%3F")

@@ -15,7 +15,6 @@ from ctxbench.strategies.infercom import CONTEXT, SIMILAR, Apis, ApiSearch, api_
 from ctxbench.strategies.layout import (
     HALF,
     HEADER_TOKENS,
-    SIMILAR_HEADER,
     TITLE,
     build_infile,
     choose,
@@ -142,12 +141,13 @@ def _before_the_file(
 def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[Dropped]]:
     """Fit a strategy's context into a smaller budget.
 
-    Blocks in the similar-code layout are packed again by its rule, which passes over a block that does not fit. In any
-    other layout the least relevant blocks go until the others fit, each with a heading that stands over it alone, as in
-    RepoFuse: the lowest score first or, where a block has no score, the one farthest from the code.
+    Blocks that are the similar-code layout and nothing else are packed again by its rule, which passes over a block
+    that does not fit. In any other layout the least relevant blocks go until the others fit, each with a heading that
+    stands over it alone, as in RepoFuse: the lowest score first or, where a block has no score, the one farthest from
+    the code.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
-    if blocks and blocks[0].text == SIMILAR_HEADER:
+    if list(blocks) == framed(pieces, empty_header=True):
         packed, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
         return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
     scored = all(block.score is not None for block in pieces)

@@ -8,6 +8,7 @@ box is renewed; so it is after each function, whose view shows what stands behin
 from __future__ import annotations
 
 import contextlib
+import random
 import threading
 import time
 from collections import Counter, defaultdict, deque
@@ -29,7 +30,9 @@ from ctxbench.sandbox.types import Limits, Report, Sandbox
 _MOST_BOXES = 8
 """That live at once; of more, those go that no sample waits for."""
 GIVE_UP_AFTER = 3
-"""Losses of an engine in a row after which no box is started for it any more."""
+"""Losses of an engine in a row in one room after which no box is started for it there any more."""
+NEVER_ANSWERS = 12
+"""Losses, wherever they are, after which an engine that has not answered once is not started any more."""
 _MOST_TOP = 1000
 _AGAIN = "run the same command again; it does only what is missing"
 
@@ -44,6 +47,8 @@ class _Room:
     """Samples that are still to come."""
     boxes: dict[str, EngineBox] = field(default_factory=dict)
     """Engine's spec -> its box."""
+    losses: Counter[str] = field(default_factory=Counter)
+    """Engine's spec -> how often it was lost here since it last answered."""
 
 
 class Engines:
@@ -64,6 +69,7 @@ class Engines:
         self._sandbox: Sandbox | None = None
         self._recipes: dict[str, Recipe] = {}
         self._losses: Counter[str] = Counter()
+        self._answered: set[str] = set()
         self._samples: Mapping[object, Sequence[Sample]] = {}
         self._shared = self._closed = False
 
@@ -114,12 +120,17 @@ class Engines:
             box.end()
 
     def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
-        """Return samples in the order in which boxes take them: a file after the other, in as many lanes, by cursor."""
+        """Return samples in the order in which boxes take them: a file after the other, in as many lanes, by cursor.
+
+        Which room comes first is drawn: where an engine fails in some, the same command again begins with others.
+        """
         by_room: dict[object, list[Sample]] = defaultdict(list)
         for sample in sorted(missing, key=lambda s: (s.repo, s.path, s.cursor.line, s.cursor.column)):
             by_room[self._key(sample)].append(sample)
         queues: list[list[Sample]] = [[] for _ in range(max(1, lanes))]
-        for samples in by_room.values():
+        rooms = list(by_room.values())
+        first = random.randrange(len(rooms) or 1)  # noqa: S311 - no number depends on it
+        for samples in rooms[first:] + rooms[:first]:
             min(queues, key=len).extend(samples)
         with self._lock:
             for key, samples in by_room.items():
@@ -202,17 +213,21 @@ class Engines:
         seconds = 0.0
         if box is None:
             with self.losing(recipe, room, sample):
-                box = room.boxes[recipe.spec] = self._start(recipe, sample, snapshot)
+                box = room.boxes[recipe.spec] = self._start(recipe, room, sample, snapshot)
             seconds = box.index_seconds
         if recipe.mode is Mode.SHARED and box.cut != sample.id:
             seconds += self._cut(recipe, room, box, sample, snapshot)
         box.asked = sample
         return box, seconds
 
-    def _start(self, recipe: Recipe, sample: Sample, snapshot: Snapshot) -> EngineBox:
-        if self._losses[recipe.spec] >= GIVE_UP_AFTER:
+    def _start(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> EngineBox:
+        never_answers = recipe.spec not in self._answered and self._losses[recipe.spec] >= NEVER_ANSWERS
+        if never_answers or room.losses[recipe.spec] >= GIVE_UP_AFTER:
+            room_name = sample.repo if self._shared else sample.path
             raise EngineLost(
-                f"the engine was lost {GIVE_UP_AFTER} times in a row, and is not started any more",
+                f"the engine was lost {NEVER_ANSWERS} times and has not answered once: it is not started any more"
+                if never_answers
+                else f"the engine was lost {GIVE_UP_AFTER} times in a row: it is not started for {room_name} any more",
                 where=f"{recipe.spec} on {sample.id}",
                 cure=f"mend it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
             )
@@ -260,13 +275,15 @@ class Engines:
             yield
         except (SandboxError, answers.Raised, ValueError) as error:
             self._losses[recipe.spec] += 1
+            room.losses[recipe.spec] += 1
             self.drop(recipe, room)
             how = "raised" if isinstance(error, answers.Raised) else "was lost:"
             raise EngineLost(f"the engine {how} {error}", where=f"{recipe.spec} on {sample.id}", cure=_AGAIN) from error
 
-    def answered(self, recipe: Recipe) -> None:
+    def answered(self, recipe: Recipe, room: _Room) -> None:
         """Note that an engine lives: its losses so far were not in a row."""
-        self._losses[recipe.spec] = 0
+        self._answered.add(recipe.spec)
+        room.losses[recipe.spec] = 0
 
 
 def _may_know(last: Sample | None, sample: Sample) -> bool:
@@ -308,7 +325,7 @@ class EngineSession:
         began = time.monotonic()
         with self._engines.losing(recipe, self._room, self._sample):
             answer = box.search(text, self._sample, min(top, _MOST_TOP))
-        self._engines.answered(recipe)
+        self._engines.answered(recipe, self._room)
         self._add(
             recipe.spec,
             EngineUse(

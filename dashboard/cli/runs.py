@@ -90,15 +90,10 @@ _RUN = click.argument("run")
 @db_option
 def name(*, run: str, text: str, home: Home, db: str | None) -> None:
     """Call RUN by a name, TEXT, which then stands for its id; an empty TEXT takes the name away."""
-    from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.store.labels import LabelKind, add_label, labels
+    from ctxbench.harness.store.labels import LabelKind, add_label
 
     with _opened(home, db) as store:
         id_ = _id(store, run)
-        with store.reading() as connection:
-            others = [other for other, of_run in labels(connection).items() if of_run.name == text.strip() != ""]
-        if others not in ([], [id_]):
-            raise InputFault(f"the run {others[0]} has that name", where=repr(text), cure="choose another")
         add_label(store, id_, LabelKind.NAME, text)
     click.echo(f"{id_} is called {text.strip()!r}" if text.strip() else f"{id_} has no name")
 
@@ -141,23 +136,18 @@ def hide(*, run: tuple[str, ...], undo: bool, home: Home, db: str | None) -> Non
 @db_option
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
     """Delete all that is stored of each RUN, for good. Answers of models and verdicts stay: other runs use them too."""
-    from ctxbench.bench.errors import InputFault
     from ctxbench.harness.store.labels import delete_run
-    from ctxbench.harness.store.work import works
 
     with _opened(home, db) as store:
         ids = list(dict.fromkeys(_id(store, prefix) for prefix in run))
-        for work in works(store, ids):
-            if work.alive:
-                raise InputFault(
-                    "a process works at it", where=f"run {work.id}", cure="end that first, or hide the run"
-                )
+        for work in _idle(store, ids):
             click.echo(
                 f"{work.id}  {_cell(work.choices.strategy)}  {work.finished} of {work.planned} samples", err=True
             )
         if not yes:
             click.confirm("Delete for good?", abort=True, err=True)
         for id_ in ids:
+            _idle(store, [id_])  # much may have begun while the question stood
             click.echo(f"{id_} deleted: {delete_run(store, id_)} rows")
 
 
@@ -171,6 +161,18 @@ def _opened(home: Home, db: str | None) -> Store:
     if db is None and not exists(url):
         raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
     return open_store(url, create=False)
+
+
+def _idle(store: Store, ids: list[str]) -> list[RunWork]:
+    """Return how far runs are; raise `InputFault` if a process works at one of them."""
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.store.work import works
+
+    stored = works(store, ids)
+    for work in stored:
+        if work.alive:
+            raise InputFault("a process works at it", where=f"run {work.id}", cure="end that first, or hide the run")
+    return stored
 
 
 def _id(store: Store, prefix: str) -> str:

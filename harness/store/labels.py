@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, delete, func, insert, select, text
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
@@ -51,6 +52,9 @@ def add_label(store: Store, run: str, kind: LabelKind, value: str) -> bool:
         run: its whole id.
         kind: which label.
         value: the text; empty takes the label away.
+
+    Raises:
+        InputFault: if another run has that name, or that id.
     """
     cleaned = clean(value.strip())
 
@@ -59,11 +63,23 @@ def add_label(store: Store, run: str, kind: LabelKind, value: str) -> bool:
         rows = connection.execute(select(c.kind, c.text).where(c.run_id == run).order_by(c.ordinal)).all()
         if dict(map(tuple, rows)).get(kind, "") == cleaned:
             return False
+        if kind is LabelKind.NAME and cleaned:
+            _check_name(connection, run, cleaned)
         row = {"run_id": run, "ordinal": len(rows), "kind": str(kind), "text": cleaned}
         connection.execute(insert(t.LABELLED), row)
         return True
 
     return store.settle(append)
+
+
+def _check_name(connection: Connection, run: str, name: str) -> None:
+    """Refuse a name that stands for another run already."""
+    ids = connection.scalars(select(t.RUN.c.id).where(t.RUN.c.id == name)).all()
+    names = [other for other, of_run in labels(connection).items() if of_run.name == name and other != run]
+    for other in names:
+        raise InputFault(f"the run {other} has that name", where=repr(name), cure="choose another")
+    if ids:
+        raise InputFault("that is the id of a run", where=repr(name), cure="choose another name")
 
 
 def hide(store: Store, run: str, *, hidden: bool = True) -> bool:

@@ -26,7 +26,7 @@ from ctxbench.harness.store.samples import Planned, Values, measures, planned_sa
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_FACT
-from ctxbench.harness.store.work import loads_of
+from ctxbench.harness.store.work import JUDGING, loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, until_of, versions
 from ctxbench.strategies.registration import is_control
 
@@ -121,7 +121,8 @@ def find_run(store: Store, run_id: str) -> StoredRun:
     with store.reading() as connection:
         runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
         ids_by_name = {of_run.name: run for run, of_run in labels(connection).items() if of_run.name}
-    return StoredRun(**runs_by_id[ids_by_name.get(run_id) or whole_id(run_id, runs_by_id)]._mapping)
+    named = ids_by_name.get(run_id) if run_id not in runs_by_id else None
+    return StoredRun(**runs_by_id[named or whole_id(run_id, runs_by_id)]._mapping)
 
 
 def profiles_of(store: Store, run: str) -> list[str]:
@@ -164,9 +165,13 @@ def _sorted(runs: Iterable[Any]) -> list[Any]:
 
 
 def _begun(connection: Connection) -> dict[str, float]:
-    """Return run -> when work on it began last, in seconds; a run that nobody worked on is not among them."""
+    """Return run -> when work on it began last, in seconds; a run that nobody worked on is not among them.
+
+    What only ran tests makes no older version of a run the newest one.
+    """
     a = t.ATTEMPT.c
-    return dict(connection.execute(select(a.run_id, func.max(a.started)).group_by(a.run_id)).all())
+    query = select(a.run_id, func.max(a.started)).where(~a.isolation.startswith(JUDGING)).group_by(a.run_id)
+    return dict(connection.execute(query).all())
 
 
 def _counts(connection: Connection, table: Table) -> dict[str, int]:

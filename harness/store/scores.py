@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, func, select
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.harness.metrics.aggregate import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.results import OFFLINE_COSTS
@@ -89,6 +90,8 @@ def add_scores(
 
     def add(connection: Connection) -> None:
         number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
+        if number is None:
+            raise InputFault("it was deleted meanwhile", where=f"run {run}", cure="leave it out")
         measures = measure_numbers(connection, [(profile, metric) for metric in metrics])
         numbers = {metric: measures[profile, metric] for metric in metrics}
         keys: dict[str, int] = {}

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from sqlalchemy import select
 
 from ctxbench.bench.files import explained
+from ctxbench.bench.home import sqlite_url
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
@@ -278,4 +279,4 @@ def own_database(folder: Path, share: Share) -> str:
     """Return the URL of the database that a share of work keeps beside its shards."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return f"sqlite:///{folder / f'{share.index}-of-{share.count}.db'}"
+    return sqlite_url(folder / f"{share.index}-of-{share.count}.db")

@@ -26,7 +26,7 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, until_of, versions
 
-_JUDGING = "tests "
+JUDGING = "tests "
 """How the isolation of an attempt begins that ran tests and nothing else."""
 _TESTS = ", tests in "
 """Stands before the name of the back end in the isolation of an attempt."""
@@ -427,7 +427,7 @@ def loads_of(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Loa
             dict.fromkeys(
                 attempt.load
                 for attempt in run_attempts
-                if attempt.finished != 0 and not attempt.isolation.startswith(_JUDGING)
+                if attempt.finished != 0 and not attempt.isolation.startswith(JUDGING)
             )
         )
         for run, run_attempts in attempts_of(connection, runs).items()

@@ -107,7 +107,7 @@ class Checker:
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
         """Return what is wrong with the function, by line; nothing where its file cannot be read around it."""
-        error = _syntax_error(textwrap.dedent(draft.function))
+        error = _syntax_error("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
         if error is not None:
             line = draft.start + max(0, (error.lineno or 1) - 1)
             message = f"{error.msg}"

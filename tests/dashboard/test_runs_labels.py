@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.labels import RunLabels, labels
-from ctxbench.harness.store.schema import METADATA
+from ctxbench.harness.store.runs import find_run, run_tables
+from ctxbench.harness.store.schema import LABELLED, METADATA
 from tests.dashboard.browser import app
 from tests.dashboard.test_runs_page import begun, ended, page_text
 from tests.helpers.cli import Result, assert_fault, run_cli
@@ -117,6 +120,45 @@ def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
     with open_store(home.database) as store, store.claims() as claims:
         run = begun(home, claims=claims)
         assert_fault(command(home, "runs", "delete", run, "--yes"), "a process works at it", "hide the run")
+
+
+def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ended(home)
+    with open_store(home.database) as store, contextlib.ExitStack() as working:
+
+        def work(*_: object, **__: object) -> bool:
+            store.start_attempt(run, "process", claims=working.enter_context(store.claims()))
+            return True
+
+        monkeypatch.setattr("click.confirm", work)
+        assert_fault(command(home, "runs", "delete", run), "a process works at it", "hide the run")
+    assert run in command(home, "runs").out
+
+
+def test_an_older_run_is_not_the_newest_one_because_it_was_judged_again(home: Home) -> None:
+    runs = [ended(home, sampling=Sampling(seed=seed)) for seed in (0, 1)]
+
+    def in_order() -> list[str]:
+        with open_store(home.database) as store:
+            return [table.run.id for table in run_tables(store)]
+
+    assert in_order() == runs
+    with open_store(home.database) as store:
+        attempt = store.start_attempt(runs[0], "tests again in bubblewrap")
+        store.end_attempt(attempt, reason="done", finished=0, missing=0)
+    assert in_order() == runs
+
+
+def test_a_run_takes_no_name_that_stands_for_another(home: Home) -> None:
+    run, other = ended(home), ended(home, strategy="lc.repocoder")
+    assert_fault(command(home, "runs", "name", run, other), "that is the id of a run", "another name")
+    command(home, "runs", "name", run, "good")
+    assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} has that name", "another")
+    with open_store(home.database) as store:
+        # Older versions took such names.
+        row = {"run_id": run, "ordinal": 5, "kind": "name", "text": other}
+        store.settle(lambda connection: connection.execute(insert(LABELLED), row))
+        assert find_run(store, other).id == other
 
 
 @pytest.mark.slow

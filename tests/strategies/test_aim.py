@@ -108,6 +108,27 @@ def test_an_empty_header_of_repocoder_stays() -> None:
     assert prompt.text == f"{SIMILAR_HEADER}\n{API_HEADER}\n{CHECKOUT}" and prompt.flags == ("no_candidates", "no_apis")
 
 
+@pytest.mark.parametrize("apis", [0, 1])
+def test_over_infercom_its_headings_stay(apis: int) -> None:
+    spec = f"lc.infercom(encoder=bm25, k_uer={apis}, k_fsr=0)"
+    inner = resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted(DRAFT))
+    kinds = [block.kind for block in inner.blocks]
+    assert kinds.count(BlockKind.API) == apis and kinds.count(BlockKind.SIMILAR) > 1 and API_HEADER in inner.text
+    prompt, _ = _aim(spec, DRAFT, DRAFT, SUMMARY)
+    assert prompt.text.startswith(inner.text.removesuffix(CHECKOUT)) and prompt.text.endswith(APIS + CHECKOUT)
+    assert prompt.text.count(API_HEADER) == 2 and prompt.text.count(SIMILAR_HEADER) == 1
+
+
+def test_infercom_s_apis_are_not_shown_as_similar_code() -> None:
+    spec = "lc.infercom(encoder=bm25, k_uer=1, k_fsr=0)"
+    inner = resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted(DRAFT))
+    similar, api_section = inner.text.removesuffix(CHECKOUT).split(API_HEADER)
+    room = count(f"{API_HEADER}{api_section}") + 5
+    prompt, _ = _aim(spec, DRAFT, DRAFT, SUMMARY, more=f"k_uer=1, k_fsr=1, similar={room}")
+    assert similar and prompt.text == API_HEADER + api_section + APIS + CHECKOUT
+    assert len(prompt.dropped) == sum(block.kind is BlockKind.SIMILAR for block in inner.blocks)
+
+
 def test_repofuse_s_context_is_cut_at_the_first_that_does_not_fit() -> None:
     spec = "lc.repofuse(encoder=bm25, rationale=off)"
     inner = resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted())

@@ -7,8 +7,8 @@ from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.strategies.drafts import calls, drafted_body, stretches
 from tests.helpers.samples import make_query
 
-PYTHON = make_query(name="pay", language=PYTHON_LANGUAGE)
-JAVA = make_query(name="pay", language=JAVA_LANGUAGE)
+PYTHON, METHOD = (make_query(name=name, language=PYTHON_LANGUAGE) for name in ("pay", "Till.pay"))
+JAVA, JAVA_METHOD = (make_query(name=name, language=JAVA_LANGUAGE) for name in ("pay", "Till.pay(User)"))
 FUNCTION = "def pay(user):\n    total = sum(user)\n    return total"
 
 
@@ -29,14 +29,27 @@ FUNCTION = "def pay(user):\n    total = sum(user)\n    return total"
     ],
 )
 def test_the_body_is_found_however_the_answer_is_wrapped(answer: str) -> None:
-    assert drafted_body(answer, PYTHON) == ["total = sum(user)", "return total"]
+    wanted = ["total = sum(user)", "return total"]
+    assert drafted_body(answer, PYTHON) == drafted_body(answer, METHOD) == wanted
+
+
+def test_strings_of_a_body_stay_what_they_are() -> None:
+    body = ['deep = """', "            deep", '"""', 'return f("""', "at the margin", '""")']
+    lines = [f"    {line}" if line.startswith(("deep", "return")) else line for line in body]
+    answer = "\n".join(["def pay(self):", *lines])
+    method = answer.replace("    deep = ", "        deep = ").replace("    return", "        return")
+    for text in (answer, method.replace("def", "    def"), "\n".join(lines)):
+        assert drafted_body(text, METHOD) == drafted_body(f"```python\n{text}\n```", METHOD) == body
 
 
 def test_java_bodies() -> None:
     method = "public int pay(User user) {\n    int total = user.sum();\n    return total;\n}"
     wanted = ["int total = user.sum();", "return total;"]
     for answer in (f"```java\n{method}\n```", f"[CODE]\nclass Till {{\n{method}\n}}\n[/CODE]"):
-        assert [line.strip() for line in drafted_body(answer, JAVA) if line.strip("} ")][-2:] == wanted
+        for query in (JAVA, JAVA_METHOD):
+            body = drafted_body(answer, query)
+            assert [line.strip() for line in body if line.strip("} ")] == wanted
+            assert calls(body) == [line for line in body if "sum" in line]
 
 
 def test_an_empty_answer_has_an_empty_body() -> None:

@@ -130,9 +130,10 @@ def _has_body(head: FunctionHead, parsed: FunctionNode) -> bool:
 def _whole(name: str, code: str, *, first: bool) -> str | None:
     """Return the last function of that name in the code; with `first`, else the first function there is."""
     parsed = False
-    dedented = textwrap.dedent(code).strip("\n")
+    moved = "\n".join(PYTHON.shift(code.split("\n"), ""))
+    dedented = textwrap.dedent(code)
     # Tabs are made spaces only where their mixture is no Python.
-    for text in dict.fromkeys((code, dedented, code.expandtabs(4), dedented.expandtabs(4))):
+    for text in dict.fromkeys((code, moved, dedented, code.expandtabs(4), dedented.expandtabs(4))):
         tree = parse(text)
         if tree is None:
             continue

@@ -127,6 +127,16 @@ class Dies(Honest):
         os._exit(7)
 
 
+class TooBig(Honest):
+    """Ends its process while it indexes one of the first three repositories."""
+
+    def index(self, root):
+        rates = (Path(root) / OTHER).read_text()
+        if any(f"zq_amount * {repo}\n" in rates for repo in range(3)):
+            os._exit(7)
+        return super().index(root)
+
+
 class Raises(Honest):
     """Raises."""
 

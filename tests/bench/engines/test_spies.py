@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.engines import box
+from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
@@ -57,13 +58,37 @@ def test_what_breaks_is_a_fault_of_the_machine(
     assert all(fault.kind == "machine" and LOST[name] in fault.message for fault in summary.faults)
 
 
-def test_one_that_is_lost_again_and_again_is_not_started_any_more(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_one_that_is_lost_again_and_again_is_not_started_there_any_more(
+    tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
     home = Home(tmp_path / "home")
     make_set(home, per_file=5)
     summary = attempt(tmp_path, bubblewrap_sandbox, spy("Dies"), home=home)
     ended = ["exit code 7" in fault.message for fault in summary.faults]
     assert summary.missing == 5 and sum(ended) == 3
-    assert "3 times in a row" in summary.faults[-1].message
+    assert "3 times in a row: it is not started for shop/pay.py" in summary.faults[-1].message
+
+
+@pytest.mark.parametrize("mode", [Mode.PER_FILE, Mode.SHARED])
+def test_repositories_that_an_engine_cannot_take_cost_no_sample_of_others(
+    mode: Mode, tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, repos=5, files=2, per_file=2)
+    engine = spy("TooBig") if mode is Mode.PER_FILE else f"{spy('TooBig')}(mode=shared)"
+    summary = attempt(tmp_path, bubblewrap_sandbox, engine, home=home)
+    assert (summary.scored, summary.missing) == (8, 12)
+    assert {fault.sample_id.partition("/")[0] for fault in summary.faults} == {"shop0", "shop1", "shop2"}
+
+
+def test_one_that_never_answers_is_not_started_for_every_file(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, files=8, per_file=2)
+    summary = attempt(tmp_path, bubblewrap_sandbox, spy("Dies"), home=home)
+    ended = ["exit code 7" in fault.message for fault in summary.faults]
+    # Two workers: one may have started its box while the other lost the last.
+    assert summary.missing == 16 and 12 <= sum(ended) <= 13
+    assert any("has not answered once" in fault.message for fault in summary.faults)
 
 
 def test_a_ledger_of_each_sample_is_on_the_board(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:

@@ -315,18 +315,20 @@ STRING = '        text = """usage:\noptions:\n        -h\n"""\n        return te
 AT_THE_MARGIN = "        total = 1\n#        old()\n        return total"
 """A comment there, as editors comment lines out."""
 BODIES = [STRING, AT_THE_MARGIN, STRING.replace("usage:\n", "usage:\n" + 12 * " ")]
+DEEP = STRING.replace("options:", 12 * " " + "options:").replace('\n"""', '\n        """')
+"""Each line of its string stands deeper than the method."""
 
 
 def reference_of(whole: str) -> str:
     return PYTHON.miner().lift(whole.split("\n")).rstrip("\n")
 
 
-@pytest.mark.parametrize("lines", BODIES)
+@pytest.mark.parametrize("lines", [*BODIES, DEEP])
 def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> None:
     made, target = make(METHOD, SHAPE), reference_of(METHOD + lines)
     moved = body(made, target)
     assert moved.startswith(("text", "total")) and "\n        return" not in moved
-    fenced = (f"```python\n{code}\n```" for code in (target, moved))
+    fenced = (f"```python\n{code}\n```" for code in (target, moved, METHOD + lines))
     for answer in (lines, moved, *fenced, f"[CODE]\n{METHOD}{lines}\n[/CODE]"):
         assert body(made, extract(made, answer).text) == moved
 
@@ -338,8 +340,7 @@ def test_what_follows_the_cursor_keeps_its_strings(lines: str) -> None:
 
 
 def test_of_a_body_that_was_cut_off_strings_stay_too() -> None:
-    lines = STRING.replace("options:", 12 * " " + "options:").replace('\n"""', '\n        """')
-    made, target = make(METHOD, SHAPE), reference_of(METHOD + lines)
-    found = extract(made, lines.replace("return text", "return (text"))
+    made, target = make(METHOD, SHAPE), reference_of(METHOD + DEEP)
+    found = extract(made, DEEP.replace("return text", "return (text"))
     assert found.flags[-1] == PARSE_FAILED
     assert body(made, found.text) == body(made, target).replace("return text", "return (text")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.types import Cursor
-from ctxbench.strategies.drafts import code_of, placed
+from ctxbench.strategies.drafts import placed
 from tests.strategies.icl.shop import CHECKOUT, java_query, query
 
 BODY = "    secret = store.load(user)\n    return secret\n"
@@ -50,9 +50,28 @@ def test_a_method_is_indented_as_in_its_class() -> None:
         name="Shop.pay",
         cursor=Cursor(line=2, column=8),
     )
-    for answer in ("return 1\n", "def pay(self):\n    return 1\n", "        return 1\n    x = 2\n"):
+    margin, behind_the_cursor, deeper = (
+        "x = 0\nreturn 1",
+        "x = 0\n        return 1\n",
+        "        x = 0\n        return 1\n",
+    )
+    method = f"    def pay(self):\n{deeper}"
+    answers = (margin, behind_the_cursor, deeper, f"{deeper}    x = 2\n", f"class Shop:\n{method}")
+    for answer in (*answers, *(f"```\n{code}\n```" for code in (margin, deeper, method, f"class Shop:\n{method}"))):
         draft = placed(about, answer)
-        assert draft is not None and draft.text == "class Shop:\n    def pay(self):\n        return 1\n\n    x = 1\n"
+        assert draft is not None
+        assert draft.text == "class Shop:\n    def pay(self):\n        x = 0\n        return 1\n\n    x = 1\n"
+
+
+def test_strings_of_several_lines_stay_what_they_are() -> None:
+    about = query(prefix="class Shop:\n    def pay(self):\n        ", name="Shop.pay", cursor=Cursor(line=2, column=8))
+    body = '        deep = """\n            deep\n"""\n        return """\nat the margin\n"""'
+    method = f"    def pay(self):\n{body}"
+    moved = 'def pay(self):\n    deep = """\n            deep\n"""\n    return """\nat the margin\n"""'
+    answers = (body, body.lstrip(), f"class Shop:\n{method}\n", moved)
+    for answer in (*answers, *(f"```python\n{code}\n```" for code in (body, method, f"class Shop:\n{method}", moved))):
+        draft = placed(about, answer)
+        assert draft is not None and draft.function == method
 
 
 def test_a_function_that_does_not_parse_keeps_its_lines() -> None:
@@ -63,4 +82,3 @@ def test_a_function_that_does_not_parse_keeps_its_lines() -> None:
 def test_what_holds_nothing_is_no_draft() -> None:
     assert placed(query(), " \n") is None and placed(query(prefix="", name="checkout"), BODY) is None
     assert placed(java_query(), "return 1;") is None
-    assert code_of("a\n```\nb\n```\nc\n```\nd\n") == "d\n"

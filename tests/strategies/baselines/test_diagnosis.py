@@ -51,6 +51,13 @@ def test_syntax_errors_are_the_only_fault(body: str) -> None:
     assert category is Category.SYNTAX and name == ""
 
 
+def test_a_method_with_a_string_at_the_margin_has_no_fault_but_its_own() -> None:
+    head = "class Shop:\n    def checkout(self):\n        "
+    body = 'text = """\nat the margin\n"""\n        return text\n'
+    assert found(body, head) == found(f"class Shop:\n    def checkout(self):\n        {body}", head) == []
+    assert found("```\ntext = 1\nreturn txt\n```", head) == [(Category.UNDEFINED, "txt", "return txt")]
+
+
 def test_faults_outside_the_function_are_the_files_own() -> None:
     assert found("    return 1\n", f"undefined_above()\n{HEAD}") == []
     # Python 2 above the function: nothing can be told.
