@@ -96,7 +96,7 @@ def adopt(
     path = folder / f"{name}.toml"
     if path.exists() and not force:
         raise InputFault("is there already", where=str(path), cure="give --force to replace it, or --name NAME")
-    draft, guessed, project = _drafted(ref, path, home, report)
+    draft, guessed, project = _drafted(ref, name, path, home, report)
     lines, line_doubts = _usable_lines(draft, project.checkout.root, workers)
     report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
     trial = None
@@ -119,7 +119,7 @@ def adopt(
     return adoption
 
 
-def _drafted(ref: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
+def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
     """Fetch a repository; return what its manifest says before tests are tried, the guess of its files, and these."""
     origin = origins.resolve(ref, home, report)
     version = origin.version
@@ -127,7 +127,7 @@ def _drafted(ref: str, path: Path, home: Home, report: Report) -> tuple[RepoMani
         # Its version is a part of the name of its copy, so it is read before it is copied.
         version = guess(_files(origin.source.path, local.files(origin.source.path, home))).version
     draft = RepoManifest(
-        name=path.stem,
+        name=name,
         language=PYTHON,
         license=UNKNOWN,
         version=version if _VERSION.fullmatch(version) else "0",

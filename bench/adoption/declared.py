@@ -19,7 +19,8 @@ from ctxbench.bench.repositories.pypi import normal
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _REQUIREMENTS_FILE = re.compile(r"(^|/)([\w.-]*requirements?[\w.-]*|requirements?/[\w.-]+)\.(txt|in|pip)$")
-_CARET = re.compile(r"[\^~](?!=)\s*")
+_CLAUSE = re.compile(r"(\^|~=?|={1,3}|!=|[<>]=?)?\s*([^\s,|<>=!~^]+)")
+"""Operator and version of a constraint of Poetry's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
         files: path -> text; only those that are read for this matter.
     """
     project = _table(files.get("pyproject.toml", ""))
-    readings = [_pyproject(project), _setup_cfg(_ini(files.get("setup.cfg", ""))), _setup_py(files.get("setup.py", ""))]
+    readings = [_pyproject(project), _setup_cfg(files), _setup_py(files.get("setup.py", ""))]
     readings.append(_metadata(files.get("PKG-INFO", "")))
     groups: dict[str, tuple[str, ...]] = {}
     own: dict[str, None] = {}
@@ -133,33 +134,58 @@ def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> tupl
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    """Return Poetry's table of dependencies as requirements; a caret becomes a lower bound."""
+    """Return Poetry's table of dependencies as requirements."""
     requirements = []
     for name, value in _dict(dependencies).items():
-        if name == "python":
-            continue
         constraint = value.get("version", "") if isinstance(value, dict) else value
-        text = constraint if isinstance(constraint, str) else ""
-        bound = ",".join(
-            part if part[:1] in "<>=!" else f">={_CARET.sub('', part)}" if part[:1] in "^~" else f"=={part}"
-            for part in (piece.strip() for piece in text.split(","))
-            if part and part != "*"
-        )
-        requirements.append(f"{name}{bound}")
+        if name != "python":
+            requirements.append(f"{name}{_bounds(constraint) if isinstance(constraint, str) else ''}")
     return tuple(requirements)
 
 
-def _setup_cfg(parser: configparser.RawConfigParser) -> DeclaredRequirements:
+def _bounds(constraint: str) -> str:
+    """Return a constraint of Poetry's as pip takes it: a caret becomes a lower bound, and so do alternatives."""
+    alternatives = [
+        [(operator, version) for operator, version in _CLAUSE.findall(part) if version != "*"]
+        for part in re.split(r"\|\|?", constraint)
+    ]
+    if len(alternatives) == 1:
+        return ",".join(_bound(operator, version) for operator, version in alternatives[0])
+    lower = [[version for operator, version in clauses if operator[:1] not in ("<", "!")] for clauses in alternatives]
+    if not all(lower):
+        return ""
+    versions = [version.removesuffix(".*") for listed in lower for version in listed]
+    return f">={min(versions, key=lambda version: [int(number) for number in re.findall('[0-9]+', version)])}"
+
+
+def _bound(operator: str, version: str) -> str:
+    if operator in ("", "="):
+        return f"=={version}"
+    if operator in ("==", "!=", "==="):
+        return f"{operator}{version}"
+    return f"{'>=' if operator in ('^', '~') else operator}{version.removesuffix('.*')}"
+
+
+def _setup_cfg(files: Mapping[str, str]) -> DeclaredRequirements:
+    parser = _ini(files.get("setup.cfg", ""))
     options, metadata = _section(parser, "options"), _section(parser, "metadata")
-    groups = {name: _lines(text) for name, text in _section(parser, "options.extras_require").items()}
-    groups["tests_require"] = _lines(options.get("tests_require", ""))
+    groups = {name: _listed(text, files) for name, text in _section(parser, "options.extras_require").items()}
+    groups["tests_require"] = _listed(options.get("tests_require", ""), files)
     version = metadata.get("version", "")
     return DeclaredRequirements(
         metadata.get("name", ""),
         version if re.match(r"\d", version) else "",
-        _lines(options.get("install_requires", "")),
+        _listed(options.get("install_requires", ""), files),
         groups,
     )
+
+
+def _listed(text: str, files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the requirements of a setting, or those of the files that it names with ``file:``."""
+    if not text.strip().startswith("file:"):
+        return _lines(text)
+    places = text.strip().removeprefix("file:").split(",")
+    return tuple(line for place in places for line in _pinned(normpath(place.strip()), files, ()))
 
 
 def _setup_py(text: str) -> DeclaredRequirements:
@@ -198,7 +224,9 @@ def _literal(node: ast.expr, constants: Mapping[str, Any]) -> Any:
         return [item for item in (_literal(element, constants) for element in node.elts) if item is not None]
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
-        return {_literal(key, constants): _literal(value, constants) for key, value in pairs if key is not None}
+        entries = ((_literal(key, constants), value) for key, value in pairs if key is not None)
+        # Keys that are no texts name nothing, and a tuple is a list here, which can be none.
+        return {key: _literal(value, constants) for key, value in entries if isinstance(key, str)}
     return node.value if isinstance(node, ast.Constant) else None
 
 

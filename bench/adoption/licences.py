@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from posixpath import basename
 
 UNKNOWN = "LicenseRef-unknown"
-_SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*( (AND|OR|WITH) [A-Za-z0-9][A-Za-z0-9.+-]*)*")
+_VERSIONED = r"BSD-\d-Clause(-[A-Za-z-]+)?|[A-Za-z][A-Za-z0-9-]*-\d+(\.\d+)+[a-c]?(\+|-[A-Za-z-]+)?"
+"""Identifiers of SPDX with a version; people write such ones otherwise: ``GPLv3``, ``Apache2``, ``BSD-3``."""
+_IDENTIFIER = rf"(MIT(-0)?|ISC|Unlicense|0BSD|Zlib|X11|W3C|{_VERSIONED})( WITH [A-Za-z0-9.-]+)?"
+_SPDX = re.compile(rf"{_IDENTIFIER}( (AND|OR) {_IDENTIFIER})*")
 _FILE = re.compile(r"(licen[cs]e|copying|unlicense|notice)([._-].*)?$", re.IGNORECASE)
 _NAMES = (
     ("Apache-2.0", r"apache.{0,40}(2|$)|^asl"),
@@ -58,7 +61,7 @@ def licence(files: Mapping[str, str]) -> str:
     """
     names = [*_stated(files)]
     for name in names:
-        if _SPDX.fullmatch(name) and (name in _PLAIN or any(character.isdigit() for character in name)):
+        if _SPDX.fullmatch(re.sub("[()]", "", name)) and name.count("(") == name.count(")"):
             return name
     for name in names:
         identifier = _named(name)
@@ -73,9 +76,6 @@ def licence(files: Mapping[str, str]) -> str:
     return UNKNOWN
 
 
-_PLAIN = frozenset(("MIT", "ISC", "Unlicense", "0BSD", "Zlib"))
-
-
 def _stated(files: Mapping[str, str]) -> list[str]:
     """Return the names of licences that metadata state, the most exact first."""
     names: list[str] = []
@@ -83,12 +83,16 @@ def _stated(files: Mapping[str, str]) -> list[str]:
         data = tomllib.loads(files.get("pyproject.toml", ""))
     except (ValueError, RecursionError):
         data = {}
-    for table in (data.get("project", {}), data.get("tool", {}).get("poetry", {})):
-        stated = table.get("license") if isinstance(table, dict) else None
+    tool = data.get("tool")
+    for table in (data.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
+        if not isinstance(table, dict):
+            continue
+        stated = table.get("license")
         text = stated.get("text") if isinstance(stated, dict) else stated
         names += [text] if isinstance(text, str) else []
-        classifiers = table.get("classifiers", []) if isinstance(table, dict) else []
-        names += [str(item) for item in classifiers if str(item).startswith("License ::")]
+        classifiers = table.get("classifiers")
+        listed = classifiers if isinstance(classifiers, list) else []
+        names += [str(item) for item in listed if str(item).startswith("License ::")]
     message = email.message_from_string(files.get("PKG-INFO", ""))
     names += [str(value) for key in ("License-Expression", "License") for value in message.get_all(key, [])]
     names += [str(item) for item in message.get_all("Classifier", []) if str(item).startswith("License ::")]

@@ -98,9 +98,10 @@ def resolve(ref: str, home: Home, report: Report) -> NamedSource:
     path = Path(ref).expanduser().resolve()
     if path.is_dir():
         return NamedSource(name=name, version="", source=LocalSource(path=path))
-    archive = _ARCHIVE.match(path.name)
-    version = (archive.group(2) if archive else "") or ""
-    return NamedSource(name=name, version=version, source=LocalSource(path=path, sha256=sha256_file(path)))
+    archive, digest = _ARCHIVE.match(path.name), sha256_file(path)
+    # What it holds is not known before it is unpacked, to a folder that has the version in its name.
+    version = (archive.group(2) if archive else "") or digest[:12]
+    return NamedSource(name=name, version=version, source=LocalSource(path=path, sha256=digest))
 
 
 def _pypi(name: str, project: str, version: str) -> NamedSource:

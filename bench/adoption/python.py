@@ -13,6 +13,7 @@ from typing import Any
 
 from ctxbench.bench.adoption.declared import DeclaredRequirements, distribution, extras_of, pytest_settings, words
 from ctxbench.bench.languages.python import asts
+from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.repositories.pypi import normal
 
@@ -124,7 +125,7 @@ def guess(
     if not places.files:
         return PythonGuess(None, ("the source holds no tests: an sdist often leaves them out",))
     root, doubts = _import_root(sources, declared, settings)
-    needs = _Needs.of(sources, places.files, settings)
+    needs = _Needs.of(sources, places.files, settings, root)
     requirements, undeclared = _requirements(needs, declared, wheel=wheel)
     if undeclared:
         doubts.append(f"the tests import what no file of it declares: {', '.join(undeclared)}")
@@ -132,7 +133,7 @@ def guess(
         doubts.append("it has code in other languages, which is not compiled here")
     tests = TestSuite(
         requirements=requirements,
-        pythonpath=root,
+        pythonpath=root or ".",
         paths=places.paths,
         arguments=(*_import_mode(settings), *places.arguments),
         wheel=wheel,
@@ -155,7 +156,7 @@ class TestPlaces:
 def test_paths(sources: Mapping[str, str], settings: Mapping[str, Any]) -> TestPlaces:
     """Return where the tests are: where the settings say, else in the folders that have a usual name, else anywhere."""
     patterns = words(settings.get("python_files")) or ("test_*.py", "*_test.py")
-    named = [place.strip("./") for place in words(settings.get("testpaths"))]
+    named = _expanded(sources, [place.strip("./") for place in words(settings.get("testpaths"))])
     within = [path for path in sources if not named or any(_below(path, place) for place in named)]
     matching = [path for path in within if any(fnmatch.fnmatch(basename(path), pattern) for pattern in patterns)]
     matching = [path for path in matching if named or _ASIDE.isdisjoint(path.split("/")[:-1])]
@@ -168,6 +169,21 @@ def test_paths(sources: Mapping[str, str], settings: Mapping[str, Any]) -> TestP
     return TestPlaces()
 
 
+def _expanded(sources: Iterable[str], globs: Iterable[str]) -> list[str]:
+    """Return the folders and files that globs of pytest's settings mean; pytest too takes all where these mean none."""
+    places = {place: place.split("/") if place else [] for path in sources for place in _upwards(path)}
+    named = [place for glob in globs for place in sorted(places) if _matches(places[place], glob.split("/"))]
+    return list(dict.fromkeys(named))
+
+
+def _matches(parts: Sequence[str], globs: Sequence[str]) -> bool:
+    if not parts or not globs:
+        return not parts and set(globs) <= {"", "**"}
+    if globs[0] == "**":
+        return _matches(parts, globs[1:]) or _matches(parts[1:], globs)
+    return fnmatch.fnmatchcase(parts[0], globs[0]) and _matches(parts[1:], globs[1:])
+
+
 def _below(path: str, place: str) -> bool:
     return not place or path == place or path.startswith(f"{place}/")
 
@@ -178,15 +194,13 @@ def _is_in_tests(path: str) -> bool:
 
 def _covering(paths: Sequence[str], named: Sequence[str]) -> tuple[str, ...]:
     """Return the folders that hold test files: of each the outermost with a usual name, else its own."""
-    if named:
-        return tuple(place or "." for place in named if any(_below(path, place) for path in paths))
-    folders: dict[str, None] = {}
-    for path in paths:
+    folders = dict.fromkeys(place for place in named if any(_below(path, place) for path in paths))
+    for path in paths if not named else ():
         parts = path.split("/")
         depth = next((place for place, part in enumerate(parts[:-1]) if part in _TESTS), None)
         folders["/".join(parts[: depth + 1]) if depth is not None else dirname(path) or path] = None
     outermost = [place for place in folders if not any(_below(place, other) and place != other for other in folders)]
-    return tuple(sorted(outermost))
+    return tuple(place or "." for place in (outermost if named else sorted(outermost)))
 
 
 def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -200,29 +214,62 @@ def _import_root(
     sources: Mapping[str, str], declared: DeclaredRequirements, settings: Mapping[str, Any]
 ) -> tuple[str, list[str]]:
     """Return the folder from which the package is imported, and doubts."""
-    roots: dict[str, list[str]] = {}
-    for path in sorted(sources):
-        folder = dirname(path)
-        is_package = basename(path) == "__init__.py" and join(dirname(folder), "__init__.py") not in sources
-        if not is_package and folder not in ("", "src"):
-            continue
-        root, top = (dirname(folder), basename(folder)) if is_package else (folder, basename(path).removesuffix(".py"))
-        if not {*root.split("/")} & (_ASIDE | _TESTS) and top not in _TESTS:
-            roots.setdefault(root, []).append(top)
-    roots = {root: names for root, names in roots.items() if not _in_package(root, sources)}
+    configured = [place.strip("./") for place in words(settings.get("pythonpath"))]
+    roots, packages = _roots(sources, configured)
     own = {normal(declared.name), normal(declared.name.rpartition(".")[2])} - {""}
     holding = [root for root, names in roots.items() if own & {normal(name) for name in names}]
-    configured = [place.strip("./") for place in words(settings.get("pythonpath")) if place.strip("./") in roots]
-    likely = [*holding, *configured, *(["src"] if "src" in roots else [])]
+    likely = [*holding, *(place for place in configured if place in roots), *(["src"] if "src" in roots else [])]
     if not likely:
-        packages = [root for root in roots if any(join(root, name, "__init__.py") in sources for name in roots[root])]
-        likely = sorted(packages, key=lambda root: (root.count("/"), root)) or [""]
+        likely = sorted(packages, key=lambda root: (root.count("/"), root))
+        # Of namespaces alone, without a package in them, there is no root.
+        likely = likely or [root for root in (*configured, "src", "") if any(_below(path, root) for path in sources)]
     best = min(likely, key=lambda root: (root != "src", root.count("/"), root)) if holding == [] else min(holding)
     doubts = []
     others = [root or "." for root in roots if root not in (best, "") and "/" not in root and root not in _TESTS]
     if others and best not in ("", "src"):
         doubts.append(f"packages stand in {best} and in {', '.join(others)}: the first was put on the import path")
-    return best or ".", doubts
+    return best, doubts
+
+
+def _roots(sources: Mapping[str, str], configured: Iterable[str]) -> tuple[dict[str, set[str]], set[str]]:
+    """Return the folders that imports may start from, each with what its packages may be called; those with packages.
+
+    Args:
+        sources: path -> text of all ``.py`` files.
+        configured: folders that pytest is told to put on the import path.
+    """
+    roots: dict[str, set[str]] = {}
+    packages: set[str] = set()
+    # The parents of a package may be namespace packages, which no file of their own tells: imports spell them.
+    index = ModuleIndex(sources, frozenset(_spelled(sources.values())))
+    for path in sorted(sources):
+        folder = dirname(path)
+        is_package = basename(path) == "__init__.py" and join(dirname(folder), "__init__.py") not in sources
+        if not is_package and folder not in ("", "src"):
+            continue
+        outer, top = (dirname(folder), basename(folder)) if is_package else (folder, basename(path).removesuffix(".py"))
+        if {*outer.split("/")} & (_ASIDE | _TESTS) or top in _TESTS or _in_package(outer, sources):
+            continue
+        if not is_package:
+            roots.setdefault(outer, set()).add(top)
+            continue
+        root = folder.removesuffix(index.name(path).replace(".", "/")).strip("/")
+        # The whole repository is put on it for what the tests have beside them, too: that says nothing of the package.
+        root = next((place for place in configured if place and _below(root, place)), root)
+        name = folder.removeprefix(root).strip("/").replace("/", ".")
+        roots.setdefault(root, set()).update((name, name.partition(".")[0], top))
+        packages.add(root)
+    return roots, packages
+
+
+def _spelled(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the dotted names of what is imported by its absolute name."""
+    for tree in map(asts.parse, texts):
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _in_package(folder: str, sources: Collection[str]) -> bool:
@@ -241,9 +288,9 @@ class _Needs:
     """Distributions of pytest plugins, by the fixtures, marks and settings that are theirs."""
 
     @classmethod
-    def of(cls, sources: Mapping[str, str], tests: Iterable[str], settings: Mapping[str, Any]) -> _Needs:
+    def of(cls, sources: Mapping[str, str], tests: Iterable[str], settings: Mapping[str, Any], root: str) -> _Needs:
         support = {path for path in sources if basename(path) == "conftest.py" or _is_in_tests(path)}
-        internal = _internal(sources, (*tests, *support))
+        internal = _internal(sources, (*tests, *support), root)
         modules: dict[str, None] = {}
         optional: dict[str, None] = {}
         plugins: dict[str, None] = {}
@@ -260,15 +307,13 @@ class _Needs:
         return cls(tuple(modules), tuple(name for name in optional if name not in modules), tuple(plugins))
 
 
-def _internal(sources: Mapping[str, str], tests: Iterable[str]) -> frozenset[str]:
-    """Return the top-level names that the repository itself has, seen from its tests."""
-    beside = {folder for path in tests for folder in _upwards(dirname(path))}
+def _internal(sources: Mapping[str, str], tests: Iterable[str], root: str) -> frozenset[str]:
+    """Return the top-level names that the repository itself has, seen from its tests and from its import path."""
+    beside = {"src", root, *(folder for path in tests for folder in _upwards(dirname(path)))}
     names: set[str] = set()
     for path in sources:
         parts = path.removesuffix(".py").split("/")
-        names.update(
-            part for depth, part in enumerate(parts) if "/".join(parts[:depth]) in beside or parts[:depth] == ["src"]
-        )
+        names.update(part for depth, part in enumerate(parts) if "/".join(parts[:depth]) in beside)
         if basename(path) == "__init__.py" and len(parts) > 1:
             outer = dirname(dirname(path))
             if join(outer, "__init__.py") not in sources:
@@ -367,6 +412,9 @@ _OLD_PYTEST = re.compile(
 )
 _NO_DISTRIBUTION = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
 
+_CONFLICT = re.compile(r"onflict|ResolutionImpossible")
+_UNREADABLE = re.compile(r"Invalid requirement: |is not a requirement")
+
 
 def internal_names(tree: Iterable[str]) -> frozenset[str]:
     """Return the names of all folders and modules of a repository: no distribution is meant by them."""
@@ -404,12 +452,23 @@ def mended(
     taken_names = present | absent | {normal(declared.name)}
     fresh = {distribution(item): item for item in more if distribution(item) not in taken_names}
     remaining = [item for item in tests.requirements if distribution(item) not in absent]
-    if "onflict" in text or "ResolutionImpossible" in text:
-        remaining = [_bare(item) for item in remaining]
+    is_conflict = bool(_CONFLICT.search(text))
+    remaining = [bare(item) if is_conflict or is_unreadable(item, text) else item for item in remaining]
     return replace(tests, requirements=(*remaining, *fresh.values()))
 
 
-def _bare(requirement: str) -> str:
+def is_unreadable(requirement: str, text: str) -> bool:
+    """Say whether a text says that a requirement is none; pip names it without its marker."""
+    forms = [repr(" ".join(form.split())) for form in (requirement, requirement.partition(";")[0])]
+    return any(f"Invalid requirement: {form}" in text or f"{form} is not a requirement" in text for form in forms)
+
+
+def is_unmet(text: str) -> bool:
+    """Say whether a text says that requirements cannot be met as they are, whatever the network does."""
+    return bool(_CONFLICT.search(text) or _UNREADABLE.search(text))
+
+
+def bare(requirement: str) -> str:
     """Return a requirement that any version meets."""
     extras = extras_of(requirement)
     return distribution(requirement) + (f"[{','.join(extras)}]" if extras else "")

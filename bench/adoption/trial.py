@@ -95,7 +95,8 @@ def tried(
             is_rest_empty = isinstance(fault, Uncollected) and _NOTHING_COLLECTED in error.what
             fault = fault if is_rest_empty else error
             following = attempts.after(suite, error)
-            if following in past and not waiting and isinstance(error, MachineFault) and best.search is None:
+            is_lasting = isinstance(error, InputFault) or python.is_unmet(str(error))
+            if following in past and not waiting and not is_lasting and best.search is None:
                 raise
         if following not in past:
             report(f"{manifest.name}: trying again {_difference(suite, following)}")
@@ -166,14 +167,21 @@ class _Attempts:
         for place, what in self._uncollected.items():
             if place in tests.deselect:
                 doubts.append(f"{place} cannot be imported here and is left out: {_last_line(what)}")
-        first = self._guess.tests.requirements if self._guess.tests is not None else ()
-        more = [item for item in tests.requirements if item not in (*first, *self._guess.declared.own)]
+        own = self._guess.declared.own
+        guessed = self._guess.tests.requirements if self._guess.tests is not None else ()
+        declared = {*guessed, *own, *map(python.bare, (*guessed, *own))}
+        more = [item for item in tests.requirements if item not in declared]
         if more:
             doubts.append(f"added since tests failed without: {', '.join(more)}")
-        fewer = [item for item in first if item not in tests.requirements]
-        if fewer:
+        requirements = guessed if tests.wheel else dict.fromkeys((*own, *guessed))
+        fewer = [item for item in requirements if item not in tests.requirements]
+        unread = [item for item in fewer if python.is_unreadable(item, "\n".join(self._texts))]
+        if unread:
+            doubts.append(f"pip cannot read it, so any version is required: {', '.join(unread)}")
+        apart = [item for item in fewer if item not in unread]
+        if apart:
             doubts.append(
-                f"cannot be had together for this Python, so not required as the files say: {', '.join(fewer)}"
+                f"cannot be had together for this Python, so not required as the files say: {', '.join(apart)}"
             )
         return tuple(doubts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from ctxbench.bench.adoption.adopt import Adoption, Workbench, _test_doubts, adopt
 from ctxbench.bench.adoption.trial import Trial
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import sha256_file
 from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
@@ -194,6 +196,48 @@ def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_p
     assert adoption.doubts[-1].endswith("oddity>2") and "cannot be had together" in adoption.doubts[-1]
 
 
+def test_a_requirement_that_pip_cannot_read_is_asked_for_in_any_version_and_doubted(tmp_path: Path) -> None:
+    files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + 'dependencies = ["six>dev"]\n'}
+    trying = Trying(tmp_path, files)
+    trying.lock_fault = lambda required: "Invalid requirement: 'six>dev': Expected" if "six>dev" in required else ""
+    adoption = trying.adopt(in_process())
+    assert trying.required == [("six>dev",), ("six",)]
+    assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("six",)
+    assert adoption.doubts == (UNDATED, "pip cannot read it, so any version is required: six>dev")
+
+
+@pytest.mark.parametrize("fault", ["Invalid requirement: 'of-another>dev'", "ResolutionImpossible: for help"])
+def test_requirements_that_cannot_be_met_leave_a_manifest_for_lines(tmp_path: Path, fault: str) -> None:
+    trying = Trying(tmp_path)
+    trying.lock_fault = lambda _: fault
+    adoption = trying.adopt(in_process())
+    assert adoption.manifest.tests is None and "\n# [tests]\n" in adoption.path.read_text()
+    assert "none of its tests ran" in adoption.doubts[-1] and fault in adoption.doubts[-1]
+
+
+def test_an_index_that_does_not_answer_ends_it_without_a_manifest(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    trying.lock_fault = lambda _: "the index does not answer"
+    with pytest.raises(MachineFault, match="does not answer"):
+        trying.adopt(in_process())
+    assert not trying.folder.exists()
+
+
+def test_an_archive_without_a_version_in_its_name_is_adopted_under_its_hash(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    trying.tree = Path(shutil.make_archive(str(tmp_path / "main"), "gztar", tmp_path, "shop"))
+    adoption = trying.adopt(None)
+    assert (adoption.path.name, adoption.lines) == ("main.toml", 6)
+    assert adoption.manifest.version == sha256_file(trying.tree)[:12]
+
+
+def test_a_file_that_is_no_archive_is_called_so(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    trying.tree = trying.tree / "till.py"
+    with pytest.raises(InputFault, match="not a whole archive"):
+        trying.adopt(None)
+
+
 def test_a_repository_that_gives_nothing_is_refused_and_writes_nothing(tmp_path: Path) -> None:
     trying = Trying(tmp_path, {"lonely.py": "x = 1\n"})
     with pytest.raises(InputFault, match="neither lines nor functions"):
@@ -240,10 +284,11 @@ def test_where_nothing_is_left_without_files_that_cannot_be_imported_these_are_t
     assert "left out: ImportError: no such name" in adoption.doubts[1]
 
 
-def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["My Shop", "../shop"])
+def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(tmp_path: Path, name: str) -> None:
     trying = Trying(tmp_path)
     with pytest.raises(InputFault, match="lower-case letters"):
-        trying.adopt(in_process(), name="My Shop")
+        trying.adopt(in_process(), name=name)
     assert not trying.home.repos.exists() and not trying.folder.exists()
 
 

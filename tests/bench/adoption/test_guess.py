@@ -61,6 +61,16 @@ LICENCES = [
     ({"COPYING.txt": "GNU LESSER GENERAL PUBLIC LICENSE\n  Version 3, 29 June 2007"}, "LGPL-3.0-or-later"),
     ({"docs/deep/LICENSE": MIT, "README": MIT}, UNKNOWN),
     ({"pyproject.toml": "["}, UNKNOWN),
+    ({"pyproject.toml": "tool = 1\nproject = 2\n"}, UNKNOWN),
+    ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, UNKNOWN),
+    ({"pyproject.toml": '[project]\nlicense = "(MIT OR Apache-2.0)"\n'}, "(MIT OR Apache-2.0)"),
+    (
+        {"pyproject.toml": '[project]\nlicense = "MIT AND (ISC OR GPL-2.0-only WITH Classpath-exception-2.0)"\n'},
+        "MIT AND (ISC OR GPL-2.0-only WITH Classpath-exception-2.0)",
+    ),
+    ({"setup.py": "setup(name='x', license='GPLv3')\n"}, "GPL-3.0-or-later"),
+    ({"setup.py": "setup(name='x', license='Apache2')\n"}, "Apache-2.0"),
+    ({"setup.py": "setup(name='x', license='BSD3')\n"}, "BSD-3-Clause"),
 ]
 
 

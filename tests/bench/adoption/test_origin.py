@@ -53,6 +53,8 @@ def test_folders_and_archives(tmp_path: Path) -> None:
     packed = resolve(str(archive), home, print)
     assert (packed.name, packed.version) == ("demo", "2.0rc1")
     assert packed.source == LocalSource(path=archive, sha256=sha256_file(archive))
+    unnumbered = resolve(str(archive.rename(tmp_path / "main.zip")), home, print)
+    assert (unnumbered.name, unnumbered.version) == ("main", sha256_file(tmp_path / "main.zip")[:12])
 
 
 def test_a_commit_needs_no_network(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from packaging.requirements import Requirement
 
 from ctxbench.bench.adoption.declared import DeclaredRequirements, declared
 from ctxbench.bench.adoption.python import PythonGuess, guess, internal_names, mended
@@ -56,6 +57,52 @@ def test_a_table_of_poetry_is_read_as_lower_bounds() -> None:
     read = declared(files)
     assert (read.name, read.version, read.own) == ("demo", "3.1", ("attrs>=22.1",))
     assert suite(files).requirements == ("freezegun>=1.2", "six")
+
+
+CONSTRAINTS = [
+    ("^1.10", ">=1.10"),
+    ("~1.2", ">=1.2"),
+    ("~=1.16", "~=1.16"),
+    (">=1.10 <2", ">=1.10,<2"),
+    (">= 1.10, != 1.11,<2", ">=1.10,!=1.11,<2"),
+    (">=1.10<2", ">=1.10,<2"),
+    ("1.2", "==1.2"),
+    ("=1.2", "==1.2"),
+    ("4.*", "==4.*"),
+    (">=4.*", ">=4"),
+    ("*", ""),
+    ("", ""),
+    ("^1.10 || ^2.0", ">=1.10"),
+    ("^2.0|~1.9 <1.10", ">=1.9"),
+    ("1.* || 2.*", ">=1"),
+    ("<1 || >=2", ""),
+    ("* || 2.0", ""),
+]
+
+
+@pytest.mark.parametrize(("constraint", "versions"), CONSTRAINTS)
+def test_constraints_of_poetry_become_what_pip_reads(constraint: str, versions: str) -> None:
+    read = declared({"pyproject.toml": f'[tool.poetry.dependencies]\nsix = "{constraint}"\n'})
+    assert read.own == (f"six{versions}",)
+    assert str(Requirement(read.own[0]).specifier).count(",") == versions.count(",")
+
+
+def test_requirements_that_a_setting_leaves_to_files_are_read_there() -> None:
+    files = {
+        "setup.cfg": "[options]\ninstall_requires = file: base.in, more.txt\n"
+        "[options.extras_require]\ntest = file: tests/needs.txt\nbad = file: gone.txt\n",
+        "base.in": "six>=1\n# why\n",
+        "more.txt": "attrs\n",
+        "tests/needs.txt": "freezegun\n",
+    }
+    read = declared(files)
+    assert read.own == ("six>=1", "attrs") and read.groups["test"] == ("freezegun",)
+    assert "bad" not in read.groups
+
+
+def test_of_a_table_in_a_setup_script_only_what_has_a_name_is_read() -> None:
+    text = "KEY = 'test'\nsetup(name='demo', extras_require={('a', 'b'): ['x'], KEY: ['six'], 3: ['y'], **MORE})\n"
+    assert declared({"setup.py": text}).groups == {"test": ("six",)}
 
 
 def test_of_what_developers_use_only_what_the_tests_import_is_required() -> None:
@@ -126,6 +173,49 @@ def test_where_the_package_and_its_tests_stand(paths: tuple[str, ...], root: str
     assert (tests.pythonpath, tests.paths) == (root, places)
 
 
+NAMESPACES = [
+    ("acme-tools", "src/acme/tools/__init__.py", "from acme.tools import saw", "src"),
+    ("jar.collections", "jar/collections/__init__.py", "from jar import collections", "."),
+    ("google-cloud-store", "google/cloud/store/__init__.py", "import google.cloud.store as store", "."),
+    ("acme", "lib/acme/tools/__init__.py", "import acme.tools", "lib"),
+    ("acme", "src/acme/tools.py", "import acme.tools", "src"),
+    ("demo", "demo/tools/__init__.py", "import tools", "demo"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "line", "root"), NAMESPACES)
+def test_a_namespace_package_is_imported_from_above_its_namespace(name: str, path: str, line: str, root: str) -> None:
+    files = {"pyproject.toml": f'[project]\nname = "{name}"\n', path: "", "tests/test_demo.py": f"{line}\n{TEST}"}
+    tests = suite(files)
+    assert (tests.pythonpath, tests.requirements) == (root, ())
+
+
+@pytest.mark.parametrize(("configured", "root"), [("lib", "lib"), (".", "lib/acme"), ("tests", "lib/acme")])
+def test_a_configured_import_path_holds_the_packages_below_it(configured: str, root: str) -> None:
+    settings = f'[tool.pytest.ini_options]\npythonpath = ["{configured}"]\n'
+    files = {"pyproject.toml": PROJECT + settings, "lib/acme/demo/__init__.py": "", "tests/test_demo.py": TEST}
+    assert suite(files).pythonpath == root
+
+
+GLOBS = [
+    ('["packages/*/tests"]', ("packages/a/tests", "packages/b/tests")),
+    ('["packages/a/*", "**/deep"]', ("packages/a/tests", "packages/b/tests/deep")),
+    ('["packages/**/test_b.py"]', ("packages/b/tests/deep/test_b.py",)),
+    ('["packages/*/tests", "packages"]', ("packages",)),
+    ('["."]', (".",)),
+    # pytest takes all, too.
+    ('["t*s", "gone"]', ("packages/a/tests", "packages/b/tests")),
+]
+
+
+@pytest.mark.parametrize(("globs", "places"), GLOBS)
+def test_globs_of_test_folders_are_expanded(globs: str, places: tuple[str, ...]) -> None:
+    files = {"pyproject.toml": f"[tool.pytest.ini_options]\ntestpaths = {globs}\n", "demo.py": ""}
+    files |= {"packages/a/tests/test_a.py": TEST, "packages/b/tests/deep/test_b.py": TEST}
+    tests = suite(files)
+    assert (tests.paths, tests.arguments) == (places, ())
+
+
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -184,6 +274,23 @@ def test_requirements_that_exclude_each_other_lose_their_versions() -> None:
     tests = TestSuite(requirements=("attrs==19.1", "pytest-mock[x]<2"))
     message = "wheels cannot be fetched: ResolutionImpossible: for help visit a page"
     assert mended(tests, DeclaredRequirements(), [message], ()).requirements == ("attrs", "pytest-mock[x]")
+
+
+UNREADABLE = [
+    (
+        "six>=~=1.16",
+        "Invalid requirement: 'six>=~=1.16': Expected semicolon (after name with no version specifier) or end",
+    ),
+    ("six[x]>dev; python_version<'4'", "Invalid requirement: 'six[x]>dev'"),
+    ("six  1 to 2", "'six 1 to 2' is not a requirement"),
+]
+
+
+@pytest.mark.parametrize(("requirement", "message"), UNREADABLE)
+def test_a_requirement_that_pip_cannot_read_loses_its_version(requirement: str, message: str) -> None:
+    tests = TestSuite(requirements=("attrs==19.1", requirement))
+    bare = "six[x]" if "[x]" in requirement else "six"
+    assert mended(tests, DeclaredRequirements(), [message], ()).requirements == ("attrs==19.1", bare)
 
 
 def test_what_the_index_does_not_have_is_not_asked_for_again() -> None:
