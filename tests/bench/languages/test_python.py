@@ -254,6 +254,23 @@ def test_every_import_of_the_name_is_listed() -> None:
     assert load.statements == ((1, 2), (3, 4), (6, 7))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("from shop._fast import RATE", "from shop.cart import RATE"),
+        ("from shop.cart import RATE", "from shop._fast import RATE"),
+        ("from orjson import loads as RATE", "from shop.cart import RATE"),
+        ("import RATE", "from shop import rules as RATE"),
+        ("import rules as RATE", "from shop import rules as RATE"),
+    ],
+)
+def test_the_other_import_of_a_fallback_is_listed_wherever_it_comes_from(first: str, second: str) -> None:
+    other = "def f():\n    from json import loads as RATE\n    import RATE\n"
+    text = f"try:\n    {first}\nexcept ImportError:\n    {second}\nRATE\n{other}"
+    [load] = uses({**SHOP, "app.py": text}, "app.py")
+    assert load.statements == ((1, 2), (3, 4))
+
+
 def test_circles_of_imports_end() -> None:
     files = {"a/__init__.py": "from .b import *\nfrom .b import x\n", "a/b.py": "from . import *\nfrom a import x\n"}
     assert len(found({**files, "app.py": "from a import x\nx\n"}, "app.py")) <= 1
