@@ -306,8 +306,15 @@ class Reader(TreeReader[PythonPlace]):
         self._push_field(node, "body", place._replace(scope=inner, conditional=False))
 
     def _comprehension(self, node: Node, place: PythonPlace) -> None:
-        inner = PythonScope(COMPREHENSION, place.scope)
-        self._push(node.named_children, place._replace(scope=inner, conditional=False))
+        inner = place._replace(scope=PythonScope(COMPREHENSION, place.scope), conditional=False)
+        first = next((child for child in node.named_children if child.type == "for_in_clause"), None)
+        if first is not None:
+            # What is gone through first is read outside: in a class, it may be the class's own.
+            target = first.child_by_field_name("left")
+            if target is not None:
+                self._store(target, inner, target.end_byte)
+            self._push([child for child in first.named_children if child != target], place)
+        self._push([child for child in node.named_children if child != first], inner)
 
     def _type_alias(self, node: Node, place: PythonPlace) -> None:
         name, parameters = node.child_by_field_name("left"), None

@@ -84,6 +84,14 @@ CASES = {
         "from shop.cart import total\n[total(x) for x in y]\n",
         [(1, "total", "shop.cart", "function")],
     ),
+    "what a comprehension goes through first": (
+        "from shop.cart import total\n[total for total in total(1) for total in total]\n",
+        [(1, "total", "shop.cart", "function")],
+    ),
+    "comprehension in a class": (
+        "from shop.cart import RATE\nclass A:\n    RATE = [1]\n    y = [RATE\n        for x in RATE for y in x]\n",
+        [(3, "RATE", "shop.cart", "variable")],
+    ),
     "decorator and base": (
         "from shop.cart import Cart, total\n@total\nclass A(Cart):\n    pass\n",
         [(1, "total", "shop.cart", "function"), (2, "Cart", "shop.cart", "class")],
