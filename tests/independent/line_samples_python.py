@@ -38,6 +38,8 @@ class Bound:
     module: str
     """The file, or folder, that the statement reaches in another file of the project; empty if none."""
     member: str | None
+    scope: ast.AST | None
+    """The class or function that it stands in, or the whole file."""
 
 
 @dataclass(frozen=True)
@@ -186,11 +188,16 @@ class PythonFile:
                 for alias in node.names:
                     dotted = "" if alias.asname else alias.name
                     name = alias.asname or alias.name.partition(".")[0]
-                    yield Bound(name, _span(node), dotted, self._other(alias.name, 0, None), None)
+                    yield Bound(name, _span(node), dotted, self._other(alias.name, 0, None), None, self._scope(node))
             elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
                 for alias in node.names:
                     module = self._other(node.module or "", node.level, alias.name)
-                    yield Bound(alias.asname or alias.name, _span(node), "", module, alias.name)
+                    yield Bound(alias.asname or alias.name, _span(node), "", module, alias.name, self._scope(node))
+
+    def _scope(self, node: ast.AST | None) -> ast.AST | None:
+        while node is not None and not isinstance(node, _SCOPES):
+            node = self.parents.get(node)
+        return node
 
     def _other(self, module: str, level: int, member: str | None) -> str:
         """Return another file or folder of the project that an import reaches, empty if it reaches none."""
@@ -277,7 +284,9 @@ class PythonFile:
         found = []
         for read in self._reads:
             if read.line == line and not read.quoted:
-                spans = frozenset(item.span for item in read.bound if item.module)
+                # Beside an import of the project stands what the name may be instead: a compiled module, say.
+                scopes = {item.scope for item in read.bound if item.module}
+                spans = frozenset(item.span for item in read.bound if item.module or item.scope in scopes)
                 spans = spans if read.bound else self._from_stars(read.key)
                 first = not any(other.line < line and other.key == read.key for other in self._reads)
                 found.append(Read(read.spelled, read.column, spans, first))

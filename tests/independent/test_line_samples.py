@@ -57,7 +57,16 @@ PYTHON = {
             Cart(1, 2, 3)
             '''
         """,
-    "shop/stars.py": "from shop.rules import *\n\ndef pay():\n    return round_up(RATE, 4)\n",
+    "shop/stars.py": "from shop.rules import *\n\ndef pay():\n    price = round_up(RATE, 4)\n    return price\n",
+    "shop/fast.py": """
+        try:
+            from shop._fast import round_up
+        except ImportError:
+            from shop.rules import round_up
+
+        def pay(price):
+            return round_up(price, 7)
+        """,
     "shop/old.py": "from shop.rules import RATE\n\nprint 'costs', RATE + 2\n",
 }
 JAVA = {

@@ -64,6 +64,10 @@ def definitions(source: Source) -> Definitions[Definition]:
             continue
         name = _qualified(source, node, owners)
         usable.append(_definition(source, parts, owners, name + (_types(source, node) if names[name] > 1 else ""), doc))
+    # `<T extends List<?>> first(T)` and `<T extends Map<?, ?>> first(T)` have one name still.
+    shared = Counter(definition.name for definition in usable)
+    drops += Counter(shares_name=sum(count for count in shared.values() if count > 1))
+    usable = [definition for definition in usable if shared[definition.name] == 1]
     return Definitions(len(met), documented, tuple(usable), drops, Counter(_bodies(source)))
 
 

@@ -17,7 +17,7 @@ from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
-MODULE, CLASS, FUNCTION, COMPREHENSION = "module", "class", "function", "comprehension"
+MODULE, CLASS, FUNCTION, COMPREHENSION, TYPES = "module", "class", "function", "comprehension", "types"
 
 
 @dataclass(slots=True)
@@ -68,12 +68,15 @@ class PythonScope:
     def binder(self, name: str) -> PythonScope | None:
         """Return the scope of the file that binds `name` where this one reads it, None if none does."""
         scope: PythonScope | None = self
+        direct = True
         while scope is not None:
-            if scope is self or scope.kind != CLASS:
+            if direct or scope.kind != CLASS:
                 if name in scope.outside:
                     scope = scope.module()
                 if name in scope.imports or name in scope.stores:
                     return scope
+            # Type parameters of a method, and what is read beside them, see the names of its class.
+            direct = direct and scope.kind == TYPES
             scope = scope.parent
         return None
 
@@ -107,6 +110,8 @@ PATTERNS = frozenset(
 _COMPREHENSIONS = frozenset(
     {"list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"}
 )
+_TYPE_PARAMETER = frozenset({"type", "constrained_type", "splat_type"})
+"""Nodes whose first part leads to the name of a type parameter."""
 _PARAMETER_WITH_NAME = frozenset({"default_parameter", "typed_default_parameter"})
 
 
@@ -280,50 +285,74 @@ class Reader(TreeReader[PythonPlace]):
 
     def _function(self, node: Node, place: PythonPlace) -> None:
         body = self._define(node, place, "function")
-        inner = PythonScope(FUNCTION, place.scope)
-        self._type_parameters(node, inner)
-        self._parameters(node.child_by_field_name("parameters"), inner, place)
-        self._push_field(node, "return_type", place)
+        types = self._type_parameters(node.child_by_field_name("type_parameters"), place)
+        inner = PythonScope(FUNCTION, types.scope)
+        self._parameters(node.child_by_field_name("parameters"), inner, place, types)
+        self._push_field(node, "return_type", types)
         if body is not None:
             self._stack.append((body, PythonPlace(inner, place.quoted)))
 
     def _class(self, node: Node, place: PythonPlace) -> None:
         body = self._define(node, place, "class")
-        inner = PythonScope(CLASS, place.scope)
-        self._type_parameters(node, inner)
-        self._push_field(node, "superclasses", place)
+        types = self._type_parameters(node.child_by_field_name("type_parameters"), place)
+        inner = PythonScope(CLASS, types.scope)
+        self._push_field(node, "superclasses", types)
         if body is not None:
             self._stack.append((body, PythonPlace(inner, place.quoted)))
 
     def _lambda(self, node: Node, place: PythonPlace) -> None:
         inner = PythonScope(FUNCTION, place.scope)
-        self._parameters(node.child_by_field_name("parameters"), inner, place)
+        self._parameters(node.child_by_field_name("parameters"), inner, place, place)
         self._push_field(node, "body", place._replace(scope=inner, conditional=False))
 
     def _comprehension(self, node: Node, place: PythonPlace) -> None:
-        inner = PythonScope(COMPREHENSION, place.scope)
-        self._push(node.named_children, place._replace(scope=inner, conditional=False))
+        inner = place._replace(scope=PythonScope(COMPREHENSION, place.scope), conditional=False)
+        first = next((child for child in node.named_children if child.type == "for_in_clause"), None)
+        if first is not None:
+            # What is gone through first is read outside: in a class, it may be the class's own.
+            target = first.child_by_field_name("left")
+            if target is not None:
+                self._store(target, inner, target.end_byte)
+            self._push([child for child in first.named_children if child != target], place)
+        self._push([child for child in node.named_children if child != first], inner)
 
-    def _type_parameters(self, node: Node, inner: PythonScope) -> None:
-        parameters = node.child_by_field_name("type_parameters")
-        for child in parameters.named_children if parameters is not None else ():
-            name: Node | None = child
-            while name is not None and name.type != "identifier":
-                name = name.named_children[0] if name.named_children else None
-            if name is not None:
-                inner.store(self.source.text(name), 0, plain=True)
+    def _type_alias(self, node: Node, place: PythonPlace) -> None:
+        name, parameters = node.child_by_field_name("left"), None
+        while name is not None and name.type in ("type", "generic_type"):
+            parameters = next((child for child in name.named_children if child.type == "type_parameter"), None)
+            name = name.named_children[0]
+        if name is not None:
+            self._store(name, place, node.end_byte)
+        # The value is read when it is first asked for, and so may name the alias.
+        types = self._type_parameters(parameters, place, always=True)
+        self._push_field(node, "right", types)
 
-    def _parameters(self, parameters: Node | None, inner: PythonScope, place: PythonPlace) -> None:
-        """Bind the parameters in the function; defaults and annotations are read outside it."""
+    def _type_parameters(self, parameters: Node | None, place: PythonPlace, *, always: bool = False) -> PythonPlace:
+        """Return the place of what type parameters hold for: a scope of their own, if there are any."""
+        if parameters is None and not always:
+            return place
+        types = place._replace(scope=PythonScope(TYPES, place.scope))
+        pending = parameters.named_children if parameters is not None else []
+        while pending:
+            node = pending.pop()
+            if node.type == "identifier":
+                types.scope.store(self.source.text(node), 0, plain=True)
+            elif node.type in _TYPE_PARAMETER and node.named_children:
+                pending.append(node.named_children[0])
+                self._push(node.named_children[1:], types)
+        return types
+
+    def _parameters(self, parameters: Node | None, inner: PythonScope, place: PythonPlace, types: PythonPlace) -> None:
+        """Bind the parameters in the function; defaults and annotations (at `types`) are read outside it."""
         for parameter in parameters.named_children if parameters is not None else ():
             target: Node | None = parameter
             if parameter.type in _PARAMETER_WITH_NAME:
                 target = parameter.child_by_field_name("name")
                 self._push_field(parameter, "value", place)
-                self._push_field(parameter, "type", place)
+                self._push_field(parameter, "type", types)
             elif parameter.type == "typed_parameter":
                 target = parameter.named_children[0] if parameter.named_children else None
-                self._push_field(parameter, "type", place)
+                self._push_field(parameter, "type", types)
             if target is not None and (target.type == "identifier" or target.type in PATTERNS):
                 self._store(target, PythonPlace(inner), 0)
 
@@ -401,6 +430,7 @@ class Reader(TreeReader[PythonPlace]):
         "function_definition": _function,
         "class_definition": _class,
         "lambda": _lambda,
+        "type_alias_statement": _type_alias,
         "import_statement": _import,
         "import_from_statement": _import_from,
         "future_import_statement": _future,

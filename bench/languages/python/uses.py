@@ -150,11 +150,10 @@ class _FileUses:
         skipped = item.module.count(".") if item.dotted else 0
         statements = {
             self.file.statements[other.statement]
-            for other, other_target in zip(self.file.imports, self._targets, strict=True)
-            if other.bound == load.name
-            and other_target is not None
-            and other.dotted == item.dotted
-            and (not item.dotted or other.module == item.module)
+            for index, (other, other_target) in enumerate(zip(self.file.imports, self._targets, strict=True))
+            if (other.module == item.module if item.dotted and other.dotted else other.bound == load.name)
+            # What the load may mean besides, such as a compiled module before its fallback, names the API too.
+            and (index in load.imports or (other_target is not None and other.dotted == item.dotted))
         }
         return self._internal_load(
             load, item.module if item.dotted else load.name, target, load.chain[skipped:], statements

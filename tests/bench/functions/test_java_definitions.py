@@ -121,3 +121,19 @@ def test_blocks_are_the_body_and_those_inside() -> None:
 def test_equal_code_is_equal_whatever_its_layout() -> None:
     text = "class A {\n/** X. */\nint a() { return 1; }\n/** Y. */\nint b() {\n  // x\n  return 1;\n}\n}\n"
     assert list(read(text).bodies.values()) == [2]
+
+
+def test_methods_that_no_id_would_tell_apart_are_counted() -> None:
+    text = """\
+class Validate {
+    /** Of a list. */
+    <T extends List<?>> T full(final T all) { return all; }
+    /** Of a map. */
+    <T extends Map<?, ?>> T full(final T all) { return all; }
+    /** Of an array. */
+    <T> T[] full(T[] all) { return all; }
+}
+"""
+    found = read(text)
+    assert [each.name for each in found.usable] == ["Validate.full(T[])"]
+    assert (found.drops, found.documented) == ({"shares_name": 2}, 3)

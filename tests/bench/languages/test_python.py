@@ -16,6 +16,7 @@ SHOP = {
     "shop/deep/__init__.py": "",
     "shop/deep/inner.py": "LIMIT = 3\n",
     "shop/facade.py": "from shop import Basket\nfrom .rules import *\n",
+    "shop/types.py": "type Money = int | float\n",
     "shop/lazy.py": "def __getattr__(name):\n    return name\n",
 }
 
@@ -83,6 +84,14 @@ CASES = {
         "from shop.cart import total\n[total(x) for x in y]\n",
         [(1, "total", "shop.cart", "function")],
     ),
+    "what a comprehension goes through first": (
+        "from shop.cart import total\n[total for total in total(1) for total in total]\n",
+        [(1, "total", "shop.cart", "function")],
+    ),
+    "comprehension in a class": (
+        "from shop.cart import RATE\nclass A:\n    RATE = [1]\n    y = [RATE\n        for x in RATE for y in x]\n",
+        [(3, "RATE", "shop.cart", "variable")],
+    ),
     "decorator and base": (
         "from shop.cart import Cart, total\n@total\nclass A(Cart):\n    pass\n",
         [(1, "total", "shop.cart", "function"), (2, "Cart", "shop.cart", "class")],
@@ -92,6 +101,12 @@ CASES = {
         "from shop.cart import Cart\nmatch x:\n    case Cart(items=[]):\n        pass\n",
         [(2, "Cart", "shop.cart", "class")],
     ),
+    "bound of a type parameter": (
+        "from shop.cart import Cart\ndef f[T: (int, Cart)](x): ...\n",
+        [(1, "Cart", "shop.cart", "class")],
+    ),
+    "value of a type alias": ("from shop.cart import Cart\ntype A[T] = Cart\n", [(1, "Cart", "shop.cart", "class")]),
+    "type alias of a module": ("from shop.types import *\nx: Money = 1\n", [(1, "Money", "shop.types", "variable")]),
     # What is no use of the repository's own API.
     "standard library": ("import os\nos.path\n", []),
     "unknown package": ("from numpy import array\narray([1])\n", []),
@@ -113,6 +128,21 @@ CASES = {
     ),
     "later rebinding hides": ("from shop.cart import total\ntotal = wrap()\ntotal(1)\n", []),
     "class of the same name hides": ("from shop.cart import Cart\nclass Cart:\n    pass\nCart()\n", []),
+    "type alias hides": ("from shop.cart import Cart\ntype Cart = dict\nx: Cart = 1\n", []),
+    "type alias hides in its own value": ("from shop.cart import Cart\ntype Cart = list[Cart]\n", []),
+    "type parameter of an alias hides": ("from shop.cart import Cart\ntype Pair[Cart] = tuple[Cart, Cart]\n", []),
+    "type parameter of a function hides": (
+        "from shop.cart import Cart\ndef f[Cart](x: Cart) -> Cart:\n    y: Cart = x\n",
+        [],
+    ),
+    "type parameter of a class hides": (
+        "from shop.cart import Cart\nclass A[Cart](B[Cart]):\n    def f(self, x: Cart):\n        y: Cart = x\n",
+        [],
+    ),
+    "class name hides beside a method's type parameter": (
+        "from shop.cart import Cart\nclass A:\n    Cart = int\n    def f[T](self, x: Cart): ...\n",
+        [],
+    ),
     "attribute is no load": ("from shop.cart import total\nx.total\n", []),
     "keyword name is no load": ("from shop.cart import total\nf(total=1)\n", []),
     "string and comment": ("from shop.cart import total\n'total'  # total\n", []),
@@ -252,6 +282,23 @@ def test_every_import_of_the_name_is_listed() -> None:
     )
     [load] = uses({**SHOP, "app.py": text}, "app.py")
     assert load.statements == ((1, 2), (3, 4), (6, 7))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("from shop._fast import RATE", "from shop.cart import RATE"),
+        ("from shop.cart import RATE", "from shop._fast import RATE"),
+        ("from orjson import loads as RATE", "from shop.cart import RATE"),
+        ("import RATE", "from shop import rules as RATE"),
+        ("import rules as RATE", "from shop import rules as RATE"),
+    ],
+)
+def test_the_other_import_of_a_fallback_is_listed_wherever_it_comes_from(first: str, second: str) -> None:
+    other = "def f():\n    from json import loads as RATE\n    import RATE\n"
+    text = f"try:\n    {first}\nexcept ImportError:\n    {second}\nRATE\n{other}"
+    [load] = uses({**SHOP, "app.py": text}, "app.py")
+    assert load.statements == ((1, 2), (3, 4))
 
 
 def test_circles_of_imports_end() -> None:
