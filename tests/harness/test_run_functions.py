@@ -248,6 +248,30 @@ def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
     assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [True, False])
+def test_verdicts_are_for_equal_completions_whichever_come_first(bench: Bench, tmp_path: Path, late: bool) -> None:
+    parts, main = tmp_path / "parts", bench.store
+
+    def part(strategy: str, sandbox: str | None) -> None:
+        with open_share(Share(0, 1), parts, bench.set) as bench.store:
+            bench.run(model(), RunOptions(sandbox=sandbox), strategies=(strategy,), share=Share(0, 1))
+
+    if late:
+        part("lc.infile", NO_SANDBOX)
+    part("lc.infile", None)
+    part("lc.repocoder(iterations=1)", NO_SANDBOX)
+    files = shard_files([parts])
+    boards = []
+    for number, order in enumerate((files, files[::-1])):
+        bench.store = main if not number else open_store(f"sqlite:///{tmp_path / 'other.db'}")
+        for file in order:
+            Merger(bench.store, bench.set).merge_file(file)
+        boards.append([(table.run.strategy, table.status, table.metrics) for table in run_tables(bench.store)])
+        assert all(metrics["pass@1"] == (1.0,) * 6 for _, _, metrics in boards[-1])
+    assert boards[0] == boards[1] and len(boards[0]) == 2 and len(bench.judge.asked) == 6
+
+
 class Nodes:
     """A cluster whose nodes fail all that they are asked."""
 
