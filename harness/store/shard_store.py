@@ -102,20 +102,20 @@ class ShardStore(Store):
 
     def _take_up(self, run: str, mine: Sequence[Sample]) -> None:
         """Note which samples earlier shards hold, and make up for what the database or the shards have lost of them."""
-        spec, done, delivered = self._specs[run], self._done[run], set[str]()
+        spec, in_shards, delivered = self._specs[run], self._done[run], set[str]()
         ids = {sample.id for sample in mine}
         for shard in self._earlier(run, ids):
             finished = [sample for sample in shard.finished if sample.sample_id in ids]
-            done.update(sample.sample_id for sample in finished)
+            in_shards.update(sample.sample_id for sample in finished)
             delivered.update(verdict.key for verdict in shard.verdicts)
             super().add_all_finished(run, spec.coder, finished, generations=shard.generations, verdicts=shard.verdicts)
-        if not done or not any(sample.tested for sample in mine):
+        if not in_shards or not any(sample.tested for sample in mine):
             return
         for shard in self._earlier(None, ()):
             delivered.update(verdict.key for verdict in shard.verdicts)
             verdicts.add_all(self, shard.verdicts)
         # A verdict that came after its sample is in no shard but that of verdicts.
-        judged = {each.key for each in verdicts.judged(self, run) if each.sample_id in done}
+        judged = {completion.key for completion in verdicts.judged(self, run) if completion.sample_id in in_shards}
         if judged - delivered:
             self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
 

@@ -102,14 +102,14 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
 
 def on(store: Store, contents: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredVerdict]:
     """Return the first verdicts on what is asked for, by the digests of sample and text; all images count."""
-    wanted = set(contents)
+    pairs = set(contents)
     first = _v.key.not_in(select(_r.verdict_key))
     stored: dict[tuple[str, str], StoredVerdict] = {}
     with store.reading() as connection:
-        for part in parts(sorted({text for _, text in wanted})):
+        for part in parts(sorted({text for _, text in pairs})):
             query = select(t.VERDICT).where(_v.text_digest.in_(part), first).order_by(_v.key)
             for row in connection.execute(query):
-                if (content := (row.sample_digest, row.text_digest)) in wanted:
+                if (content := (row.sample_digest, row.text_digest)) in pairs:
                     stored.setdefault(content, _verdict(dict(row._mapping)))
     return stored
 
