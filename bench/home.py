@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+CACHE = "CTXBENCH_CACHE"
+"""The variable that names another folder for the cache, where a home folder cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,9 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """Files that can be deleted and made again."""
-        return self.root / "cache"
+        """Files that can be deleted and made again (``CTXBENCH_CACHE``, default ``cache`` in the home folder)."""
+        elsewhere = os.environ.get(CACHE)
+        return Path(elsewhere).expanduser().absolute() if elsewhere else self.root / "cache"
 
     @property
     def shards(self) -> Path:
