@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.home import CACHE
 
 MAX_TEXT = 64 << 20
 """Bytes of a text file, or of a line of one that is read line by line."""
@@ -53,7 +54,11 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
     if isinstance(error, FileNotFoundError):
         return InputFault("no such file or folder", where=where, cure="check the path")
     if isinstance(error, PermissionError):
-        return InputFault("permission denied", where=where, cure="check who owns it, or choose another --home")
+        cure = f"check who owns it, or choose another --home; for its cache alone: {CACHE}=FOLDER"
+        return InputFault("permission denied", where=where, cure=cure)
+    if error.errno == errno.EROFS:
+        cure = f"choose another place; for the cache of a home folder: {CACHE}=FOLDER"
+        return MachineFault("read-only file system", where=where, cure=cure)
     if isinstance(error, IsADirectoryError):
         return InputFault("is a folder, not a file", where=where, cure="give the path of a file")
     if isinstance(error, NotADirectoryError | FileExistsError):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault
+
+CACHE = "CTXBENCH_CACHE"
+"""The variable that names another folder for the cache, where a home folder cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class Home:
             InputFault: if a file is there.
         """
         root = Path(path).expanduser().absolute()
-        if root.exists() and not root.is_dir():
+        # Unlike `Path.exists` it is silent about what may not be looked at, which whoever opens it says better.
+        if os.path.isfile(root):  # noqa: PTH113
             raise InputFault("is a file, not a folder", where=str(path), cure="give the home's folder")
         return cls(root)
 
@@ -38,8 +43,9 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """Files that can be deleted and made again."""
-        return self.root / "cache"
+        """Files that can be deleted and made again (``CTXBENCH_CACHE``, default ``cache`` in the home folder)."""
+        elsewhere = os.environ.get(CACHE)
+        return Path(elsewhere).expanduser().absolute() if elsewhere else self.root / "cache"
 
     @property
     def shards(self) -> Path:

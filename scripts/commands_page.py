@@ -19,6 +19,7 @@ Written by `make docs` from the commands' own help; a test keeps it equal.
 Every command: data on stdout, progress on stderr, exit code 0, 1 (a fault of the input or the machine:
 one line with its cure), 2 (a wrong call: one line as well), 3 (a bug of ours) or 130 (interrupted). `--home` (or
 `CTXBENCH_HOME`) is where things are kept; `--db` (or `CTXBENCH_DB`) is the SQLAlchemy URL of the results.
+`CTXBENCH_CACHE` names another folder for what the home folder keeps in `cache`, so that it is only read.
 """
 
 

@@ -21,6 +21,7 @@ from ctxbench.bench.engines.box import LIMITS, EngineBox
 from ctxbench.bench.engines.recipe import Recipe, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
@@ -109,7 +110,8 @@ class Engines:
             self._sandbox = self._opens()
         for recipe in boxed:
             assert self._sandbox
-            self._sandbox.prepare(living(recipe.environment), self._report)
+            with explained(recipe.spec):
+                self._sandbox.prepare(living(recipe.environment), self._report)
 
     def leave(self) -> None:
         """End every box, and forget the samples."""
@@ -236,7 +238,8 @@ class Engines:
             tree = trees.of_repository(snapshot, self._samples[sample.repo])
         else:
             tree = trees.of_file(snapshot, self._samples[sample.repo, sample.path])
-        return EngineBox(recipe, tree, self._sandbox, self._limits)
+        with explained(recipe.spec):
+            return EngineBox(recipe, tree, self._sandbox, self._limits)
 
     def _spare(self) -> None:
         """End boxes that nobody waits for, where there are too many: their other samples may be done elsewhere."""

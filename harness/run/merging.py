@@ -35,7 +35,7 @@ from ctxbench.harness.store.facts import append_finished, append_generations, ap
 from ctxbench.harness.store.loading import clean, parts
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.prompts import add_prompts
-from ctxbench.harness.store.runs import CONTEXT, stored_runs
+from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
@@ -129,7 +129,9 @@ class Merger:
 
         # Whether an attempt is there is found out by looking, so that nobody may be appending the same one.
         count = self._store.settle(added, together=shard.attempt is None)
-        self._link_known(spec.id, shard)
+        tested = [sample.sample_id for sample in shard.finished if planned[sample.sample_id].tested]
+        if tested:
+            self._link(sample_set, shard, among=tested)
         if shard.attempt is not None:
             add_remarks(self._store, spec.id, shard.attempt.remarks)
             self._store.add_summaries(spec.id, shard.attempt.summaries)
@@ -193,34 +195,41 @@ class Merger:
                     raise _two(f"{sample_id} in the run {run}", *difference, where)
         return [sample for sample in finished if sample.sample_id not in present]
 
-    def _link_known(self, run: str, shard: Shard) -> None:
-        """Give samples that were stored without verdicts those that the shard has."""
-        by_key = {verdict.key: verdict for verdict in shard.verdicts}
-        if not by_key:
-            return
-        lacking = {completion.sample_id for completion in verdicts.unjudged(self._store, run)}
-        for sample in shard.finished:
-            if sample.sample_id in lacking:
-                completions = enumerate(sample.completions)
-                linked = {idx: by_key[each.verdict] for idx, each in completions if each.verdict in by_key}
-                self._store.link_verdicts(run, sample.sample_id, linked)
+    def _link(self, sample_set: SampleSet, shard: Shard, *, among: Sequence[str] | None = None) -> int:
+        """Give completions without a verdict one on the same text; return how many got one.
 
-    def _link(self, sample_set: SampleSet, shard: Shard) -> int:
-        """Give completions of stored runs over a set the verdicts on the same texts; return how many got one."""
+        The verdicts of a shard are for the completions of all runs, and its completions get those of all runs, so that
+        it makes no difference which of them comes first.
+
+        Args:
+            sample_set: what the shard is of.
+            shard: one that has been appended.
+            among: ids of its samples; None where only its verdicts know them.
+        """
         by_content = {(verdict.sample_digest, verdict.text_digest): verdict for verdict in shard.verdicts}
         samples = {sample.id: sample for sample in sample_set.samples}
         digest = functools.cache(lambda sample_id: sample_digest(sample_set, samples[sample_id]))
+        own = [shard.spec.id] if shard.spec is not None else []
         count = 0
-        for run in stored_runs(self._store):
-            if run.samples_digest != sample_set.digest:
-                continue
+        for run in _runs_over(self._store, sample_set) if by_content else own:
+            contents = {
+                (completion.sample_id, completion.idx): (digest(completion.sample_id), sha256(clean(completion.text)))
+                for completion in verdicts.unjudged(self._store, run, among)
+            }
+            stored = verdicts.on(self._store, contents.values()) if run in own else {}
             linked: dict[str, dict[int, Any]] = defaultdict(dict)
-            for completion in verdicts.unjudged(self._store, run.id):
-                content = digest(completion.sample_id), sha256(clean(completion.text))
-                if content in by_content:
-                    linked[completion.sample_id][completion.idx] = by_content[content]
-            count += sum(self._store.link_verdicts(run.id, sample_id, some) for sample_id, some in linked.items())
+            for (sample_id, idx), content in contents.items():
+                if (verdict := by_content.get(content) or stored.get(content)) is not None:
+                    linked[sample_id][idx] = verdict
+            count += sum(self._store.link_verdicts(run, sample_id, some) for sample_id, some in linked.items())
         return count
+
+
+def _runs_over(store: Store, sample_set: SampleSet) -> list[str]:
+    """Return the ids of all runs over a sample set."""
+    r = t.RUN.c
+    with store.reading() as connection:
+        return list(connection.scalars(select(r.id).where(r.samples_digest == sample_set.digest).order_by(r.number)))
 
 
 def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:

@@ -22,7 +22,7 @@ from ctxbench.bench.dates import dates_of
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import sha256
+from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.p50k_base import P50kBase
@@ -251,8 +251,16 @@ def options_of(
 
 
 def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
-    """Return the paths that no strategy may read: the home, the database, and other copies of the targets' files."""
-    paths = [home.root.absolute(), Path(database).absolute()]
+    """Return the paths that no strategy may read: home and cache, the database, other copies of the targets' files.
+
+    Raises:
+        InputFault: if the cache is elsewhere than in the home folder, and cannot be made there.
+    """
+    if not home.cache.is_relative_to(home.root):
+        with explained(home.cache):
+            # Made before anything is in it: what is not there is not hidden.
+            home.cache.mkdir(parents=True, exist_ok=True)
+    paths = [home.root.absolute(), home.cache, Path(database).absolute()]
     paths += copies(sample.path for sample in sample_set.samples)
     sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
     paths += [Path(source.removeprefix("local:")) for source in sources if source.startswith("local:")]

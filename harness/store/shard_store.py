@@ -2,23 +2,27 @@
 
 Answers, costs in bits and verdicts are kept in its database, so that nothing is asked twice; but a sample counts as
 finished only once a shard holds it. Killed in the middle of a unit, the work does that unit again, from what is kept.
-Verdicts on samples that left without any follow as a shard of no run.
+Verdicts on samples that left without any follow as a shard of no run. Its database may be lost: it gets what the shards
+hold.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from sqlalchemy import select
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.home import sqlite_url
 from ctxbench.bench.samples import SampleSet
@@ -31,7 +35,7 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.loading import parts
 from ctxbench.harness.store.prompts import prompt_texts
-from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, encode, manifest_of, write
+from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, ShardManifest, encode, manifest_of, read, write
 from ctxbench.harness.store.store import Store, open_store
 from ctxbench.harness.store.write import Finished, StoredConstruction, StoredFault, StoredGeneration, StoredVerdict
 
@@ -39,6 +43,10 @@ Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
 """Run, its samples -> the units that are done here."""
 Deliver = Callable[[str, bytes], None]
 """Takes a shard: its name and its content."""
+Earlier = Callable[[str | None, Collection[str]], Iterable[Shard]]
+"""Run, ids of samples -> the shards that hold some of them; None for the run -> those of verdicts."""
+R = TypeVar("R")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -61,7 +69,7 @@ class ShardStore(Store):
         cut: Cut,
         deliver: Deliver,
         snapshots: Mapping[str, str],
-        done: Mapping[str, Iterable[str]] = MappingProxyType({}),
+        earlier: Earlier = lambda _, __: (),
     ) -> None:
         """Use the database of another store, which stays open for it.
 
@@ -70,11 +78,12 @@ class ShardStore(Store):
             cut: says which units are done here.
             deliver: takes each shard as soon as its unit is done, or the attempt at it has ended.
             snapshots: repository -> digest of its files.
-            done: run -> ids of the samples that earlier shards hold.
+            earlier: returns the shards that were delivered already.
         """
         super().__init__(store._engine, store.where)
         self._cut, self._deliver, self._snapshots = cut, deliver, snapshots
-        self._done = {run: set(ids) for run, ids in done.items()}
+        self._earlier = earlier
+        self._done: dict[str, set[str]] = defaultdict(set)
         self._specs: dict[str, RunSpec] = {}
         self._open_units: dict[str, list[_OpenUnit]] = {}
         self._attempts: dict[int, tuple[str, AttemptLog]] = {}
@@ -84,16 +93,36 @@ class ShardStore(Store):
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
         """Note a run, its samples, and the units of it that are done here; return the run's id."""
         run = super().add_run(spec, planned, days)
-        done = self._done.setdefault(run, set())
+        work_units = self._cut(run, planned)
         self._specs[run] = spec
+        self._take_up(run, [sample for unit in work_units for sample in unit.samples])
         self._open_units[run] = [
-            _OpenUnit(unit, {sample.id for sample in unit.samples} - done) for unit in self._cut(run, planned)
+            _OpenUnit(unit, {sample.id for sample in unit.samples} - self._done[run]) for unit in work_units
         ]
         return run
 
+    def _take_up(self, run: str, mine: Sequence[Sample]) -> None:
+        """Note which samples earlier shards hold, and make up for what the database or the shards have lost of them."""
+        spec, in_shards, delivered = self._specs[run], self._done[run], set[str]()
+        ids = {sample.id for sample in mine}
+        for shard in self._earlier(run, ids):
+            finished = [sample for sample in shard.finished if sample.sample_id in ids]
+            in_shards.update(sample.sample_id for sample in finished)
+            delivered.update(verdict.key for verdict in shard.verdicts)
+            super().add_all_finished(run, spec.coder, finished, generations=shard.generations, verdicts=shard.verdicts)
+        if not in_shards or not any(sample.tested for sample in mine):
+            return
+        for shard in self._earlier(None, ()):
+            delivered.update(verdict.key for verdict in shard.verdicts)
+            verdicts.add_all(self, shard.verdicts)
+        # A verdict that came after its sample is in no shard but that of verdicts.
+        judged = {completion.key for completion in verdicts.judged(self, run) if completion.sample_id in in_shards}
+        if judged - delivered:
+            self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
+
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
         """Return the ids of the samples that shards hold, or are about to; of these, if they are given."""
-        ids = self._done.get(run, set())
+        ids = self._done[run]
         return frozenset(ids if among is None else ids.intersection(among))
 
     def add_all_finished(
@@ -182,14 +211,17 @@ class ShardStore(Store):
 
     def _send_verdicts(self, run: str) -> None:
         """Deliver what was judged after its sample was delivered, and link it here."""
-        unlinked, spec = self._unlinked.pop(run, []), self._specs[run]
+        unlinked = self._unlinked.pop(run, [])
         if not unlinked:
             return
         by_key = {verdict.key: verdict for _, linked in unlinked for verdict in linked.values()}
-        shard = Shard(samples=spec.samples, samples_digest=spec.samples_digest, verdicts=tuple(by_key.values()))
-        self._deliver(*encode(shard))
+        self._deliver(*encode(self._of_verdicts(run, by_key.values())))
         for sample, linked in unlinked:
             super().link_verdicts(run, sample, linked)
+
+    def _of_verdicts(self, run: str, verdicts: Iterable[StoredVerdict]) -> Shard:
+        spec = self._specs[run]
+        return Shard(samples=spec.samples, samples_digest=spec.samples_digest, verdicts=tuple(verdicts))
 
     def _shard(
         self,
@@ -259,20 +291,39 @@ def open_share(
         InputFault: if the folder or the database cannot be used.
     """
     url = url or own_database(folder, share)
-    done: dict[str, set[str]] = defaultdict(set)
-    for file in folder.glob(f"*{SUFFIX}"):
-        manifest = manifest_of(file)
-        if manifest.run is not None and manifest.samples_digest == sample_set.digest:
-            done[manifest.run].update(manifest.finished)
     entries = sample_set.manifest["repositories"]
     store = ShardStore(
         open_store(url),
         cut=lambda run, planned: units(run, share.of(planned, repository_of)),
         deliver=functools.partial(write, folder),
         snapshots={name: entry["snapshot"] for name, entry in entries.items() if "snapshot" in entry},
-        done=done,
+        earlier=_shards_in(folder, sample_set.digest),
     )
     return contextlib.closing(store)
+
+
+def _shards_in(folder: Path, set_digest: str) -> Earlier:
+    """Return what reads the shards of a sample set that are in a folder; a damaged one is named and left out."""
+    by_run: dict[str | None, list[tuple[Path, ShardManifest]]] = defaultdict(list)
+    for file in sorted(folder.glob(f"*{SUFFIX}")):
+        for manifest in _sound(manifest_of, file):
+            if manifest.samples_digest == set_digest:
+                by_run[manifest.run].append((file, manifest))
+
+    def earlier(run: str | None, samples: Collection[str]) -> Iterator[Shard]:
+        for file, manifest in by_run[run]:
+            if run is None or not set(samples).isdisjoint(manifest.finished):
+                yield from _sound(read, file)
+
+    return earlier
+
+
+def _sound(reader: Callable[[Path], R], file: Path) -> Iterator[R]:
+    """Yield what a file holds; say so if it cannot be read."""
+    try:
+        yield reader(file)
+    except InputFault as fault:
+        _LOG.warning("%s: %s; what it held of this part is done again", fault.where, fault.what)
 
 
 def own_database(folder: Path, share: Share) -> str:

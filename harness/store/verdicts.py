@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +98,20 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
             for row in connection.execute(select(t.VERDICT).where(t.VERDICT.c.key.in_(part))):
                 verdicts[row.key] = _verdict(dict(row._mapping))
     return verdicts
+
+
+def on(store: Store, contents: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredVerdict]:
+    """Return the first verdicts on what is asked for, by the digests of sample and text; all images count."""
+    pairs = set(contents)
+    first = _v.key.not_in(select(_r.verdict_key))
+    stored: dict[tuple[str, str], StoredVerdict] = {}
+    with store.reading() as connection:
+        for part in parts(sorted({text for _, text in pairs})):
+            query = select(t.VERDICT).where(_v.text_digest.in_(part), first).order_by(_v.key)
+            for row in connection.execute(query):
+                if (content := (row.sample_digest, row.text_digest)) in pairs:
+                    stored.setdefault(content, _verdict(dict(row._mapping)))
+    return stored
 
 
 def counting(store: Store, keys: Iterable[str], *, most: int | None = None) -> dict[str, StoredVerdict]:
@@ -203,8 +217,14 @@ def passed(verdict: StoredVerdict) -> float:
     return float(verdict.verdict == "PASSED")
 
 
-def unjudged(store: Store, run: str) -> list[UnjudgedCompletion]:
-    """Return the completions of a run's functions that have no score yet, in the order of the plan."""
+def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnjudgedCompletion]:
+    """Return the completions of a run's functions that have no score yet, in the order of the plan.
+
+    Args:
+        store: where the run is.
+        run: its id.
+        among: ids of the samples to look at; None for all.
+    """
     c, p, m, s, n = t.COMPLETION_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c, t.SCORE_FACT.c, t.MEASURE.c
     number = t.run_number(run)
     measure = select(n.number).where(n.profile == PROFILE, n.metric == PASS).scalar_subquery()
@@ -220,8 +240,10 @@ def unjudged(store: Store, run: str) -> list[UnjudgedCompletion]:
         .where(p.run == number, is_tested(m.kind, m.subkind), s.value.is_(None))
         .order_by(p.ordinal, c.idx)
     )
+    queries = [query] if among is None else [query.where(m.id.in_(part)) for part in parts(among)]
     with store.reading() as connection:
-        return [UnjudgedCompletion(sample_id=id_, idx=idx, text=text) for id_, idx, text in connection.execute(query)]
+        rows = [row for part_query in queries for row in connection.execute(part_query)]
+    return [UnjudgedCompletion(sample_id=id_, idx=idx, text=text) for id_, idx, text in rows]
 
 
 def judged(store: Store, run: str) -> list[JudgedCompletion]:

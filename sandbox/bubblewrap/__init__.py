@@ -118,6 +118,6 @@ def available(cache: Path) -> SandboxError | None:
         return SandboxUnavailable(
             f"the cache cannot be written ({error.strerror or error})",
             where=str(cache),
-            cure="free some disk there, or choose another --home",
+            cure="free some disk there, or choose another folder: CTXBENCH_CACHE=FOLDER",
         )
     return None

@@ -80,7 +80,9 @@ def test_missing_file(tmp_path: Path) -> None:
         list(read_jsonl(tmp_path / "none.jsonl"))
 
 
-@pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize(
+    "number", [errno.ENOENT, errno.EACCES, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ENOSPC, errno.EIO]
+)
 def test_every_system_error_has_a_cure(number: int) -> None:
     fault = fault_of(OSError(number, os.strerror(number)), "place")
     assert fault.cure and "place" in str(fault)

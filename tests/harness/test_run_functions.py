@@ -248,6 +248,59 @@ def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
     assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["database", "verdicts"])
+def test_a_part_goes_on_from_its_shards_and_its_database_whichever_is_lost(
+    bench: Bench, tmp_path: Path, lost: str
+) -> None:
+    parts, main = tmp_path / "parts", bench.store
+
+    def part(database: str, sandbox: str | None) -> RunSummary:
+        url = f"sqlite:///{tmp_path / database}.db"
+        with open_share(Share(0, 1), parts, bench.set, url=url) as bench.store:
+            return bench.run(model(mixed), RunOptions(n=2, sandbox=sandbox), share=Share(0, 1))
+
+    assert part("first", NO_SANDBOX).unjudged == 8
+    second = "second" if lost == "database" else "first"
+    summary = part(second, None)
+    assert (summary.scored, summary.missing, summary.unjudged, summary.new) == (4, 0, 0, 0)
+    if lost == "verdicts":
+        [file] = parts.glob("verdicts-*")
+        file.write_bytes(file.read_bytes()[:-20])
+        assert part(second, None).unjudged == 0
+    assert part("third", None).unjudged == 0
+    assert len(bench.judge.asked) == 8, "what a shard has a verdict on is not judged again"
+    merger = Merger(main, bench.set)
+    for file in shard_files([parts]):
+        merger.merge_file(file)
+    [run] = stored_runs(main)
+    assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [True, False])
+def test_verdicts_are_for_equal_completions_whichever_come_first(bench: Bench, tmp_path: Path, late: bool) -> None:
+    parts, main = tmp_path / "parts", bench.store
+
+    def part(strategy: str, sandbox: str | None) -> None:
+        with open_share(Share(0, 1), parts, bench.set) as bench.store:
+            bench.run(model(), RunOptions(sandbox=sandbox), strategies=(strategy,), share=Share(0, 1))
+
+    if late:
+        part("lc.infile", NO_SANDBOX)
+    part("lc.infile", None)
+    part("lc.repocoder(iterations=1)", NO_SANDBOX)
+    files = shard_files([parts])
+    boards = []
+    for number, order in enumerate((files, files[::-1])):
+        bench.store = main if not number else open_store(f"sqlite:///{tmp_path / 'other.db'}")
+        for file in order:
+            Merger(bench.store, bench.set).merge_file(file)
+        boards.append([(table.run.strategy, table.status, table.metrics) for table in run_tables(bench.store)])
+        assert all(metrics["pass@1"] == (1.0,) * 6 for _, _, metrics in boards[-1])
+    assert boards[0] == boards[1] and len(boards[0]) == 2 and len(bench.judge.asked) == 6
+
+
 class Nodes:
     """A cluster whose nodes fail all that they are asked."""
 

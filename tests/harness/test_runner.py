@@ -594,6 +594,13 @@ def test_what_no_strategy_may_read(tmp_path: Path) -> None:
     assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
 
 
+def test_no_strategy_may_read_a_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, elsewhere = Bench(tmp_path), tmp_path / "elsewhere" / "cache"
+    monkeypatch.setenv("CTXBENCH_CACHE", str(elsewhere))
+    assert elsewhere in kept_from_strategies(bench.home, bench.store.where, bench.set)
+    assert elsewhere.is_dir(), "what is made later would not be hidden"
+
+
 @pytest.mark.slow
 def test_what_is_measured_slowly_is_stored_meanwhile(tmp_path: Path) -> None:
     """A kill loses what is not stored: while the last contexts are measured, samples are stored already."""

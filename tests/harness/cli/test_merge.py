@@ -128,6 +128,33 @@ def test_a_unit_whose_shard_is_lost_is_done_again_from_what_is_kept(home: Home) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:-100],
+        lambda whole: b"",
+        lambda whole: gzip.compress(gzip.decompress(whole).replace(b"cart_", b"card_")),
+        lambda whole: b"x" + whole[1:],
+    ],
+)
+def test_a_damaged_shard_is_made_again_by_its_part_and_by_no_other(
+    home: Home, caplog: pytest.LogCaptureFixture, damage: Callable[[bytes], bytes]
+) -> None:
+    for index in range(2):
+        run(home, "--shard", f"{index}/2", strategies=("lc.infile",))
+    before = shards(home)
+    [of_first, *_] = sorted(name for name in before if "shop0" in manifest_of_bytes(before[name])["snapshots"])
+    (home.shards / of_first).write_bytes(damage(before[of_first]))
+    for index in (1, 0):
+        assert run(home, "--shard", f"{index}/2", strategies=("lc.infile",)).code == 0
+    assert any(of_first in line and "is done again" in line for line in caplog.messages)
+    after = shards(home)
+    assert {name for name in before if facts(after[name]) != facts(before[name])} == set()
+    ended = merge(home)
+    assert ended.code == 0 and "new 13  already there 0  faults 0  missing 0" in ended.out, ended.err
+
+
+@pytest.mark.slow
 def test_faults_leave_samples_missing_and_are_counted_after_the_merge(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,9 +20,12 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.registry import open_sandbox
 from tests.helpers import plain_user
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import missing, needed
+from tests.helpers.sandboxes import cache
 from tests.helpers.sets import make_set
 
 pytestmark = pytest.mark.slow
@@ -147,18 +150,48 @@ def test_the_dashboard_shows_the_home_of_another(runs: tuple[Path, str, str]) ->
         assert process.wait(30) == 0
 
 
-def test_root_reads_a_read_only_mount(runs: tuple[Path, str, str]) -> None:
+def on_a_read_only_mount(root: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line as root where a folder is mounted read-only."""
     if os.geteuid():
         missing("only root can mount a folder read-only")
-    root, first, _ = runs
     script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 99; shift; exec "$@"'
-    command = [sys.executable, "-c", plain_user.PROGRAM, "runs", first, "--home", str(root)]
+    command = [sys.executable, "-c", plain_user.PROGRAM, *argv, "--home", str(root)]
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", script, "sh", str(root), *command], capture_output=True, text=True, check=False
     )
     if done.returncode == 99:
         missing(f"no folder can be mounted read-only here: {done.stderr}")
+    return done
+
+
+def test_root_reads_a_read_only_mount(runs: tuple[Path, str, str]) -> None:
+    root, first, _ = runs
+    done = on_a_read_only_mount(root, "runs", first)
     assert done.returncode == 0 and first in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "strategy", ["lc.infercom(encoder=hashed)", pytest.param("engine(ripgrep)", marks=pytest.mark.network)]
+)
+def test_a_part_only_reads_the_home_where_its_cache_is_elsewhere(
+    strategy: str, runs: tuple[Path, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, _, _ = runs
+    if strategy.startswith("engine"):
+        try:
+            open_sandbox(None, cache())
+        except SandboxUnavailable as unavailable:
+            missing(str(unavailable))
+    argv = ["run", "--samples", "demo", "--strategy", strategy, "--generator", "scripted(mode=echo)", "--shard", "0/1"]
+    argv += ["--out", str(tmp_path / "shards"), "--db", f"sqlite:///{tmp_path / 'part.db'}"]
+    before = everything(root)
+    done = on_a_read_only_mount(root, *argv)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "read-only file system" in done.stderr.lower() and "CTXBENCH_CACHE=FOLDER" in done.stderr, done.stderr
+    monkeypatch.setenv("CTXBENCH_CACHE", str(tmp_path / "cache"))
+    done = on_a_read_only_mount(root, *argv)
+    assert done.returncode == 0 and "scored 6  model-failed 0  missing 0" in done.stdout, done.stderr
+    assert everything(root) == before and any((tmp_path / "cache").iterdir())
 
 
 @pytest.fixture
