@@ -61,13 +61,13 @@ def test_every_make_target_that_the_docs_name_exists() -> None:
 
 def named_commands() -> list[tuple[str, str, bool]]:
     """Return every command that a page writes: the page, the command's words, and whether it is whole, to be copied."""
-    written = []
+    written: list[tuple[str, str, bool]] = []
     for file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]:
         text = file.read_text(encoding="utf-8")
         whole = [line for block in blocks("sh", text) for line in block.replace("\\\n", " ").splitlines()]
         quoted = re.findall(r"`(ctxbench [^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
-        for line in [line.strip() for line in whole if re.match(r"\s*ctxbench ", line)]:
-            written.append((file.name, re.split(r" [|&>;]|  #", line)[0], not re.search(r"…|\.\.\.", line)))
+        typed = [line.strip() for line in whole if re.match(r"\s*ctxbench ", line)]
+        written += [(file.name, re.split(r" [|&>;]|  #", line)[0], not re.search(r"…|\.\.\.", line)) for line in typed]
         written += [(file.name, line, False) for line in quoted if file.name != PAGE.name]
     return written
 
