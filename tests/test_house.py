@@ -180,7 +180,6 @@ _NAMING = {
     "strategies/baselines/cocogen.py": "a method for Python",
     "strategies/baselines/diagnosis.py": "a method for Python",
     "strategies/baselines/selfcollab.py": "a method for Python",
-    "strategies/drafts.py": "reads drafts as its paper does, in Python",
     "strategies/tiny.py": "the little repository of the conformance check",
 }
 
