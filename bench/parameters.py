@@ -66,6 +66,15 @@ EngineSpec = Annotated[str, AsksEngine()]
 """A context engine's spec: ``engine: EngineSpec = "ripgrep"`` makes a strategy that may ask ``repo.engine(engine)``."""
 
 
+@dataclass(frozen=True, slots=True)
+class NamesEncoder:
+    """Marks a parameter as the spec of an encoder or a lexical ranker; write `EncoderSpec`."""
+
+
+EncoderSpec = Annotated[str, NamesEncoder()]
+"""An encoder's spec: with ``encoder: EncoderSpec = "minilm"`` a misspelt one is refused before a run is stored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One keyword of a function that specs name."""
@@ -88,6 +97,8 @@ class Parameter:
     """Whether a strategy is shown the target file unmasked where it is on."""
     asks_engine: bool = False
     """Whether the value is the spec of a context engine."""
+    names_encoder: bool = False
+    """Whether the value is the spec of an encoder or a lexical ranker."""
     is_day: bool = False
     """Whether the text is a day, or a month, which stands for its last day; read as ``YYYY-MM-DD``."""
 
@@ -256,4 +267,5 @@ def _typed(name: str, hint: Any) -> Parameter | None:
         wraps=any(isinstance(note, Wrapped) for note in notes),
         unmasks=any(isinstance(note, Unmasks) for note in notes),
         asks_engine=any(isinstance(note, AsksEngine) for note in notes),
+        names_encoder=any(isinstance(note, NamesEncoder) for note in notes),
     )

@@ -1,7 +1,7 @@
 """The types and functions that a strategy's author needs: ``from ctxbench import Context, Query, strategy``."""
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.parameters import AtLeast, EngineSpec, Inner, Unmasked
+from ctxbench.bench.parameters import AtLeast, EncoderSpec, EngineSpec, Inner, Unmasked
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Kind, Place, Query
@@ -18,6 +18,7 @@ __all__ = [
     "Chat",
     "Context",
     "Dropped",
+    "EncoderSpec",
     "EngineSpec",
     "Execute",
     "Execution",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from ctxbench.bench.parameters import AtLeast, Inner
+from ctxbench.bench.parameters import AtLeast, EncoderSpec, Inner
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt, text_block
@@ -40,7 +40,7 @@ def aim(  # noqa: D417, PLR0913 - one keyword for each choice that a run can mak
     inner: Inner = "lc.infile",
     uer: bool = True,
     fsr: bool = True,
-    encoder: str = "minilm",
+    encoder: EncoderSpec = "minilm",
     k_uer: Count = 4,
     k_fsr: Count = 4,
     dedupe_api: bool = False,

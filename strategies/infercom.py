@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from ctxbench.bench.apis import plain, prompts
-from ctxbench.bench.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.spec import Spec
@@ -49,7 +49,7 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
     *,
     uer: bool = True,
     fsr: bool = True,
-    encoder: str = "minilm",
+    encoder: EncoderSpec = "minilm",
     k_uer: Count = 4,
     k_fsr: Count = 4,
     dedupe_api: bool = False,

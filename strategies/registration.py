@@ -163,8 +163,8 @@ class Bound(Generic[R]):
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """The specs of encoders, defaults included, of what it wraps too: by custom a parameter `encoder` has one."""
-        own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.name == "encoder"]
+        """The specs of the encoders that its parameters name, defaults included, and those of what it wraps."""
+        own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.names_encoder]
         return (*(str(spec) for spec in own if spec), *(spec for wrapped in self.inner for spec in wrapped.encoders))
 
     @property

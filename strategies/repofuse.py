@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from ctxbench.bench.parameters import AtLeast, Unmasked
+from ctxbench.bench.parameters import AtLeast, EncoderSpec, Unmasked
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
@@ -40,7 +40,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
     *,
     rationale: bool = True,
     analogies: Annotated[int, AtLeast(0)] = 5,
-    encoder: str = "minilm",
+    encoder: EncoderSpec = "minilm",
     query_tokens: Annotated[int, AtLeast(1)] = 200,
     budget: Annotated[int, AtLeast(0)] = HALF,
     infile: Annotated[int, AtLeast(1)] = HALF,

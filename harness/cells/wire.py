@@ -40,7 +40,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "execute": {"program": str, "seconds": float},
 }
 """Question -> the names and types of its arguments; a list holds texts."""
-_SWITCHES = ("optional", "wraps", "unmasks", "asks_engine")
+_SWITCHES = ("optional", "wraps", "unmasks", "asks_engine", "names_encoder")
 _PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
 """The fields of a strategy's parameter."""
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt, text_block
@@ -52,7 +52,7 @@ def cocogen(
     repo: Repository,
     generate: Generate,
     *,
-    encoder: str = "minilm",
+    encoder: EncoderSpec = "minilm",
     contexts: Annotated[int, AtLeast(0)] = 1,
     repairs: Annotated[int, AtLeast(0)] = 3,
 ) -> Prompt:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated
 
-from ctxbench.bench.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.retrieval.units import units
@@ -35,7 +35,7 @@ def reacc(
     repo: Repository,
     generate: Generate,
     *,
-    encoder: str = "minilm",
+    encoder: EncoderSpec = "minilm",
     whole: Annotated[int, AtLeast(1)] = WHOLE,
 ) -> Prompt:
     """Show the chunk of 300 words most like the code before the cursor, and the chunk behind it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from ctxbench.bench.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Kind, Place, Query
@@ -40,7 +40,7 @@ def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
     repo: Repository,
     generate: Generate,
     *,
-    encoder: str = "minilm",
+    encoder: EncoderSpec = "minilm",
     candidates: Annotated[int, AtLeast(1)] = 100,
     blocks: Annotated[int, AtLeast(1)] = 10,
     stop_block: bool = True,
@@ -98,7 +98,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     *,
     engine: Literal["blocks", "windows"] = "blocks",
     iterations: Annotated[int, AtLeast(1)] = 2,
-    encoder: str = "minilm",
+    encoder: EncoderSpec = "minilm",
     first_candidates: Annotated[int, AtLeast(1)] = 50,
     first_blocks: Annotated[int, AtLeast(1)] = 5,
     candidates: Annotated[int, AtLeast(1)] = 100,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from ctxbench.bench.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Place, Query
@@ -66,7 +66,7 @@ class ContextExcerpt:
 class IclOptions:
     """The parameters of the family (see `build.MEANING`); each strategy has those that mean something to it."""
 
-    encoder: str = "minilm"
+    encoder: EncoderSpec = "minilm"
     k: Annotated[int, AtLeast(1)] = 1
     instruction: Literal["default", "A", "B"] = "default"
     target_style: Literal["paper", "clean"] = "paper"

@@ -165,6 +165,7 @@ REGISTERED: dict[str, Any] = {
             "wraps": False,
             "unmasks": False,
             "asks_engine": False,
+            "names_encoder": False,
         },
         {
             "name": "mode",
@@ -177,6 +178,7 @@ REGISTERED: dict[str, Any] = {
             "wraps": False,
             "unmasks": False,
             "asks_engine": False,
+            "names_encoder": False,
         },
     ],
 }

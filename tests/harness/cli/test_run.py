@@ -11,6 +11,7 @@ import pytest
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import talk
 from ctxbench.harness.store import open_store
+from ctxbench.strategies import resolve
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
@@ -41,6 +42,16 @@ def arguments(home: Home, **changes: str) -> list[str]:
 def test_what_is_no_encoder_makes_no_run(home: Home, strategy: str, said: str) -> None:
     assert_fault(run_cli(*arguments(home, strategy=strategy)), said)
     assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored")
+
+
+def test_an_encoder_of_somebody_elses_is_his_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from ctxbench import Context, EncoderSpec, strategy\n"
+        "@strategy('own')\ndef own(query, repo, *, encoder: str = 'utf-8'):\n    return Context(snippets=())\n"
+        "@strategy('ours')\ndef ours(query, repo, *, by: EncoderSpec = 'minilm'):\n    return Context(snippets=())\n"
+    )
+    assert resolve(f"{file}@own").encoders == () and resolve(f"{file}@ours(by=bm25)").encoders == ("bm25",)
 
 
 @pytest.mark.slow
