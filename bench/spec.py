@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained
 from ctxbench.bench.secrets import redacted
 
 Value = None | bool | int | float | str | tuple["Value", ...]
@@ -103,6 +105,26 @@ def parse(text: str) -> Spec:
             raise InputFault(f"{key!r} is given twice in {redacted(text)!r}", cure="keep one of them")
         arguments[key] = _read(value, text)
     return Spec(name, arguments)
+
+
+def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *, noun: str) -> None:
+    """Refuse the path of a Python file where ``FILE@NAME`` is meant; the names in it are the cure.
+
+    Args:
+        name: what stands where a name or ``FILE@NAME`` is expected.
+        declared: takes a file's content and how messages call it; returns the names in it, or a word for one.
+        noun: what is named.
+
+    Raises:
+        InputFault: if there is such a file.
+    """
+    path = Path(name).expanduser()
+    if path.suffix != ".py" or not path.is_file():
+        return
+    with explained(name):
+        names = declared(path.read_bytes(), name)
+    cure = f"write {' or '.join(f'{name}@{inside}' for inside in names)}"
+    raise InputFault(f"is a file, not a {noun} in it", where=name, cure=cure)
 
 
 def within(text: str) -> Iterator[str]:

@@ -239,7 +239,7 @@ def get(name: str) -> Strategy:
                 f"{name} is a control, no strategy", cure=f"it only runs: `ctxbench run --strategy {name}`"
             )
         if name not in names():
-            _check_no_file(name)
+            specs.check_no_file(name, _declared, noun="strategy")
             raise UnknownName("strategy", name, {*names(), *CONTROLS}, command=COMMAND)
         return _REGISTRY.get(name)
     strategies = _load_file(Path(path).expanduser().absolute(), path)
@@ -248,21 +248,9 @@ def get(name: str) -> Strategy:
     return strategies[inside]
 
 
-def _check_no_file(name: str) -> None:
-    """Refuse the path of a file that names none of its strategies; those that its text declares are the cure.
-
-    Nothing of it is run: this process may be one that runs no strategies.
-
-    Raises:
-        InputFault: if there is such a file.
-    """
-    path = Path(name).expanduser()
-    if path.suffix != ".py" or not path.is_file():
-        return
-    with explained(name):
-        declared = _DECLARED.findall(path.read_text(encoding="utf-8", errors="replace"))
-    cure = f"write {' or '.join(f'{name}@{inside}' for inside in declared or ['NAME'])}"
-    raise InputFault("is a file, not a strategy in it", where=name, cure=cure)
+def _declared(source: bytes, _: str) -> list[str]:
+    """Return the strategies that a text declares; nothing of it is run: this process may be one that runs none."""
+    return _DECLARED.findall(source.decode("utf-8", errors="replace")) or ["NAME"]
 
 
 def default_of(name: str, parameter: str) -> float | None:

@@ -107,26 +107,14 @@ def read(text: str) -> Recipe:
     if not at:
         point = _points().get(spec.name)
         if point is None:
-            _check_no_file(spec.name)
+            specs.check_no_file(spec.name, _classes, noun="class")
             raise UnknownName("engine", spec.name, _points(), command=COMMAND)
         path, entry = _origin(point), point.attr
     return _from_file(spec, Path(path).expanduser(), path if at else spec.name, entry)
 
 
-def _check_no_file(name: str) -> None:
-    """Refuse the path of a Python file that names none of its classes.
-
-    Raises:
-        InputFault: if there is such a file.
-    """
-    path = Path(name).expanduser()
-    if path.suffix != ".py" or not path.is_file():
-        return
-    with explained(name):
-        module = _module(path.read_bytes(), name)
-    classes = [node.name for node in module.body if isinstance(node, ast.ClassDef)]
-    cure = f"write {' or '.join(f'{name}@{inside}' for inside in classes or ['CLASS'])}"
-    raise InputFault("is a file, not a class in it", where=name, cure=cure)
+def _classes(source: bytes, place: str) -> list[str]:
+    return [node.name for node in _module(source, place).body if isinstance(node, ast.ClassDef)] or ["CLASS"]
 
 
 def _points() -> dict[str, EntryPoint]:
