@@ -14,6 +14,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.functions import build as functions
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
+from ctxbench.bench.projbench.candidates import read_protocol
 from ctxbench.bench.repositories import checkout
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
@@ -79,6 +80,7 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
         workers=workers,
         report=report,
         force=True,
+        protocol=read_protocol(members.protocol),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -127,7 +128,7 @@ def _added(past: History, root: Path, repository: Snapshot) -> Added:
         with explained(place):
             return past.days(path, place.read_bytes(), text.count("\n") + (not text.endswith("\n")))
 
-    return added
+    return Added(added, functools.partial(past.earlier, suffix=repository.language.suffix))
 
 
 def build_samples(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -41,6 +41,7 @@ POOL_FROM = 3_000_000
 _BATCH = 250_000
 _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 FirstUse = Literal["name", "member"]
+Compared = Literal["tokens", "text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,34 +56,39 @@ class LineProtocol:
     first_use: FirstUse = "name"
     """What a line must be the first of its file to use, so that its import is masked: the imported ``name``, or the
     ``member`` reached through it, such as ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
+    compared: Compared = "tokens"
+    """What tells a line whose answer stands in another place: its ``tokens`` and the names of its masked imports
+    (`bench.sight`), or its ``text`` alone, as when `ctxbench-1` was made."""
 
     def __str__(self) -> str:
         """Return the spec that `read_protocol` reads."""
+        if self.filtered:
+            return self.name if self.compared == "tokens" else f"{self.name}(compared={self.compared})"
         return self.name if self.first_use == "name" else f"{self.name}(first_use={self.first_use})"
 
 
 OURS = LineProtocol()
 
 
-def _ours() -> LineProtocol:
-    return OURS
+def _ours(*, compared: Compared = "tokens") -> LineProtocol:
+    return LineProtocol(compared=compared)
 
 
 def _projbench(*, first_use: FirstUse = "name") -> LineProtocol:
-    return LineProtocol(name="projbench", per_repo=200, filtered=False, first_use=first_use)
+    return LineProtocol(name="projbench", per_repo=200, filtered=False, first_use=first_use, compared="text")
 
 
 def read_protocol(text: str) -> LineProtocol:
-    """Return the protocol of a spec: ``ctxbench``, ``projbench`` or ``projbench(first_use=member)``.
+    """Return the protocol of a spec, such as ``ctxbench``, ``projbench`` or ``projbench(first_use=member)``.
 
     Raises:
         InputFault: if the name or a parameter is unknown.
     """
-    spec, protocols = parse(text), {OURS.name: _ours, "projbench": _projbench}
+    spec = parse(text)
+    protocols: dict[str, Callable[..., LineProtocol]] = {OURS.name: _ours, "projbench": _projbench}
     if spec.name not in protocols:
         raise UnknownName("protocol", spec.name, tuple(protocols), command="ctxbench samples build --help")
-    arguments = bind(parameters_of(protocols[spec.name], spec.name, strict=True), spec)
-    return protocols[spec.name](**arguments)
+    return protocols[spec.name](**bind(parameters_of(protocols[spec.name], spec.name, strict=True), spec))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +104,8 @@ class LineCandidate:
     """Where its first internal name starts, one in a string included."""
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
+    hidden: frozenset[str]
+    """The names, as they are bound in the file, whose imports are masked."""
     shared: bool
     """Whether a masked statement also binds a name that an earlier line uses."""
 
@@ -161,6 +169,7 @@ def _candidate(
         column=column,
         uses=tuple(dict.fromkeys(use for load in loads for use in load.near)),
         masked=tuple(masked),
+        hidden=frozenset(load.name for load in first_loads),
         shared=any(span in used for span in masked),
     )
 

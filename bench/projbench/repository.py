@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -22,14 +22,27 @@ from ctxbench.bench.projbench.candidates import (
     ordered,
 )
 from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.sight import Line, in_sight
+from ctxbench.bench.sight_imports import FileImports
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "ctxbench"
 Excluded = Callable[[str], bool]
-Added = Callable[[str], Mapping[int, date] | None]
-"""Path -> its lines, from 0, that were added after some point, and the day of each; None if nothing tells."""
-OLDER, UNCOMMITTED = "older", "uncommitted"
-"""Why a usable line gives no sample of new lines: it is older, or its file is not as the history has it."""
+IN_SIGHT, IMPORT_IN_SIGHT = "in_sight", "import_in_sight"
+"""Why a line gives no sample: another place has its tokens, or its file still says what a masked import said."""
+OLDER, UNCOMMITTED, SEEN = "older", "uncommitted", "seen_before"
+"""Why a usable line gives no sample of new lines: it is older, its file is not as the history has it, or its tokens
+stand in what is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a history says of the lines that were added after some point."""
+
+    days: Callable[[str], Mapping[int, date] | None]
+    """Path -> its lines, from 0, that were added, and the day of each; None if nothing tells."""
+    earlier: Callable[[Sequence[str]], Mapping[str, str]]
+    """Paths -> the texts of the tree at that point, and of earlier versions of those files, by any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +91,18 @@ def sample_repository(
         drops += dropped
     index = VerbatimIndex(snapshot.texts.values())
     cuts = [cut(candidate, repo=snapshot.name, seed=seed) for candidate in line_candidates]
-    faults = [fault(line_cut, index, protocol) for line_cut in cuts]
-    drops.update(reason for reason in faults if reason)
-    usable_cuts = [line_cut for line_cut, reason in zip(cuts, faults, strict=True) if not reason]
+    usable_cuts = _without(cuts, [fault(line_cut, index, protocol) for line_cut in cuts], drops)
     days: dict[str, Mapping[int, date] | None] = {}
     if added is not None:
-        days = {path: added(path) for path in dict.fromkeys(line_cut.candidate.path for line_cut in usable_cuts)}
-        reasons = [_age(line_cut, days) for line_cut in usable_cuts]
-        drops.update(filter(None, reasons))
-        usable_cuts = [line_cut for line_cut, reason in zip(usable_cuts, reasons, strict=True) if not reason]
-    drawn = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)[:per_repo]
+        days = {path: added.days(path) for path in _paths(usable_cuts)}
+        usable_cuts = _without(usable_cuts, [_age(line_cut, days) for line_cut in usable_cuts], drops)
+    # Ordered before what is in sight goes, so that lines which are dropped exchange no others.
+    usable_cuts = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)
+    if protocol.compared == "tokens":
+        usable_cuts = _without(usable_cuts, _sights(usable_cuts, snapshot, lines), drops)
+    if added is not None:
+        usable_cuts = _without(usable_cuts, _seen(usable_cuts, added), drops)
+    drawn = usable_cuts[:per_repo]
     pairs = [_sample(snapshot, lines[line_cut.candidate.path], line_cut, _day_of(line_cut, days)) for line_cut in drawn]
     counts = {
         "files": len(snapshot.texts),
@@ -104,6 +119,43 @@ def sample_repository(
         "drops": dict(sorted(drops.items())),
     }
     return RepositorySamples(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), counts)
+
+
+def _without(cuts: Sequence[Cut], reasons: Sequence[str], drops: Counter[str]) -> list[Cut]:
+    """Return the cuts that have no reason to be dropped; the others are counted."""
+    drops.update(filter(None, reasons))
+    return [line_cut for line_cut, reason in zip(cuts, reasons, strict=True) if not reason]
+
+
+def _paths(cuts: Sequence[Cut]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line_cut.candidate.path for line_cut in cuts))
+
+
+def _line(line_cut: Cut, *, own: str = "") -> Line:
+    candidate = line_cut.candidate
+    tokens = candidate.tokens or ((0, len(candidate.text)),)  # a line inside a string of several has none
+    return Line(own, candidate.line, candidate.text[tokens[0][0] : tokens[-1][1]])
+
+
+def _seen(cuts: Sequence[Cut], added: Added) -> list[str]:
+    before = added.earlier(_paths(cuts))
+    return [SEEN if seen else "" for seen in in_sight([_line(line_cut) for line_cut in cuts], before)]
+
+
+def _sights(cuts: Sequence[Cut], snapshot: Snapshot, lines: Mapping[str, list[str]]) -> list[str]:
+    """Return why the answer of each cut is in sight, empty if it is not."""
+    again = in_sight([_line(line_cut, own=line_cut.candidate.path) for line_cut in cuts], snapshot.texts)
+    imports: dict[str, FileImports] = {}
+    reasons = [IN_SIGHT if seen else "" for seen in again]
+    for number, line_cut in enumerate(cuts):
+        candidate = line_cut.candidate
+        if reasons[number] or not candidate.masked:
+            continue
+        if candidate.path not in imports:
+            imports[candidate.path] = FileImports(candidate.path, lines[candidate.path])
+        if imports[candidate.path].in_sight(candidate.line, candidate.masked, candidate.hidden, candidate.uses):
+            reasons[number] = IMPORT_IN_SIGHT
+    return reasons
 
 
 def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded | None, protocol: LineProtocol) -> str:

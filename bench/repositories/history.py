@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -101,6 +101,39 @@ class History:
             return None
         days = {line: _day(times[commit]) for line, commit in owners.items() if self._is_after(commit, times[commit])}
         return dict(sorted(days.items()))
+
+    def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
+        """Return what was there at that point: all files of a suffix, and every line that some files had before.
+
+        Args:
+            paths: files whose earlier versions count, too.
+            suffix: of the files to read.
+
+        Returns:
+            Two texts, each of many files.
+        """
+        cutoff = self._cutoff
+        if not cutoff or not paths:
+            return {}
+        glob = f":(glob){self.folder}**/*{suffix}"
+        # Without a line to find `git grep` fails, as if something were wrong.
+        names = self._git("ls-tree", "-r", "--name-only", cutoff, "--", self.folder or ".").split("\n")
+        has = any(name.endswith(suffix) for name in names)
+        tree = self._git("grep", "--no-color", "-h", "-a", "-e", "", cutoff, "--", glob) if has else ""
+        files = [f":(literal){self.folder}{path}" for path in paths]
+        log = self._git(
+            "log", "--format=", "-p", "-m", "-U0", "--no-color", "--no-ext-diff", "--text", cutoff, "--", *files
+        )
+        gone = (line[1:] for line in log.split("\n") if line.startswith("+") and not line.startswith("+++ "))
+        return {"tree": tree, "versions": "\n".join(gone)}
+
+    @cached_property
+    def _cutoff(self) -> str:
+        """The last commit that is not after that point, empty if all are."""
+        if not isinstance(self.since, date):
+            return self._range[0].partition("..")[0]
+        until = f"--until={self.since.isoformat()}T23:59:59Z"
+        return self._git("rev-list", "--first-parent", "-1", until, self.commit).strip()
 
     def _is_after(self, commit: str, times: tuple[int, ...]) -> bool:
         return _day(times) > self.since if isinstance(self.since, date) else commit in self._commits

@@ -23,6 +23,14 @@ MAX_BYTES = 400_000
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".tox"})
 _PACKAGES = frozenset({".venv", "site-packages"})
 """Folders of installed packages."""
+_BUILDS = {
+    "build": re.compile(r"lib(\..+)?|bdist\..+|scripts-.+|generated(-src|-sources)?|classes|tmp"),
+    "target": re.compile(r"(generated|generated-test)-sources|(test-)?classes|delombok"),
+    "dist": re.compile(r".*"),
+}
+"""Folder that a build tool writes -> what it writes there."""
+_BUILD_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "pom.xml", "build.gradle", "build.gradle.kts", "build.xml")
+"""One of them lies beside such a folder, and no ``__init__.py`` in it: else it is a source package of that name."""
 VENDORED = ("_vendor", "vendor", "_vendored", "vendored", "third_party", "extern", "externals")
 """Folders in which repositories keep copies of other projects."""
 _OF_TESTS = re.compile(r"(?:^|/)(?:tests?/|(?:test_[^/]*|[^/]*_test|conftest)\.py$|[^/]*(?:Tests?|TestCase|IT)\.java$)")
@@ -77,7 +85,7 @@ def load(
     declared: bool = True,
     packages: bool = False,
 ) -> Snapshot:
-    """Read every source file of `language` below `root`; nothing outside it, and no link, is followed.
+    """Read every source file of `language` below `root` but what builds leave; no link, and nothing outside, is read.
 
     Args:
         name: the repository's name.
@@ -138,8 +146,15 @@ def _walk(start: Path, suffix: str, skipped: frozenset[str]) -> list[Path]:
     with explained(start):
         for folder, names, files in os.walk(start, followlinks=False):
             names[:] = sorted(n for n in names if n not in skipped and not Path(folder, n).is_symlink())
+            if Path(folder).name in _BUILDS and _is_built(Path(folder)):
+                names[:] = [name for name in names if not _BUILDS[Path(folder).name].fullmatch(name)]
             paths += [Path(folder, file) for file in files if file.endswith(suffix)]
     return paths
+
+
+def _is_built(folder: Path) -> bool:
+    """Say whether a folder of such a name is one that a build tool writes."""
+    return not (folder / "__init__.py").exists() and any((folder.parent / name).is_file() for name in _BUILD_FILES)
 
 
 def _read(path: Path) -> tuple[str, bytes]:

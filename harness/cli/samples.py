@@ -121,7 +121,8 @@ def list_sets(home: Home) -> None:
 @click.option(
     "--protocol",
     metavar="SPEC",
-    help="Lines: the rules that choose them: ctxbench unless given, projbench or projbench(first_use=member).",
+    help="Lines: the rules that choose them: ctxbench unless given, ctxbench(compared=text) as in ctxbench-1, "
+    "projbench or projbench(first_use=member).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
 @workers_option("Processes to use.")
@@ -166,6 +167,7 @@ def build(
     sets.folder(home, name)
     if standard_set is not None:
         per_repo, seed = standard_set.per_repo[kind], standard_set.seed
+        line_protocol = read_protocol(standard_set.protocol)
     manifests = _manifests(standard_set, repos, kind, language, after)
     if kind == "function":
         sample_set = _build_functions(

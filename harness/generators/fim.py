@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.sight_imports import masked_after
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.harness.generators.fitting import fit
@@ -226,10 +227,11 @@ def after(sample: Sample) -> Block:
 
 
 def _blanked(sample: Sample) -> str:
-    """Return the lines after the answer, with masked ones empty."""
+    """Return the lines after the answer, with masked ones empty, and imports of what is masked before it."""
     text, start = sample.suffix or "", sample.cursor.line + 1
-    if not any(end > start for _, end in sample.masked):
+    if not sample.masked:
         return text
+    text = masked_after(text, sample.uses)
     lines = enumerate(text.split("\n"), start)
     return "\n".join("" if any(a <= at < b for a, b in sample.masked) else line for at, line in lines)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.projbench.candidates import read_protocol
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, digest_of, view
@@ -43,6 +44,8 @@ CHANCES = {
 }
 """The kinds of prompts, and how often each is fitted on."""
 _RANDOM = f"{Path(__file__).parents[2] / 'tests/helpers/random_windows.py'}@control.random"
+PROTOCOL = read_protocol("ctxbench(compared=text)")
+"""The rules of `ctxbench-1`, so that the shipped weights can be fitted once more."""
 _LINES, _TOP = 20, 20
 """RepoCoder's window and how many it retrieves."""
 _NO_TARGETS = ("vendor", "/test/")
@@ -134,7 +137,7 @@ def main() -> None:
     with options.out.open("w", encoding="utf-8") as out:
         for folder in sorted(options.folder):
             package = read(folder, options.language)
-            samples = build_samples([package], per_repo=options.per_package, seed=0)
+            samples = build_samples([package], per_repo=options.per_package, seed=0, protocol=PROTOCOL)
             prompter = Prompter(package, drafter)
             for sample, reference in zip(samples.samples, samples.references, strict=True):
                 lot = random.Random(f"kind {sample.id}")  # noqa: S311

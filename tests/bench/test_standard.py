@@ -15,6 +15,7 @@ from ctxbench.bench import standard
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
+from ctxbench.bench.projbench.candidates import read_protocol
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
 from ctxbench.bench.samples import SampleSet
@@ -133,7 +134,8 @@ def test_the_lite_set_is_the_published_one(tmp_path: Path) -> None:
     assert result.code == 0 and f"450 samples, digest {LITE.digests['line']}" in result.out, result.err
     assert "equal to the published samples of ctxbench-1-lite" in result.err
     (alone,) = [repository for repository in LITE.manifests if repository.name == "tenacity"]
-    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo["line"], seed=LITE.seed)
+    rules = read_protocol(LITE.protocol)
+    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo["line"], seed=LITE.seed, protocol=rules)
     lines = (home / "samples" / "lite" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     alone_lines = (home / "samples" / "alone" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(built.samples) == 25 and set(alone_lines) < set(lines)

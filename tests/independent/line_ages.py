@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.independent import in_sight
+
 
 def times_of(repository: Path, commit: str, path: str, number: int) -> tuple[int, int, str]:
     """Return when a line (from 1) was written and committed, in seconds, and its commit."""
@@ -47,6 +49,36 @@ def not_newer(home: Path, name: str, repositories: dict[str, Path], folder: str 
         if not newer:
             old.append(sample["id"])
     return count, old
+
+
+def standing_before(home: Path, name: str, clone: Path, cutoff: str) -> list[str]:
+    """Return the ids of the samples whose line stood in a commit's tree, or in an earlier version of its file.
+
+    Args:
+        home: the home folder.
+        name: the set's.
+        clone: of its one repository.
+        cutoff: the commit.
+    """
+
+    def asked(*arguments: str) -> str:
+        done = subprocess.run(["git", "-C", str(clone), *arguments], check=True, capture_output=True)
+        return done.stdout.decode("utf-8", "replace")
+
+    folder = home / "samples" / name
+    records = [json.loads(line) for line in (folder / "samples.jsonl").read_text("utf-8").splitlines()]
+    answers = [json.loads(line) for line in (folder / "references.jsonl").read_text("utf-8").splitlines()]
+    targets = {answer["id"]: answer["target"] for answer in answers}
+    tree = [asked("show", f"{cutoff}:{path}") for path in asked("ls-tree", "-r", "--name-only", cutoff).splitlines()]
+    stood = []
+    for record in records:
+        path = record["path"]
+        commits = asked("rev-list", cutoff, "--", path).split()
+        versions = [asked("show", f"{commit}:{path}") for commit in commits if asked("ls-tree", commit, path)]
+        line = record["prefix"].rpartition("\n")[2] + targets[record["id"]]
+        if any(in_sight.stands_in(line, text) for text in (*tree, *versions)):
+            stood.append(record["id"])
+    return stood
 
 
 if __name__ == "__main__":

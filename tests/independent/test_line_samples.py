@@ -11,6 +11,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench.build import build
+from ctxbench.bench.projbench.candidates import read_protocol
 from ctxbench.bench.repositories.manifest import load
 from tests.helpers.trees import write_tree
 from tests.independent.line_samples import Tree, check, check_set
@@ -125,7 +126,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         '[[source]]\nkind = "local"\npath = "demo"\n'
     )
     home = Home(folder / "home")
-    build([load(str(folder / "demo.toml"))], home, "demo", per_repo=1000)
+    # The tiny files say their imports in many ways, which today's rules leave out.
+    rules = read_protocol("ctxbench(compared=text)")
+    build([load(str(folder / "demo.toml"))], home, "demo", per_repo=1000, protocol=rules)
     return home.root
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
@@ -11,7 +13,9 @@ from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
 def candidate(text: str = "value = price(cart, 1)", *, path: str = "a.py", line: int = 3) -> LineCandidate:
     tokens = ((0, 5), (6, 7), (8, 13), (13, 14), (14, 18), (18, 19), (20, 21), (21, 22))
-    return LineCandidate(path=path, line=line, text=text, tokens=tokens, column=8, uses=(), masked=(), shared=False)
+    return LineCandidate(
+        path=path, line=line, text=text, tokens=tokens, column=8, uses=(), masked=(), hidden=frozenset(), shared=False
+    )
 
 
 def test_both_kinds_come_half_and_half() -> None:
@@ -73,7 +77,7 @@ FAULTS = {
 def test_leaks_and_empty_targets(text: str, subkind: str, column: int, lines: list[str], expected: str) -> None:
     tokens = tuple(span for span in candidate().tokens if span[1] <= len(text))
     base = candidate(text)
-    line = LineCandidate(path="a", line=0, text=text, tokens=tokens, column=8, uses=base.uses, masked=(), shared=False)
+    line = replace(base, path="a", line=0, text=text, tokens=tokens)
     made = Cut(candidate=line, subkind=subkind, column=column, target=text[column:])
     assert fault(made, VerbatimIndex(["\n".join(lines)])) == expected
 

@@ -13,7 +13,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.projbench.build import build_samples
-from ctxbench.bench.types import Cursor, Kind, Place, Sample
+from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Sampling
 from ctxbench.harness.generators.fim import FAMILIES, Template
@@ -160,6 +160,14 @@ def test_it_is_cut_at_the_end_of_a_line() -> None:
 def test_a_line_that_is_too_long_is_cut_within() -> None:
     found = fim.after(sample(benchmark="crosscodeeval", suffix="x + " * 2000))
     assert found.cut and code_tokens.count(found.text) == fim.MOST and found.text.startswith("x + x")
+
+
+def test_imports_behind_the_cursor_of_what_is_masked_before_it_are_masked() -> None:
+    uses = (Use(name="Cart", module="shop.store", kind="class"),)
+    behind = "print(x)\nfrom shop.store import (\n    Cart,\n)\n    import shop.store as one\n    import other\nend\n"
+    found = fim.after(sample(behind, masked=((0, 1),), uses=uses))
+    assert found.text == "\nprint(x)\n\n\n\n\n    import other\nend\n"
+    assert fim.after(sample(behind, uses=uses)).text == "\n" + behind, "nothing is masked"
 
 
 def test_masked_lines_stay_masked() -> None:
