@@ -58,7 +58,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 18
+SCHEMA_NUMBER = 19
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -117,8 +117,6 @@ RUN = Table(
     Column("code", Text, nullable=False),
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
-    # JSON: the two strategies between which a decision ends the run; null where it takes all its samples.
-    Column("until_decided", Text),
     # Empty where the run's own generator wrote the summaries.
     Column("summariser", Text, nullable=False, server_default=""),
     Column("summariser_version", Text, nullable=False, server_default=""),
