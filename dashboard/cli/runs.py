@@ -137,18 +137,19 @@ def hide(*, run: tuple[str, ...], undo: bool, home: Home, db: str | None) -> Non
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
     """Delete all that is stored of each RUN, for good. Answers of models and verdicts stay: other runs use them too."""
     from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.store.labels import delete_run
+    from ctxbench.harness.store.deleting import delete_run
+    from ctxbench.harness.store.work import idle
 
     with _opened(home, db) as store:
         ids = list(dict.fromkeys(_id(store, prefix) for prefix in run))
-        for work in _idle(store, ids):
+        for work in idle(store, ids):
             click.echo(
                 f"{work.id}  {_cell(work.choices.strategy)}  {work.finished} of {work.planned} samples", err=True
             )
         if not yes and not click.confirm("Delete for good?", err=True):
             raise InputFault("nothing was deleted", cure="answer y, or give --yes")
         for id_ in ids:
-            _idle(store, [id_])  # much may have begun while the question stood
+            idle(store, [id_])  # much may have begun while the question stood
             click.echo(f"{id_} deleted: {delete_run(store, id_)} rows")
 
 
@@ -162,18 +163,6 @@ def _opened(home: Home, db: str | None) -> Store:
     if db is None and not exists(url):
         raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
     return open_store(url, create=False)
-
-
-def _idle(store: Store, ids: list[str]) -> list[RunWork]:
-    """Return how far runs are; raise `InputFault` if a process works at one of them."""
-    from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.store.work import works
-
-    stored = works(store, ids)
-    for work in stored:
-        if work.alive:
-            raise InputFault("a process works at it", where=f"run {work.id}", cure="end that first, or hide the run")
-    return stored
 
 
 def _id(store: Store, prefix: str) -> str:

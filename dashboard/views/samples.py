@@ -328,10 +328,7 @@ def verdict(judged: CompletionVerdict) -> str:
 
 def doubted(judged: CompletionVerdict) -> str:
     """Return what else was said of the text; nothing where it was judged once."""
-    sentences = [f"first {judged.earlier}; then once more with no other job beside it"] if judged.earlier else []
-    if len(judged.verdicts) > 1:
-        sentences.append(f"in turn {', '.join(judged.verdicts)}, of which {judged.verdict} counts")
-    return " · ".join(sentences)
+    return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
 
 def flagged(judged: CompletionVerdict) -> str:

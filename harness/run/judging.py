@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ctxbench.bench import records
@@ -65,22 +63,6 @@ OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[
 """Home, set, name of a back end (None: what this machine offers), boxes at once -> the back end's name and a judge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejudgement:
-    """The outcome of judging again a text that has a verdict."""
-
-    before: StoredVerdict
-    """The verdict that counted until now."""
-    anew: tuple[StoredVerdict, ...]
-    """The new verdicts; the second, if there is one, was given with no other job beside it."""
-    counts: StoredVerdict
-
-    @property
-    def changed(self) -> bool:
-        """Whether another score counts now."""
-        return verdicts.passed(self.counts) != verdicts.passed(self.before)
-
-
 class Executor:
     """Gives verdicts; safe to use from many threads."""
 
@@ -107,7 +89,6 @@ class Executor:
         self._images: dict[str, str] = {}
         self._lost: dict[str, MachineFault] = {}
         self._broken: Counter[str] = Counter()
-        self._times_again: Mapping[str, int] | None = None
         self._closed = False
 
     def verdict(self, sample: Sample, text: str) -> StoredVerdict:
@@ -119,7 +100,7 @@ class Executor:
         return self.wait(self.submit(sample, text))
 
     def wait(self, future: Future[T]) -> T:
-        """Return the result of `submit` or `again`; raise the faults of `verdict`."""
+        """Return the result of `submit`; raise the faults of `verdict`."""
         try:
             return future.result()
         except CancelledError:
@@ -142,47 +123,6 @@ class Executor:
         future.add_done_callback(lambda _: self._forget(key))
         return future
 
-    def again(self, sample: Sample, text: str, key: str | None = None) -> Future[Rejudgement]:
-        """Begin to judge a text that has a verdict once more; both are kept.
-
-        The new verdict counts if its score is another one and a second judgement, with no other job beside it, says
-        the same. So neither a busy machine nor a test that passes by chance changes a score. What another process has
-        judged again since the first call is not judged once more here.
-
-        Args:
-            sample: the task.
-            text: the completion.
-            key: of its verdict; None for the key under which `verdict` stores it here.
-        """
-        with self._lock:
-            if self._times_again is None:
-                self._times_again = verdicts.times_again(self._store)
-            times = self._times_again
-        try:
-            return self._threads.submit(self._again, sample, clean(text), key, times)
-        except RuntimeError:
-            raise _stopped() from None
-
-    def _again(self, sample: Sample, text: str, key: str | None, times: Mapping[str, int]) -> Rejudgement:
-        image, content = self._image(sample), sample_digest(self._set, sample)
-        key = key or verdict_key(content, text, image)
-        judge = functools.partial(self._judged, sample, text, key, content, image)
-        with self._claimed(sample, key):
-            before = verdicts.counting(self._store, [key], most=times.get(key, 0)).get(key)
-            if before is None:
-                added = verdicts.add(self._store, judge())
-                return Rejudgement(before=added, anew=(), counts=added)
-            anew = verdicts.later(self._store, key, times.get(key, 0))
-            if not anew:
-                anew.append(judge())
-                verdicts.add_again(self._store, key, anew[0], counts=False)
-            if len(anew) == 1 and verdicts.passed(anew[0]) != verdicts.passed(before):
-                anew.append(judge(alone=True))
-                agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
-                verdicts.add_again(self._store, key, anew[1], counts=agrees)
-            counts = verdicts.counting(self._store, [key])[key]
-            return Rejudgement(before=before, anew=tuple(anew), counts=counts)
-
     def close(self) -> None:
         """Drop waiting tests; running ones end with the judge's boxes."""
         self._closed = True
@@ -201,7 +141,7 @@ class Executor:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
         with self._claimed(sample, key):
-            verdict = verdicts.counting(self._store, [key]).get(key)
+            verdict = verdicts.find(self._store, [key]).get(key)
             return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     @contextlib.contextmanager

@@ -1,17 +1,12 @@
-"""Names, notes and hiding of runs, and their deletion.
-
-Labels are appended like every row: of each kind the last one counts. Only `delete_run` takes rows away, all of one
-run's at once; what runs share (prompts, answers, verdicts) stays.
-"""
+"""Names, notes and hiding of runs. Labels are appended like every row: of each kind the last one counts."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sqlalchemy import Connection, delete, func, insert, select, text
+from sqlalchemy import Connection, insert, select
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.store import schema as t
@@ -102,48 +97,3 @@ def labels(connection: Connection, runs: Iterable[str] | None = None) -> dict[st
 def hidden_runs(connection: Connection) -> frozenset[str]:
     """Return the ids of the runs that are to be left out."""
     return frozenset(run for run, of_run in labels(connection).items() if of_run.hidden)
-
-
-def delete_run(store: Store, run: str) -> int:
-    """Delete all that is stored of one run, for good; return how many rows. No process may be at work on it."""
-
-    def remove(connection: Connection) -> int:
-        attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)
-        number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
-        keys = select(t.PLANNED_FACT.c.key).where(t.PLANNED_FACT.c.run == number)
-        count = 0
-        # Children stand behind their parents.
-        for table in reversed(t.METADATA.sorted_tables):
-            if "run_id" in table.c:
-                rows = table.c.run_id == run
-            elif "attempt_id" in table.c:
-                rows = table.c.attempt_id.in_(attempts)
-            elif "run" in table.c:
-                rows = table.c.run == number
-            elif "key" in table.c and table.name.endswith("_fact"):
-                rows = table.c.key.in_(keys)
-            elif table is t.RUN:
-                rows = table.c.id == run
-            else:
-                continue
-            if connection.scalar(select(func.count()).select_from(table).where(rows)):
-                with _deletable(connection, table.name):
-                    count += connection.execute(delete(table).where(rows)).rowcount
-        return count
-
-    return store.settle(remove)
-
-
-@contextlib.contextmanager
-def _deletable(connection: Connection, table: str) -> Iterator[None]:
-    """Let rows of a table be deleted within the block, in the connection's transaction; nobody else can meanwhile."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
-        yield
-        connection.execute(text(f"ALTER TABLE {table} ENABLE TRIGGER USER"))
-        return
-    trigger = f"{table}_no_delete"
-    made_by = connection.scalar(text("SELECT sql FROM sqlite_master WHERE name = :name"), {"name": trigger})
-    connection.execute(text(f"DROP TRIGGER {trigger}"))
-    yield
-    connection.execute(text(str(made_by)))

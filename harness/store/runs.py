@@ -25,7 +25,6 @@ from ctxbench.harness.store.labels import hidden_runs, labels
 from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_FACT
 from ctxbench.harness.store.work import JUDGING, loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
 from ctxbench.strategies.registration import is_control
@@ -458,11 +457,11 @@ def completed(store: Store, run_id: str) -> Completed:
         UnknownName: if there is no such run.
     """
     run = find_run(store, run_id)
-    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
+    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     planned = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
     judged = (
         planned.join(t.COMPLETION_FACT, c.key == p.key)
-        .outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx))
+        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     texts: dict[str, list[Text]] = {}

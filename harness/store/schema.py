@@ -7,7 +7,6 @@
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     pack 1─* prompt                                  (prompts that were stored together, compressed)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
-    verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
     result 1─* engine_use                            (what context engines did for a sample)
     result 1─0..1 access                             (what its strategy looked at)
@@ -58,7 +57,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 19
+SCHEMA_NUMBER = 20
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -380,16 +379,6 @@ JUDGED_FACT = _fact(
     ForeignKeyConstraint(["key", "idx"], ["completion_fact.key", "completion_fact.idx"]),
 )
 JUDGED = _view("judged", Column("idx", Integer), Column("verdict_key", _KEY))
-REJUDGED = Table(
-    "rejudged",
-    METADATA,
-    # The verdict that the completions are linked to, which stays; `counted` tells which one counts.
-    Column("key", ForeignKey("verdict.key"), primary_key=True),
-    Column("ordinal", Integer, primary_key=True, autoincrement=False),
-    Column("verdict_key", ForeignKey("verdict.key"), nullable=False),
-    # Whether it took the place of what counted before.
-    Column("counts", Boolean, nullable=False),
-)
 ATTEMPT = Table(
     "attempt",
     METADATA,

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Load, Origin
@@ -115,6 +116,19 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         for run in run_rows
     ]
     return sorted(watched(store, run_works), key=_newest_first)
+
+
+def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
+    """Return how far runs are.
+
+    Raises:
+        InputFault: if a process works at one of them.
+    """
+    stored = works(store, ids)
+    for work in stored:
+        if work.alive:
+            raise InputFault("a process works at it", where=f"run {work.id}", cure="end that first")
+    return stored
 
 
 def _newest_first(work: RunWork) -> tuple[float, str]:

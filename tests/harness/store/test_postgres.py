@@ -15,8 +15,9 @@ from ctxbench.bench.formats.rows import open_tables
 from ctxbench.harness.imported.importing import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store.deleting import delete_run, delete_verdicts
 from ctxbench.harness.store.facts import append_finished
-from ctxbench.harness.store.labels import LabelKind, add_label, delete_run, labels
+from ctxbench.harness.store.labels import LabelKind, add_label, labels
 from ctxbench.harness.store.runs import completed, run_tables, stored_runs
 from ctxbench.harness.store.schema import METADATA, VIEWS
 from ctxbench.harness.store.store import open_reader
@@ -245,6 +246,15 @@ def test_a_run_is_labelled_and_deleted_and_the_rest_refuses_it_again(store: Stor
     add_run(store)
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
         connection.execute(text("DELETE FROM planned_fact"))
+
+
+def test_the_verdicts_of_a_run_are_deleted_with_their_scores(store: Store) -> None:
+    run = test_verdicts.add_run(store)
+    test_verdicts.finish(store, run, "demo/0", test_verdicts.completion("a"))
+    store.link_verdicts(run, "demo/0", {0: test_verdicts.verdicts.add(store, test_verdicts.make_verdict())})
+    assert delete_verdicts(store, run) == 1
+    assert count(store, "judged") == count(store, "verdict") == count(store, "score") == 0
+    assert [one.sample_id for one in test_verdicts.verdicts.unjudged(store, run)] == ["demo/0"]
 
 
 def test_no_table_is_emptied(store: Store) -> None:

@@ -100,9 +100,8 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
     assert [one.sample_id for one in verdicts.unjudged(store, run)] == ["demo/1"]
 
 
-def test_verdicts_are_found_by_what_they_are_on_and_the_first_of_a_text_counts(store: Store) -> None:
+def test_verdicts_are_found_by_what_they_are_on(store: Store) -> None:
     first = verdicts.add(store, make_verdict())
-    verdicts.add_again(store, first.key, make_verdict(verdict="FAILED"), counts=False)
     content = first.sample_digest, first.text_digest
     assert verdicts.on(store, [content, ("another", first.text_digest)]) == {content: first}
 
