@@ -202,13 +202,6 @@ def label(work: RunWork) -> str:
     return samples_label(choices.samples, limit=choices.limit, after=choices.after)
 
 
-def label_lines(work: RunWork) -> list[tuple[str, str]]:
-    """Return what people call a run and say of it: (kind, text)."""
-    labels = work.labels
-    hidden = [("hidden", "left out of boards and listings")] if labels.hidden else []
-    return [*((kind, text) for kind, text in (("name", labels.name), ("note", labels.note)) if text), *hidden]
-
-
 def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, object]]:
     """Return the runs that a board shows the newest of: versions of one strategy, the newest first."""
 
@@ -229,7 +222,6 @@ def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, obje
             "version": other.versions.get("strategy", ""),
             "run": called(other),
             "finished": other.finished,
-            "note": other.labels.note,
         }
         for other in stored
         if place(other) == place(work)
@@ -238,7 +230,7 @@ def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, obje
 
 def called(work: RunWork) -> str:
     """Return a run's name, else its id."""
-    return work.labels.name or work.id
+    return work.name or work.id
 
 
 def generator(work: RunWork) -> str:

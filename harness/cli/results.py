@@ -209,7 +209,7 @@ def _write_scores(run_id: str, out: Path, url: str) -> None:
         tables = [
             table
             for profile in profiles_of(store, run)
-            for table in run_tables(store, profile=profile, selection=RunFilter(id=run), hidden=True)
+            for table in run_tables(store, profile=profile, selection=RunFilter(id=run))
         ]
     frame = frames.of_runs(tables)
     frame.write_parquet(out)

@@ -21,7 +21,7 @@ from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
 from ctxbench.harness.store.engines import EngineCosts, engine_costs
-from ctxbench.harness.store.labels import hidden_runs, labels
+from ctxbench.harness.store.names import names
 from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
@@ -119,7 +119,7 @@ def find_run(store: Store, run_id: str) -> StoredRun:
     columns = [t.RUN.c[field.name] for field in dataclasses.fields(StoredRun)]
     with store.reading() as connection:
         runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
-        ids_by_name = {of_run.name: run for run, of_run in labels(connection).items() if of_run.name}
+        ids_by_name = {name: run for run, name in names(connection).items()}
     named = ids_by_name.get(run_id) if run_id not in runs_by_id else None
     return StoredRun(**runs_by_id[named or whole_id(run_id, runs_by_id)]._mapping)
 
@@ -206,7 +206,6 @@ def run_tables(
     marked: Literal["exclude", "include"] = "exclude",
     prices: Prices | None = None,
     selection: RunFilter | None = None,
-    hidden: bool | Collection[str] = False,
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
 
@@ -220,7 +219,6 @@ def run_tables(
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
         selection: read only these; nothing of the others is read.
-        hidden: whether runs that were hidden are read too; or which of them, by id.
 
     A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
     time of imported runs are unknown; of reference results only the time is.
@@ -228,8 +226,7 @@ def run_tables(
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
-        left_out = frozenset() if hidden is True else hidden_runs(connection).difference(hidden or ())
-        run_rows = [run for run in _sorted(connection.execute(query)) if run.id not in left_out and run_filter.has(run)]
+        run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))

@@ -14,7 +14,7 @@
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
     twin                                             (what references and their twins cost, by set and coder)
-    run 1─* labelled                                 (what people call it and say of it, and whether it is shown)
+    run 1─* named                                    (what people call it)
     cutoff                                           (up to which day a generator was trained, as its spec said)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
@@ -57,7 +57,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 20
+SCHEMA_NUMBER = 21
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -451,14 +451,13 @@ REMARK = Table(
     Column("text", Text, nullable=False),
 )
 
-LABELLED = Table(
-    "labelled",
+NAMED = Table(
+    "named",
     METADATA,
     Column("run_id", ForeignKey("run.id"), primary_key=True),
-    # Of each kind the last one counts.
+    # The last one counts.
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
-    Column("kind", String(8), nullable=False),
-    Column("text", Text, nullable=False),
+    Column("name", Text, nullable=False),
 )
 
 

@@ -17,7 +17,6 @@ from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Status, status_cases, value_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
-from ctxbench.harness.store.labels import hidden_runs
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import shown_generator, shown_samples
@@ -266,7 +265,7 @@ class Facets:
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
-    """Return the runs over a sample set that are not hidden, in the order of strategy, generator and id.
+    """Return the runs over a sample set, in the order of strategy, generator and id.
 
     Args:
         store: the database.
@@ -275,8 +274,7 @@ def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
     """
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
-        left_out = hidden_runs(connection)
-        rows = [row for row in connection.execute(query) if row.id not in left_out and samples == shown_samples(row)]
+        rows = [row for row in connection.execute(query) if samples == shown_samples(row)]
     stored_runs = [RunChoice(id=row.id, strategy=row.strategy, generator=shown_generator(row), n=row.n) for row in rows]
     return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
 

@@ -22,7 +22,7 @@ from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import attempt_key
-from ctxbench.harness.store.labels import NO_LABELS, RunLabels, labels
+from ctxbench.harness.store.names import names
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, versions
@@ -64,8 +64,8 @@ class RunWork:
     alive: bool | None = None
     """Whether a process works at it; False if its last attempt has no end and its process is gone, None if there is
     no such attempt, or nobody can tell."""
-
-    labels: RunLabels = NO_LABELS
+    name: str = ""
+    """What people call it; empty if nothing."""
 
     @property
     def origin(self) -> Origin:
@@ -95,7 +95,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         siblings = _siblings(connection, imports.values())
         spoken = _languages(connection, imports)
         remarks = notes.remarks(connection, ids)
-        labels_by_run = labels(connection, ids)
+        names_by_run = names(connection, ids)
     run_works = [
         RunWork(
             id=run.id,
@@ -111,7 +111,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
             remarks=remarks[run.id],
             imported=imports.get(run.id),
             file=_file(run, imports[run.id], spoken[run.id], siblings) if run.id in imports else None,
-            labels=labels_by_run.get(run.id, NO_LABELS),
+            name=names_by_run.get(run.id, ""),
         )
         for run in run_rows
     ]

@@ -17,7 +17,7 @@ from ctxbench.dashboard.views.tables import Order
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.claims import Claims, FileClaims, attempt_key
-from ctxbench.harness.store.labels import hide
+from ctxbench.harness.store.deleting import delete_run
 from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredFault
 from tests.dashboard.browser import app, cells, own_main, serving, settled
@@ -148,7 +148,7 @@ def test_faults_stand_together_and_are_text(home: Home) -> None:
     assert all(PLANTED not in element.value for element in page.get("html"))
 
 
-def test_a_set_whose_last_run_is_hidden_makes_the_page_choose_again(
+def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class ChoosesAgain(Exception):
@@ -160,7 +160,7 @@ def test_a_set_whose_last_run_is_hidden_makes_the_page_choose_again(
     app("runs", home.root, samples="demo[:2]")
     with open_store(home.database) as store:
         (run,) = [work.id for work in works(store) if work.choices.strategy == "gold"]
-        hide(store, run)
+        delete_run(store, run)
     monkeypatch.setattr("streamlit.rerun", rerun)
     with pytest.raises(ChoosesAgain):
         runs_page._refreshed(runs_page._overview, "demo[:2]", run, False, Order())

@@ -15,7 +15,6 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, facts, notes, open_store
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.labels import hide
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, neighbours, place_in_plan, runs_over, search
 from ctxbench.harness.store.sets import stored_sets
@@ -185,8 +184,6 @@ def test_runs_of_a_set_and_of_its_beginning_are_told_apart(store: Store) -> None
     [found] = runs_over(store, digest, "demo[:10]")
     assert dataclasses.astuple(found) == (limited, "a", "scripted", 1)
     assert runs_over(store, digest, "other") == [] == runs_over(store, "e" * 64, "demo")
-    hide(store, whole[0])
-    assert [one.id for one in runs_over(store, digest, "demo")] == whole[1:], "hidden runs are not offered"
 
 
 def test_a_runs_generator_is_called_as_everywhere(store: Store) -> None:

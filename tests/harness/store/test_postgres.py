@@ -17,7 +17,7 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
 from ctxbench.harness.store.deleting import delete_run, delete_verdicts
 from ctxbench.harness.store.facts import append_finished
-from ctxbench.harness.store.labels import LabelKind, add_label, labels
+from ctxbench.harness.store.names import add_name, names
 from ctxbench.harness.store.runs import completed, run_tables, stored_runs
 from ctxbench.harness.store.schema import METADATA, VIEWS
 from ctxbench.harness.store.store import open_reader
@@ -236,13 +236,13 @@ def test_a_writer_that_never_ends_is_named(store: Store, url: URL, monkeypatch: 
         assert "another process keeps it locked" in refused(url, MachineFault)
 
 
-def test_a_run_is_labelled_and_deleted_and_the_rest_refuses_it_again(store: Store) -> None:
+def test_a_run_is_named_and_deleted_and_the_rest_refuses_it_again(store: Store) -> None:
     run = add_run(store)
-    assert add_label(store, run, LabelKind.NAME, "mine") and not add_label(store, run, LabelKind.NAME, "mine")
+    assert add_name(store, run, "mine") and not add_name(store, run, "mine")
     with store.reading() as connection:
-        assert labels(connection)[run].name == "mine"
+        assert names(connection) == {run: "mine"}
     assert delete_run(store, run) > 1
-    assert count(store, "run") == count(store, "planned") == count(store, "labelled") == 0
+    assert count(store, "run") == count(store, "planned") == count(store, "named") == 0
     add_run(store)
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
         connection.execute(text("DELETE FROM planned_fact"))
