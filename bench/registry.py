@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ctxbench.bench import old_names
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.parameters import Parameter, bind, check_keyword_only, parameters_of
 from ctxbench.bench.spec import Shorthand, Spec, Value, parse
@@ -110,7 +109,6 @@ class Registry(Generic[T]):
 
     def _load(self, point: EntryPoint) -> None:
         where = f"plugin {point.value}"
-        old_names.accept()
         try:
             point.load()
         except Exception as error:

@@ -24,7 +24,7 @@ STATES: Mapping[str, str] = {
     DIED: "An attempt began, no end of it is stored, and its process is gone: it was killed, or its machine went down "
     "or lost the database's server. The same command does what is missing.",
     NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed. Nothing here can "
-    "tell: an older version began it, or the database is on another machine.",
+    "tell: the database is on another machine.",
     COMPLETE: "Every planned sample has a result, and every function its verdict.",
     INCOMPLETE: "The last attempt ended and samples are missing. The same command does them.",
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",

@@ -70,7 +70,7 @@ class RunSpec:
     def id(self) -> str:
         """Twelve hexadecimal digits of a digest over every field."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
-        # Ids from before it existed stay as they were.
+        # What was not chosen is no part of an id.
         day = fields.pop("after")
         fields |= {} if day is None else {"after": day.isoformat()}
         if not self.summariser:
@@ -86,7 +86,7 @@ def sampling_key(sampling: Sampling) -> str:
 
 
 def _fields(sampling: Sampling) -> dict[str, Any]:
-    """Return the parameters by name, without `fim` if it is off: keys from before it existed stay as they were."""
+    """Return the parameters by name, without `fim` if it is off."""
     fields = dataclasses.asdict(sampling)
     if not fields["fim"]:
         del fields["fim"]

@@ -204,7 +204,7 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
 def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     query = (
-        select(s.idx, m.profile, m.metric, t.finite(s.value))
+        select(s.idx, m.profile, m.metric, s.value)
         .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
         # Each measure is looked up, so that no other sample's scores are read.
         .where(s.run == t.run_number(run), s.measure.in_(select(m.number)), s.key == t.key_of(run, sample))

@@ -28,15 +28,11 @@ there are many to read; rows of one sample of one run are joined by their `key`.
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     BindParameter,
     Boolean,
     Column,
-    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -49,9 +45,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    case,
     false,
-    func,
     select,
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
@@ -210,7 +204,7 @@ GENERATION_FACT = Table(
     Column("tokens_in", Integer, nullable=False),
     Column("tokens_out", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
-    # Of `tokens_in`, those that the service had at hand; 0 also in rows from before it was noted.
+    # Of `tokens_in`, those that the service had at hand.
     Column("cached", Integer, nullable=False, server_default="0"),
     # US dollars, as of when it was asked; null where nobody knows.
     Column("price", Float),
@@ -386,7 +380,7 @@ ATTEMPT = Table(
     Column("run_id", ForeignKey("run.id"), nullable=False),
     Column("started", Float, nullable=False),
     Column("isolation", Text, nullable=False),
-    # Whether its process holds a claim on it for as long as it lives; 0 also in rows from before that.
+    # Whether its process holds a claim on it for as long as it lives.
     Column("claimed", Integer, nullable=False, server_default="0"),
     # How much was done at once; null where nobody noted it.
     Column("workers", Integer),
@@ -459,11 +453,6 @@ NAMED = Table(
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
 )
-
-
-def finite(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Read an infinite number, as earlier versions stored those of plug-ins, as undefined."""
-    return case((func.abs(value) <= sys.float_info.max, value))
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:

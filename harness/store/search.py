@@ -187,7 +187,7 @@ def _means(run: str, profile: str, metric: str) -> Subquery:
     """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
     s = t.SCORE.c
     return (
-        select(s.key, func.avg(t.finite(s.value)).label("value"), func.count().label("made"))
+        select(s.key, func.avg(s.value).label("value"), func.count().label("made"))
         .where(s.run_id == run, s.profile == profile, s.metric == metric)
         .group_by(s.key)
         .subquery()

@@ -67,7 +67,7 @@ class StoredBlock:
     """JSON: a list of [path, start, end]."""
     score: float | None
     tokens: int
-    """0 for one that was left out and whose tokens are not known, as in runs from before they were."""
+    """0 for one that was left out and whose tokens are not known."""
     state: str
     """``kept``, ``cut`` or ``dropped``."""
     reason: str
@@ -264,7 +264,6 @@ def shown_generator(run: Any) -> str:
     Args:
         run: a row of the table of runs.
     """
-    # Older versions stored what a user had spelled, a key in `extra=` for one.
     return generator_label(
         redacted(run.generator),
         fim=json.loads(run.sampling).get("fim", False),
