@@ -280,12 +280,9 @@ def test_flags_are_said_in_words() -> None:
     judged = CompletionVerdict(
         verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox=""
     )
-    assert view.flagged(judged) == "" and view.doubted(dataclasses.replace(judged, verdicts=("PASSED",))) == ""
-    later = dataclasses.replace(judged, earlier="FAILED: late", verdicts=("FAILED", "PASSED", "PASSED"))
-    assert view.doubted(later) == (
-        "first FAILED: late; then once more with no other job beside it · in turn FAILED, PASSED, PASSED, "
-        "of which PASSED counts"
-    )
+    assert view.flagged(judged) == view.doubted(judged) == ""
+    later = dataclasses.replace(judged, earlier="FAILED: late")
+    assert view.doubted(later) == "first FAILED: late; then once more with no other job beside it"
     assert view.flagged(dataclasses.replace(judged, flags=("gc", "soon"))) == (
         f"gc: {FLAGS['gc']}; soon: flagged by another version"
     )
