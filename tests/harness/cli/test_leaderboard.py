@@ -28,7 +28,6 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
             return [t for t in wanted if t.run.profile == profile]
 
         monkeypatch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
-        monkeypatch.setattr("ctxbench.harness.query.RunQuery.left_out", lambda _: "")
         monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
 
     return fill
@@ -92,7 +91,6 @@ def test_marked_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return [noisy("lc.infile", 0.3)]
 
     monkeypatch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
-    monkeypatch.setattr("ctxbench.harness.query.RunQuery.left_out", lambda _: "")
     monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
     assert run_cli("leaderboard", DB).code == run_cli("leaderboard", DB, "--marked", "include").code == 0
     assert asked == ["exclude", "include"]
