@@ -49,11 +49,11 @@ class RunQuery:
     def left_out(self) -> str:
         """Return a sentence on the runs that are not among them since they were hidden; empty if there are none."""
         from ctxbench.harness.store.labels import hidden_runs
-        from ctxbench.harness.store.store import exists, open_current
+        from ctxbench.harness.store.store import exists, open_reader
 
         if self.db is None and not exists(self.url):
             return ""
-        with open_current(self.url) as store, store.reading() as connection:
+        with open_reader(self.url) as store, store.reading() as connection:
             count = 0 if self.hidden is True else len(hidden_runs(connection).difference(self.hidden or ()))
         what = "1 hidden run of the database is" if count == 1 else f"{count} hidden runs of the database are"
         return f"{what} left out: `ctxbench runs --hidden` lists them" if count else ""
@@ -73,12 +73,12 @@ class RunQuery:
         return ids, replace(self, hidden=frozenset(ids))
 
     def _opened(self) -> Store:
-        from ctxbench.harness.store.store import exists, open_current
+        from ctxbench.harness.store.store import exists, open_reader
 
         # Looking must not leave an empty database behind.
         if self.db is None and not exists(self.url):
             raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
-        return open_current(self.url)
+        return open_reader(self.url)
 
     def tables(self) -> list[RunTable]:
         """Return the stored runs, oldest first.

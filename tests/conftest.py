@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.helpers.databases import migrated_once
+from tests.helpers.databases import made_once
 from tests.helpers.extras import missing
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
@@ -109,8 +109,8 @@ def pytest_collection() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _migrated_once() -> Iterator[None]:
-    with migrated_once():
+def _made_once() -> Iterator[None]:
+    with made_once():
         yield
 
 

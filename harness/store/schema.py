@@ -1,4 +1,4 @@
-"""The tables, as the newest migration leaves them. Rows are appended and never changed.
+"""The tables and their columns. Rows are appended and never changed.
 
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
     block 1─* block_gain                             (priced afterwards, by `ctxbench diagnose`)
@@ -58,8 +58,8 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-HEAD = "0017"
-"""The newest migration under ``migrations/versions``; their numbers sort."""
+SCHEMA_NUMBER = 18
+"""One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
 VIEWS = MetaData()
@@ -101,6 +101,8 @@ def _copies(table: Table, *names: str) -> list[Column[object]]:
     return [Column(name, table.c[name].type) for name in names]
 
 
+SCHEMA = Table("schema_number", METADATA, Column("number", Integer, primary_key=True, autoincrement=False))
+"""One row: the `SCHEMA_NUMBER` of the version that made the tables."""
 RUN = Table(
     "run",
     METADATA,

@@ -1,7 +1,7 @@
 """`Store`: opens the database, appends rows, looks up what the runner needs. Never changes a row.
 
 Readers (a dashboard, a report) may point at a database that somebody else's run is filling: `open_reader` neither waits
-for that run nor keeps it waiting, and does not bring the schema up to date behind its back.
+for that run nor keeps it waiting.
 
 Two processes may do the same run at once: claims keep them from doing the same sample (`harness.store.claims`), and
 whoever stores one second all the same finds it there and drops its own copy, so that no sample is stored twice.
@@ -31,6 +31,7 @@ from ctxbench.harness.results import Load
 from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
+from ctxbench.harness.store.creating import check_schema, create_tables, schema_of
 from ctxbench.harness.store.engine import (
     explained,
     for_reading,
@@ -44,8 +45,6 @@ from ctxbench.harness.store.engine import (
 from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
 from ctxbench.harness.store.loading import clean, load, parts
 from ctxbench.harness.store.prompts import add_prompts
-from ctxbench.harness.store.schema import HEAD
-from ctxbench.harness.store.upgrading import move_rows, must_move, revision_of, upgrade
 from ctxbench.harness.store.verdicts import append_links
 from ctxbench.harness.store.write import (
     Finished,
@@ -71,7 +70,7 @@ class Store:
     """A database of results. Safe to use from many threads."""
 
     def __init__(self, engine: Engine, where: str) -> None:
-        """Use an engine whose schema is up to date; see `open_store`."""
+        """Use an engine of a database that has the tables; see `open_store`."""
         self._engine = engine
         self._turn = threading.Lock()
         self.where = where
@@ -314,7 +313,7 @@ class Store:
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
-    """Open a database and bring its schema up to date.
+    """Open a database, and make its tables if it is empty.
 
     Args:
         url: a SQLAlchemy URL.
@@ -322,7 +321,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
 
     Raises:
         InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is no
-            database or a newer version made it.
+            database or another version made it.
         MachineFault: if the disk is full or the server does not answer.
     """
     with explained(url.partition("@")[2] or url):
@@ -332,11 +331,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
         engine = make_engine(parsed, create=create)
         try:
             with engine.begin() as connection:
-                moves = must_move(connection)
-                if not moves:
-                    upgrade(connection, where=where)
-            if moves:
-                move_rows(engine, where=where)
+                create_tables(connection, where=where)
             use_wal(engine)
         except BaseException:
             engine.dispose()
@@ -348,30 +343,6 @@ _SNAPSHOT = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
 """
 """A snapshot names the transactions whose rows are seen; that of a standby does not name those that go on."""
-
-
-class Older(InputFault):
-    """Raised for a database that an older version made."""
-
-
-def open_current(url: str) -> Store:
-    """Open a database for reading; one that an older version made is brought up to date first.
-
-    Args:
-        url: a SQLAlchemy URL.
-
-    Raises:
-        InputFault: as `open_reader`; `Older` where an older schema cannot be changed.
-        MachineFault: if the server does not answer.
-    """
-    try:
-        return open_reader(url)
-    except Older as older:
-        try:
-            open_store(url, create=False).close()
-        except InputFault:
-            raise older from None
-        return open_reader(url)
 
 
 def open_reader(url: str) -> Store:
@@ -401,23 +372,10 @@ def open_reader(url: str) -> Store:
 def _check(engine: Engine, where: str) -> None:
     """Refuse a schema that our questions do not fit."""
     with engine.connect() as connection:
-        current = revision_of(connection)
-    if current == HEAD:
-        return
-    if current is None:
-        raise InputFault("holds no results of ctxbench", where=where, cure="choose another database with --db")
-    if not current.isdecimal() or current > HEAD:
-        raise InputFault(
-            f"was made by a newer ctxbench (schema {current})",
-            where=where,
-            cure="upgrade ctxbench, or choose another database with --db",
-        )
-    raise Older(
-        f"was made by an older ctxbench (schema {current})",
-        where=where,
-        cure="bring it up to date: run `ctxbench leaderboard` on it once, as somebody who may write it, or on a copy "
-        "(--db sqlite:///COPY)",
-    )
+        number = schema_of(connection)
+    if number is None:
+        raise InputFault("holds no results of this ctxbench", where=where, cure="choose another database with --db")
+    check_schema(number, where=where)
 
 
 def exists(url: str) -> bool:

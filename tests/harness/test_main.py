@@ -27,7 +27,6 @@ def elsewhere() -> None:
 
 HEAVY = (
     "sqlalchemy",
-    "alembic",
     "numpy",
     "pydantic",
     "tree_sitter",

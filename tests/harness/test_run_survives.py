@@ -19,7 +19,7 @@ from tests.helpers.sets import make_set
 pytestmark = pytest.mark.slow
 KILLS = 10
 _UNEQUAL = {"strategy_seconds", "generator_seconds", "seconds", "key", "number"}
-_ACCOUNTS = {"pack", "attempt", "construction", "outcome", "fault", "alembic_version"}
+_ACCOUNTS = {"pack", "attempt", "construction", "outcome", "fault", "schema_number"}
 
 
 class Bench:

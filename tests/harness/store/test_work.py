@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import event
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.work import faults_of, watched, works
 from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -96,25 +95,6 @@ def test_how_much_was_done_at_once(store: Store) -> None:
     [table] = run_tables(store)
     # The first stored nothing, and the last only judged.
     assert table.run.loads == (load, None)
-
-
-def migrated_from_sixth(url: str) -> None:
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        upgrade(connection, where="old", to="0006")
-        names = "id, samples, samples_digest, strategy, strategy_version, generator, generator_version, coder, sampling"
-        words = ", ".join(["''"] * len(names.split(",")))
-        connection.execute(text(f"INSERT INTO run ({names}, n, seed, tokenizer, code) VALUES ({words}, 1, 0, '', '')"))
-        connection.execute(text("INSERT INTO attempt (run_id, started, isolation) VALUES ('', 1.0, 'process')"))
-    engine.dispose()
-    with open_store(url) as store:
-        (work,) = works(store)
-        assert work.alive is None and (work.attempts[0].claimed, work.attempts[0].load) == (False, None)
-
-
-@pytest.mark.slow
-def test_attempts_of_an_older_version_are_neither_alive_nor_dead(tmp_path: Path) -> None:
-    migrated_from_sixth(f"sqlite:///{tmp_path / 'old.db'}")
 
 
 def test_a_run_without_attempts(store: Store) -> None:
