@@ -117,8 +117,6 @@ RUN = Table(
     Column("code", Text, nullable=False),
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
-    # JSON: the two strategies between which a decision ends the run; null where it takes all its samples.
-    Column("until_decided", Text),
     # Empty where the run's own generator wrote the summaries.
     Column("summariser", Text, nullable=False, server_default=""),
     Column("summariser_version", Text, nullable=False, server_default=""),

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -119,40 +118,31 @@ class Store:
 
         Args:
             spec: what decides it.
-            planned: its samples, in order. Those of a run that ends with a decision grow: what is there already
-                stands first.
+            planned: its samples, in order.
             days: sample -> the day of its code; noted also of samples that are there already.
         """
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
         run["samples_after"] = None if (day := run.pop("after")) is None else day.isoformat()
-        run["until_decided"] = json.dumps(until) if (until := run.pop("until")) else None
         with self._writing() as connection:
             append_days(connection, spec.samples_digest, {sample.id: days.get(sample.id) for sample in planned})
             number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == id_))
             if number is None:
                 number = _last(connection, t.RUN.c.number) + 1
                 connection.execute(insert(t.RUN), {**run, "number": number})
-            elif not spec.until:
-                return id_
-            self._plan(connection, number, spec.samples_digest, planned)
+                self._plan(connection, number, spec.samples_digest, planned)
         return id_
 
     def _plan(self, connection: Connection, run: int, set_digest: str, planned: Sequence[Sample]) -> None:
-        """Plan samples of a run, by its number, that are not planned yet; their keys follow each other."""
+        """Plan the samples of a new run, by its number; their keys follow each other."""
         s, p = t.SAMPLE.c, t.PLANNED_FACT.c
         query = select(s.id, s.number).where(s.set_digest == set_digest)
         stored: dict[str, int] = dict(connection.execute(query).all())
         new = [sample for sample in planned if sample.id not in stored]
         stored |= {sample.id: at for at, sample in enumerate(new, _last(connection, s.number) + 1)}
         append(connection, t.SAMPLE, [sample_row(set_digest, sample) | {"number": stored[sample.id]} for sample in new])
-        planned_numbers = set(connection.scalars(select(p.sample).where(p.run == run)))
-        added = [
-            (run, stored[sample.id], ordinal)
-            for ordinal, sample in enumerate(planned)
-            if stored[sample.id] not in planned_numbers
-        ]
+        added = [(run, stored[sample.id], ordinal) for ordinal, sample in enumerate(planned)]
         rows = [(key, *row) for key, row in enumerate(added, _last(connection, p.key) + 1)]
         load(connection, t.PLANNED_FACT, ("key", "run", "sample", "ordinal"), rows)
 

@@ -23,7 +23,7 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.labels import NO_LABELS, RunLabels, labels
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Imported, until_of, versions
+from ctxbench.harness.store.write import Imported, versions
 
 JUDGING = "tests "
 """How the isolation of an attempt begins that ran tests and nothing else."""
@@ -228,7 +228,6 @@ def _choices(run: Any, sandbox: str) -> StoredChoices:
         samples=run.samples,
         limit=run.sample_limit,
         after=run.samples_after,
-        until=until_of(run),
         strategy=run.strategy,
         generator=redacted(run.generator),
         n=run.n,
