@@ -288,7 +288,6 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
         "samples_digest": work.samples_digest,
         "limit": choices.limit,
         "after": choices.after,
-        "until": list(choices.until),
         "languages": list(work.languages),
         "strategy": choices.strategy,
         "generator": choices.generator,

@@ -199,7 +199,7 @@ HELP: Mapping[str, str] = {
 def label(work: RunWork) -> str:
     """Return the sample set as leaderboards call it."""
     choices = work.choices
-    return samples_label(choices.samples, limit=choices.limit, after=choices.after, until=choices.until)
+    return samples_label(choices.samples, limit=choices.limit, after=choices.after)
 
 
 def label_lines(work: RunWork) -> list[tuple[str, str]]:

@@ -156,8 +156,6 @@ class Merger:
 
     def _plan(self, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str) -> dict[str, Sample]:
         """Return the samples of a run, by id, in order."""
-        if spec.until:
-            raise InputFault("its run ends with a decision and has no shards", where=where, cure="leave it out")
         if spec.id not in self._plans:
             after = spec.after
             eligible = [s for s in sample_set.samples if after is None or (s.id in days and days[s.id] > after)]
@@ -273,7 +271,7 @@ def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
     same = (a.run_id == run, a.started == log.started, a.isolation == log.isolation)
     if connection.execute(select(a.id).where(*same)).first() is not None:
         return
-    row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "claimed": 0}
+    row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "locked": 0}
     row |= {} if log.load is None else dataclasses.asdict(log.load)
     primary_key = connection.execute(insert(t.ATTEMPT).values(**row)).inserted_primary_key
     attempt: dict[str, Any] = {"attempt_id": int(primary_key[0]) if primary_key else 0}

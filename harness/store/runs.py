@@ -27,7 +27,7 @@ from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, m
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import COUNTING_FACT
 from ctxbench.harness.store.work import JUDGING, loads_of
-from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, until_of, versions
+from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
 from ctxbench.strategies.registration import is_control
 
 SET_BACK = "bring back the set as it was then"
@@ -411,7 +411,6 @@ class RunColumns:
             benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
             versions=versions(run),
             loads=self.loads if self.origin is Origin.RUN else (),
-            until=until_of(run),
             offline=self.costs.offline,
             remarks=self.remarks,
             cutoff=self.cutoff,

@@ -58,7 +58,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 18
+SCHEMA_NUMBER = 19
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -117,8 +117,6 @@ RUN = Table(
     Column("code", Text, nullable=False),
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
-    # JSON: the two strategies between which a decision ends the run; null where it takes all its samples.
-    Column("until_decided", Text),
     # Empty where the run's own generator wrote the summaries.
     Column("summariser", Text, nullable=False, server_default=""),
     Column("summariser_version", Text, nullable=False, server_default=""),
@@ -399,8 +397,8 @@ ATTEMPT = Table(
     Column("run_id", ForeignKey("run.id"), nullable=False),
     Column("started", Float, nullable=False),
     Column("isolation", Text, nullable=False),
-    # Whether its process holds a claim on it for as long as it lives; 0 also in rows from before that.
-    Column("claimed", Integer, nullable=False, server_default="0"),
+    # Whether its process held the lock on the run until the attempt ended.
+    Column("locked", Integer, nullable=False),
     # How much was done at once; null where nobody noted it.
     Column("workers", Integer),
     Column("requests", Integer),

@@ -253,12 +253,7 @@ def versions(run: Any) -> dict[str, str]:
 
 def shown_samples(run: Any) -> str:
     """Return how the sample set of a run is named, from the run's row."""
-    return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after, until=until_of(run))
-
-
-def until_of(run: Any) -> tuple[str, ...]:
-    """Return the two strategies between which a decision ends a run, from the run's row; empty if none does."""
-    return tuple(json.loads(run.until_decided)) if run.until_decided else ()
+    return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
 
 
 def shown_generator(run: Any) -> str:
