@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -30,7 +29,6 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
@@ -38,8 +36,6 @@ from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
-_AGAIN = 0.25
-"""Seconds between two looks at tests that another process runs."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
 RULES = "1"
@@ -92,13 +88,8 @@ class Executor:
         *,
         sandbox: str,
         threads: ThreadPoolExecutor,
-        claims: Claims | None = None,
     ) -> None:
-        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads.
-
-        `claims` say which tests are this process's to run; None if no other process runs the same.
-        """
-        self._claims = claims or Unshared()
+        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads."""
         self._judge, self._store, self._set = judge, store, sample_set
         self.sandbox, self._threads = sandbox, threads
         self._lock = threading.Lock()
@@ -167,21 +158,20 @@ class Executor:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = key or verdict_key(content, text, image)
         judge = functools.partial(self._judged, sample, text, key, content, image)
-        with self._claimed(sample, key):
-            before = verdicts.counting(self._store, [key], most=times.get(key, 0)).get(key)
-            if before is None:
-                added = verdicts.add(self._store, judge())
-                return Rejudgement(before=added, anew=(), counts=added)
-            anew = verdicts.later(self._store, key, times.get(key, 0))
-            if not anew:
-                anew.append(judge())
-                verdicts.add_again(self._store, key, anew[0], counts=False)
-            if len(anew) == 1 and verdicts.passed(anew[0]) != verdicts.passed(before):
-                anew.append(judge(alone=True))
-                agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
-                verdicts.add_again(self._store, key, anew[1], counts=agrees)
-            counts = verdicts.counting(self._store, [key])[key]
-            return Rejudgement(before=before, anew=tuple(anew), counts=counts)
+        before = verdicts.counting(self._store, [key], most=times.get(key, 0)).get(key)
+        if before is None:
+            added = verdicts.add(self._store, judge())
+            return Rejudgement(before=added, anew=(), counts=added)
+        anew = verdicts.later(self._store, key, times.get(key, 0))
+        if not anew:
+            anew.append(judge())
+            verdicts.add_again(self._store, key, anew[0], counts=False)
+        if len(anew) == 1 and verdicts.passed(anew[0]) != verdicts.passed(before):
+            anew.append(judge(alone=True))
+            agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
+            verdicts.add_again(self._store, key, anew[1], counts=agrees)
+        counts = verdicts.counting(self._store, [key])[key]
+        return Rejudgement(before=before, anew=tuple(anew), counts=counts)
 
     def close(self) -> None:
         """Drop waiting tests; running ones end with the judge's boxes."""
@@ -200,20 +190,8 @@ class Executor:
     def _find(self, sample: Sample, text: str) -> StoredVerdict:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
-        with self._claimed(sample, key):
-            verdict = verdicts.counting(self._store, [key]).get(key)
-            return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
-
-    @contextlib.contextmanager
-    def _claimed(self, sample: Sample, key: str) -> Iterator[None]:
-        while not self._claims.take([key]):
-            # Another process runs these tests; its verdict is found afterwards, or it gave up.
-            time.sleep(_AGAIN)
-            self._check(sample)
-        try:
-            yield
-        finally:
-            self._claims.release([key])
+        verdict = verdicts.counting(self._store, [key]).get(key)
+        return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     def _check(self, sample: Sample) -> None:
         """Raise the fault that keeps a sample's tests from running, if there is one."""
@@ -301,11 +279,10 @@ def open_executor(
         SandboxUnavailable: if the back end is not there.
     """
     with contextlib.ExitStack() as stack:
-        # Entered first, so closed last: running tests end, and release their claims, when the judge's boxes are gone.
-        claims = stack.enter_context(store.claims())
+        # Entered first, so closed last: running tests end when the judge's boxes are gone.
         threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
         name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
-        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads, claims=claims)
+        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
         stack.callback(executor.close)
         yield executor
 

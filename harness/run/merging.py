@@ -271,7 +271,7 @@ def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
     same = (a.run_id == run, a.started == log.started, a.isolation == log.isolation)
     if connection.execute(select(a.id).where(*same)).first() is not None:
         return
-    row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "claimed": 0}
+    row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "locked": 0}
     row |= {} if log.load is None else dataclasses.asdict(log.load)
     primary_key = connection.execute(insert(t.ATTEMPT).values(**row)).inserted_primary_key
     attempt: dict[str, Any] = {"attempt_id": int(primary_key[0]) if primary_key else 0}

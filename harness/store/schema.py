@@ -397,8 +397,8 @@ ATTEMPT = Table(
     Column("run_id", ForeignKey("run.id"), nullable=False),
     Column("started", Float, nullable=False),
     Column("isolation", Text, nullable=False),
-    # Whether its process holds a claim on it for as long as it lives; 0 also in rows from before that.
-    Column("claimed", Integer, nullable=False, server_default="0"),
+    # Whether its process held the lock on the run until the attempt ended.
+    Column("locked", Integer, nullable=False),
     # How much was done at once; null where nobody noted it.
     Column("workers", Integer),
     Column("requests", Integer),

@@ -32,7 +32,6 @@ from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.run.units import Share, WorkUnit, repository_of, units
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.loading import parts
 from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, ShardManifest, encode, manifest_of, read, write
@@ -151,9 +150,9 @@ class ShardStore(Store):
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
-    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
+    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
         """Note that work on a run begins; return the attempt's number."""
-        attempt = super().start_attempt(run, isolation, load=load, claims=claims)
+        attempt = super().start_attempt(run, isolation, load=load, locked=locked)
         with self.reading() as connection:
             started = connection.scalar(select(t.ATTEMPT.c.started).where(t.ATTEMPT.c.id == attempt)) or 0.0
         log = AttemptLog(
