@@ -20,7 +20,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.lines import indentation
 from ctxbench.bench.testing.python.judging import canaries, failing, judge, nonce
-from ctxbench.bench.testing.python.plain import Repository, remarks
+from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
 from ctxbench.bench.testing.python.text import splice
 from ctxbench.bench.testing.suites import ADDED
 from ctxbench.bench.testing.types import Judgement, span_of
@@ -104,7 +104,7 @@ class PythonSuite:
         self.environment = environment(tests, lock, project, tree)
         self.limits = LIMITS
         self._arguments = tests.arguments
-        self._repository: Repository | None = None
+        self._repository: RepositoryWords | None = None
 
     def blank(self, sample: Sample) -> str:
         """Return the function with its docstring and no body."""
@@ -166,7 +166,7 @@ class PythonSuite:
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
         """Return what in a completion is not on the allow-list; what the reference uses is."""
         if self._repository is None:
-            self._repository = Repository.of(self.environment.tree)
+            self._repository = RepositoryWords.of(self.environment.tree)
         source = self.environment.tree[sample.path]
         found = remarks(self._repository, source, sample.name or "", text, reference.target)
         return tuple(map(str, found))

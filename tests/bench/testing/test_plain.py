@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from ctxbench.bench.testing.python.plain import Repository, remarks
+from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
 from tests.bench.testing.reaching import CONTAINERS, METHOD, VALUES
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.forgery import Forgery
@@ -47,7 +47,7 @@ TREE = {
     "shop/table.py": b"ROWS = []\ndef find(name): ...\nclass Price: amount = 0\n",
     "tests/test_cart.py": b"from pytest import approx\ndef test_all(): assert valid(total([1])) == approx(1)\n",
 }
-REPOSITORY = Repository.of(TREE)
+REPOSITORY = RepositoryWords.of(TREE)
 UNREAD = "printed success"
 """The only forgery that nothing is remarked on: it prints what pytest prints, and fails."""
 
@@ -283,13 +283,13 @@ def test_each_reason_has_its_first_line_and_what_is_no_python_is_remarked_on() -
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
 def test_every_forgery_is_remarked_on(forgery: Forgery) -> None:
-    repository, source = Repository.of(shop.TREE), shop.TREE[shop.PATH]
+    repository, source = RepositoryWords.of(shop.TREE), shop.TREE[shop.PATH]
     told = remarks(repository, source, forgery.target, forgery.text, shop.TARGETS[forgery.target])
     assert bool(told) is (forgery.name != UNREAD)
 
 
 def test_most_right_completions_are_plain() -> None:
-    repository, source = Repository.of(shop.TREE), shop.TREE[shop.PATH]
+    repository, source = RepositoryWords.of(shop.TREE), shop.TREE[shop.PATH]
     plain = [
         honest.name
         for honest in RIGHT

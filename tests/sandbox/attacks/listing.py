@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ctxbench.bench.testing.python.plain import Repository, remarks
+from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
 from tests.sandbox.attacks.cases import GROUPS
 from tests.sandbox.attacks.more_forgeries import FORGERIES
 from tests.sandbox.forgeries import shop, table
@@ -33,7 +33,7 @@ def remarked() -> str:
 
 
 def _remark(forgery: Forgery) -> str:
-    repository, source = Repository.of(shop.TREE), shop.TREE[shop.PATH]
+    repository, source = RepositoryWords.of(shop.TREE), shop.TREE[shop.PATH]
     found = remarks(repository, source, forgery.target, forgery.text, shop.TARGETS[forgery.target])
     return found[0].reason.replace("|", "\\|") if found else "none: it fails, or runs out of time"
 

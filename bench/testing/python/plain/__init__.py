@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ctxbench.bench.languages.python import asts
-from ctxbench.bench.testing.python.plain.names import Names, Repository, of_file, of_text
+from ctxbench.bench.testing.python.plain.names import BoundNames, RepositoryWords, of_file, of_text
 from ctxbench.bench.testing.python.plain.ownership import Ownership
-from ctxbench.bench.testing.python.plain.reading import Reader, Remark
+from ctxbench.bench.testing.python.plain.reading import CompletionReader, Remark
 from ctxbench.bench.testing.python.text import shift
 
-__all__ = ["Remark", "Repository", "remarks"]
+__all__ = ["Remark", "RepositoryWords", "remarks"]
 
 
-def remarks(repository: Repository, source: bytes, name: str, text: str, reference: str = "") -> tuple[Remark, ...]:
+def remarks(
+    repository: RepositoryWords, source: bytes, name: str, text: str, reference: str = ""
+) -> tuple[Remark, ...]:
     """Return what is not plain in a completion: each line with a reason, no reason twice; nothing of a plain one.
 
     Args:
@@ -34,18 +36,18 @@ def remarks(repository: Repository, source: bytes, name: str, text: str, referen
     return tuple(found.values())
 
 
-def _read(repository: Repository, source: bytes, name: str, text: str) -> Iterator[Remark]:
+def _read(repository: RepositoryWords, source: bytes, name: str, text: str) -> Iterator[Remark]:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     tree = asts.parse("\n".join(shift(lines, "")))
     if tree is None:
         yield Remark(1, "cannot be read as Python")
         return
     file, own = of_file(source), of_text(tree)
-    names = Names(
+    names = BoundNames(
         {**file.modules, **own.modules},
         {**file.members, **own.members},
         file.imports | own.imports,
         {**file.defined, **own.defined},
         [*file.starred, *own.starred],
     )
-    yield from Reader(tree, names, file, repository, Ownership(tree, names, name), name).remarks()
+    yield from CompletionReader(tree, names, file, repository, Ownership(tree, names, name), name).remarks()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ctxbench.bench.languages.python import asts
 from ctxbench.bench.testing.python.plain import allowed
-from ctxbench.bench.testing.python.plain.names import Names, Repository, is_dunder
+from ctxbench.bench.testing.python.plain.names import BoundNames, RepositoryWords, is_dunder
 
 _COMMON = frozenset(["name", "value", "key", "text", "data", "count", "index"])
 """Attributes that tests read everywhere: defining one makes no value oblige."""
@@ -15,7 +15,7 @@ _COMMON = frozenset(["name", "value", "key", "text", "data", "count", "index"])
 Findings = Iterator[tuple[ast.AST, str]]
 
 
-def outermost(tree: ast.Module, file: Names, own: str, repository: Repository) -> Findings:
+def outermost(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
     """Yield what stands beside the function and is no new helper: what hides other names, or runs on import."""
     leaf = own.rpartition(".")[2]
     found = 0
@@ -42,15 +42,15 @@ def outermost(tree: ast.Module, file: Names, own: str, repository: Repository) -
         yield tree, f"defines its function {found} times"
 
 
-def _hides(node: ast.AST, name: str, file: Names, repository: Repository) -> Findings:
+def _hides(node: ast.AST, name: str, file: BoundNames, repository: RepositoryWords) -> Findings:
     """Yield what is wrong with binding a name beside the function."""
     known = file.knows(name) or name in allowed.BUILTINS or name in repository.tests
     if known or is_dunder(name) or name.startswith(("test", "pytest", "setUp", "tearDown", "setup", "teardown")):
         yield node, f"binds {name} beside its function"
 
 
-def _imports(node: ast.Import | ast.ImportFrom, file: Names, repository: Repository) -> Findings:
-    inner = Names()
+def _imports(node: ast.Import | ast.ImportFrom, file: BoundNames, repository: RepositoryWords) -> Findings:
+    inner = BoundNames()
     inner.add_import(node)
     for name, module in inner.modules.items():
         if file.modules.get(name) != module and (file.knows(name) or name != module.rpartition(".")[2]):
@@ -60,14 +60,14 @@ def _imports(node: ast.Import | ast.ImportFrom, file: Names, repository: Reposit
             yield from _hides(node, name, file, repository)
 
 
-def classes(tree: ast.Module, names: Names, repository: Repository) -> Findings:
+def classes(tree: ast.Module, names: BoundNames, repository: RepositoryWords) -> Findings:
     """Yield what makes a class more than a record with methods of its own."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield from _class(node, names, repository)
 
 
-def _class(node: ast.ClassDef, names: Names, repository: Repository) -> Findings:
+def _class(node: ast.ClassDef, names: BoundNames, repository: RepositoryWords) -> Findings:
     if node.keywords:
         yield node, "makes a class by a metaclass or with arguments"
     if len(node.bases) > 1:

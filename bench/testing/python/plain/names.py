@@ -22,7 +22,7 @@ _TEST_MODULE = re.compile(r"_?pytest|pluggy|unittest|mock|doctest|conftest|tests
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class RepositoryWords:
     """The words of a repository's Python files."""
 
     sources: frozenset[str]
@@ -30,7 +30,7 @@ class Repository:
     """Those of its tests."""
 
     @classmethod
-    def of(cls, tree: Mapping[str, bytes]) -> Repository:
+    def of(cls, tree: Mapping[str, bytes]) -> RepositoryWords:
         """Read the words of path -> content."""
         sources: set[bytes] = set()
         tests: set[bytes] = set()
@@ -45,7 +45,7 @@ def _decoded(words: set[bytes]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class BoundNames:
     """The names that some statements bind."""
 
     modules: dict[str, str] = field(default_factory=dict)
@@ -107,18 +107,18 @@ class Names:
 
 
 @lru_cache(maxsize=32)
-def of_file(source: bytes) -> Names:
+def of_file(source: bytes) -> BoundNames:
     """Return the names that a file binds at its top level; none if it cannot be read."""
-    names = Names()
+    names = BoundNames()
     tree = asts.parse(source)
     for node in _top(tree) if tree else ():
         _bind(names, node)
     return names
 
 
-def of_text(tree: ast.Module) -> Names:
+def of_text(tree: ast.Module) -> BoundNames:
     """Return the names that a completion imports anywhere, and defines at its top level."""
-    names = Names()
+    names = BoundNames()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names.add_import(node)
@@ -136,7 +136,7 @@ def _top(node: ast.AST) -> Iterator[ast.AST]:
             yield from _top(child)
 
 
-def _bind(names: Names, node: ast.AST) -> None:
+def _bind(names: BoundNames, node: ast.AST) -> None:
     if isinstance(node, ast.Import | ast.ImportFrom):
         names.add_import(node)
     elif isinstance(node, asts.FunctionNode | ast.ClassDef):

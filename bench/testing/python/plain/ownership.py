@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ctxbench.bench.languages.python import asts
 from ctxbench.bench.testing.python.plain import allowed
-from ctxbench.bench.testing.python.plain.names import Names, is_dunder
+from ctxbench.bench.testing.python.plain.names import BoundNames, is_dunder
 
 _OLD = frozenset(
     ["next", "getattr", "min", "max", "sum", "super", "property", "map", "filter", "zip", "reversed", "type"]
@@ -29,7 +29,7 @@ _NEW_SHELL = ast.Call(ast.Name("list", ast.Load()), [_UNKNOWN], [])
 class Ownership:
     """What is bound to each name, and what is put into it."""
 
-    def __init__(self, tree: ast.Module, names: Names, own: str) -> None:
+    def __init__(self, tree: ast.Module, names: BoundNames, own: str) -> None:
         """Read a completion.
 
         Args:
@@ -57,7 +57,7 @@ class Ownership:
             for part in ast.walk(value)
             if isinstance(part, ast.Name)
         }
-        """Names whose objects have other names."""
+        """BoundNames whose objects have other names."""
         for method in _methods(tree, own):
             # Which of them may be changed is known by their places, not by the name.
             for argument in _object(method):

@@ -12,8 +12,8 @@ from ctxbench.bench.testing.python.plain import allowed
 from ctxbench.bench.testing.python.plain.definitions import classes, outermost
 from ctxbench.bench.testing.python.plain.names import (
     TEST_TEXT,
-    Names,
-    Repository,
+    BoundNames,
+    RepositoryWords,
     is_dunder,
     is_of_tests,
     is_reaching,
@@ -49,11 +49,17 @@ class Remark(NamedTuple):
         return f"line {self.line}: {self.reason}"
 
 
-class Reader:
+class CompletionReader:
     """Reads one completion."""
 
     def __init__(
-        self, tree: ast.Module, names: Names, file: Names, repository: Repository, ownership: Ownership, own: str
+        self,
+        tree: ast.Module,
+        names: BoundNames,
+        file: BoundNames,
+        repository: RepositoryWords,
+        ownership: Ownership,
+        own: str,
     ) -> None:
         """Take a completion.
 
