@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import AnsweredTask
-from ctxbench.bench.testing.types import FLAGS
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.scales import Scale, scale_of
@@ -332,11 +331,6 @@ def doubted(judged: CompletionVerdict) -> str:
     if len(judged.verdicts) > 1:
         sentences.append(f"in turn {', '.join(judged.verdicts)}, of which {judged.verdict} counts")
     return " · ".join(sentences)
-
-
-def flagged(judged: CompletionVerdict) -> str:
-    """Return what the text reaches for, in words; nothing where it reaches for nothing."""
-    return "; ".join(f"{flag}: {FLAGS.get(flag, 'flagged by another version')}" for flag in judged.flags)
 
 
 def took(detail: Detail) -> str:

@@ -107,7 +107,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return run -> its remarks, in the order in which they were added.
 
-    Last stand those on its verdicts: how many passes are flagged, and how many were judged again.
+    Last stand those on its verdicts: how many passes are not plain, and how many were judged again.
     """
     ids = list(runs)
     m = t.REMARK.c
@@ -149,7 +149,7 @@ def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[
 
 
 def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the runs with completions that passed and are flagged, with a sentence that counts them."""
+    """Yield the runs with completions that passed and are not plain, with a sentence that counts them."""
     j, v = COUNTING_VERDICT.c, t.VERDICT.c
     query = (
         select(j.run_id, v.flags, func.count())
@@ -163,8 +163,7 @@ def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str,
     for run, counts in passed.items():
         flagged = sum(count for stored, count in counts.items() if read_flags(stored))
         if flagged:
-            words = sorted({flag for stored in counts for flag in read_flags(stored)})
-            yield run, f"{flagged} of {counts.total()} passes flagged ({', '.join(words)}): see docs/verdicts.md."
+            yield run, f"{flagged} of {counts.total()} passes not plain: see docs/verdicts.md."
 
 
 def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -340,7 +340,7 @@ def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home
     id_ = run(home).out.split()[0]
     flagged = [sample for sample, found in flags.items() if found]
     assert flagged and {tuple(flags[sample]) for sample in flagged} == {("frames", "gc")} and len(flagged) < len(flags)
-    remark = "passes flagged (frames, gc): see docs/verdicts.md."
+    remark = "passes not plain: see docs/verdicts.md."
     [row] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
     assert [text for text in row["remarks"] if text.endswith(remark)] == row["remarks"] != []
     assert remark in run_cli("leaderboard", "--home", str(home.root)).out
@@ -362,7 +362,7 @@ def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home
 def test_a_run_without_flags_is_shown_as_ever(home: Home, fake: Fake) -> None:
     run(home)
     [row] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
-    assert row["remarks"] == [] and "flagged" not in run_cli("leaderboard", "--home", str(home.root)).out
+    assert row["remarks"] == [] and "not plain" not in run_cli("leaderboard", "--home", str(home.root)).out
 
 
 @pytest.mark.slow

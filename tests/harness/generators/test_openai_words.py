@@ -188,6 +188,8 @@ def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: b
     [
         ("openai", "needs the parameter 'model'"),
         ("openai(model=m, url=localhost:8000)", "give http://HOST:PORT/v1"),
+        ("openai(model=m, url='http://a/v1,http://b/v1')", "give the address of a load balancer"),
+        ("openai(model=m, url='http://a,http://b')", "give the address of a load balancer"),
         ("openai(model=m, url='http://h:x/v1')", "give http://HOST:PORT/v1"),
         ("openai(model=m, endpoint=talk)", "give chat, completions or auto"),
         ("openai(model=m, concurrency=0)", "give 1 or more"),
