@@ -160,6 +160,6 @@ def test_no_file_enters_a_box_from_where_answers_stand(tmp_path: Path, inside: s
         for text in (spec, f"{linked}/mine.toml"):
             with pytest.raises(InputFault, match="kept from strategies and engines"):
                 engines.read(text)
-    with Engines(pytest.fail, hidden=[folder / "samples.jsonl"]) as engines:
-        with pytest.raises(InputFault, match=r"samples\.jsonl: is kept"):
-            engines.read(spec)
+    one_file = Engines(pytest.fail, hidden=[folder / "samples.jsonl"])
+    with one_file as engines, pytest.raises(InputFault, match=r"samples\.jsonl: is kept"):
+        engines.read(spec)
