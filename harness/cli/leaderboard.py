@@ -37,6 +37,9 @@ _MARKED = click.option(
     help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
 )
 _AFTER = after_option("Only samples whose code is dated after DATE (see docs/contamination.md).")
+_STRICT = click.option(
+    "--strict", is_flag=True, help="Count completions that passed and are not plain as failed (docs/verdicts.md)."
+)
 _HIDDEN = click.option("--hidden", is_flag=True, help="Also runs that were hidden (see `ctxbench runs hide`).")
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,
@@ -44,6 +47,7 @@ _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _PROFILE,
     _MARKED,
     _AFTER,
+    _STRICT,
     _HIDDEN,
     prices_option,
     home_option,
@@ -75,6 +79,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     ),
     _MARKED,
     _AFTER,
+    _STRICT,
     _HIDDEN,
     prices_option,
     click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),

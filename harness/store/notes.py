@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import Connection, case, exists, func, insert, select
@@ -11,8 +11,8 @@ from sqlalchemy import Connection, case, exists, func, insert, select
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_VERDICT
-from ctxbench.harness.store.write import Imported, Mark, Row, read_flags
+from ctxbench.harness.store.verdicts import COUNTING_VERDICT, passes_not_plain
+from ctxbench.harness.store.write import Imported, Mark, Row
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
@@ -104,7 +104,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
     }
 
 
-def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
     """Return run -> its remarks, in the order in which they were added.
 
     Last stand those on its verdicts: how many passes are not plain, and how many were judged again.
@@ -115,7 +115,7 @@ def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str,
     query = select(m.run_id, m.text).where(m.run_id.in_(ids)).order_by(m.run_id, m.ordinal)
     for run, text in connection.execute(query):
         remarks_by_run[run] += (text,)
-    for run, text in (*_flagged(connection, ids), *judged_again(connection, ids)):
+    for run, text in (*_not_plain(connection, ids, strict=strict), *judged_again(connection, ids)):
         remarks_by_run[run] += (text,)
     return remarks_by_run
 
@@ -148,22 +148,19 @@ def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[
             yield run, f"{again} of {count} verdicts judged again, {changed or 'none'} changed: see docs/verdicts.md."
 
 
-def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> Iterator[tuple[str, str]]:
     """Yield the runs with completions that passed and are not plain, with a sentence that counts them."""
+    doubted = passes_not_plain(connection, runs)
     j, v = COUNTING_VERDICT.c, t.VERDICT.c
     query = (
-        select(j.run_id, v.flags, func.count())
+        select(j.run_id, func.count())
         .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
-        .where(j.run_id.in_(runs), v.verdict == "PASSED")
-        .group_by(j.run_id, v.flags)
+        .where(j.run_id.in_(doubted), v.verdict == "PASSED")
+        .group_by(j.run_id)
     )
-    passed: dict[str, Counter[str]] = defaultdict(Counter)
-    for run, stored, count in connection.execute(query):
-        passed[run][stored] += count
-    for run, counts in passed.items():
-        flagged = sum(count for stored, count in counts.items() if read_flags(stored))
-        if flagged:
-            yield run, f"{flagged} of {counts.total()} passes not plain: see docs/verdicts.md."
+    counted = ", counted as failed" if strict else ""
+    for run, passed in connection.execute(query):
+        yield run, f"{doubted[run].total()} of {passed} passes not plain{counted}: see docs/verdicts.md."
 
 
 def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:

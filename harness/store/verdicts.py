@@ -8,7 +8,7 @@ the first verdict.
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -218,6 +218,21 @@ def append_links(connection: Connection, run: str, sample: str, verdicts: Mappin
 def passed(verdict: StoredVerdict) -> float:
     """Return the score of a verdict: 1 for ``PASSED`` and for nothing else."""
     return float(verdict.verdict == "PASSED")
+
+
+def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
+    """Return run -> sample -> completions that passed and are not plain; runs and samples without any are left out."""
+    j, v = COUNTING_VERDICT.c, t.VERDICT.c
+    query = (
+        select(j.run_id, j.sample_id, func.count())
+        .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
+        .where(j.run_id.in_(runs), v.verdict == "PASSED", v.flags != "[]")
+        .group_by(j.run_id, j.sample_id)
+    )
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for run, sample, count in connection.execute(query):
+        counts[run][sample] = count
+    return counts
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnjudgedCompletion]:

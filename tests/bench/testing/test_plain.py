@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from ctxbench.bench.testing.python.plain import Repository, remarks
+from tests.bench.testing.reaching import CONTAINERS, METHOD, VALUES
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.forgery import Forgery
 from tests.sandbox.forgeries.honest import RIGHT
@@ -197,7 +198,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("body", HOSTILE)
+@pytest.mark.parametrize("body", [*HOSTILE, *VALUES, *CONTAINERS])
 def test_what_can_reach_beyond_the_function_is_remarked_on(body: str) -> None:
     assert found(body)
 
@@ -245,6 +246,11 @@ PLAIN = [
     "return np.find(given)",
     "from functools import lru_cache\n@lru_cache(maxsize=None)\ndef inner(n):\n    return n\nreturn inner(rate)",
 ]
+
+
+@pytest.mark.parametrize("body", METHOD)
+def test_what_a_method_can_do_beyond_its_object_is_remarked_on(body: str) -> None:
+    assert found(body, method=True)
 
 
 @pytest.mark.parametrize("body", PLAIN)

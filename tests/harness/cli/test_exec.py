@@ -344,6 +344,9 @@ def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home
     [row] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
     assert [text for text in row["remarks"] if text.endswith(remark)] == row["remarks"] != []
     assert remark in run_cli("leaderboard", "--home", str(home.root)).out
+    [strict] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json", "--strict").out)
+    assert strict["pass@1"]["mean"] < row["pass@1"]["mean"]
+    assert all("passes not plain, counted as failed: see" in text for text in strict["remarks"])
     out = home.root / "out.jsonl"
     assert (
         run_cli("results", "export", id_, "--format", "ctxbench", "--out", str(out), "--home", str(home.root)).code == 0

@@ -12,7 +12,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
@@ -158,6 +158,9 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
     [table] = run_tables(store)
     assert table.run.remarks == ("1 of 2 passes not plain: see docs/verdicts.md.",)
     assert table.metrics["pass@1"] == (1.0, 0.0, 1.0), "flags change no score"
+    [strict] = run_tables(store, selection=RunFilter(strict=True))
+    assert strict.run.remarks == ("1 of 2 passes not plain, counted as failed: see docs/verdicts.md.",)
+    assert strict.metrics["pass@1"] == (0.0, 0.0, 1.0)
     assert facets(store, run).flags == ("not plain",)
     measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
     _, found = search(store, SampleFilter(run=run, measure=measure, flag="not plain"), order="plan")

@@ -21,6 +21,9 @@ _NEW = ast.Constant(None)
 """Stands for any new object."""
 _DISPLAYS = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _VALUES = ast.Constant | ast.JoinedStr | ast.Lambda | ast.BinOp | ast.Compare | ast.UnaryOp
+_UNKNOWN = ast.Name("", ast.Load())
+_NEW_SHELL = ast.Call(ast.Name("list", ast.Load()), [_UNKNOWN], [])
+"""Stands for a new container of what was there before."""
 
 
 class Ownership:
@@ -40,11 +43,21 @@ class Ownership:
         self._classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
         self._selves = set(_selves(tree, own))
         inner = {id(node) for node in tree.body}
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             for name, value in _bound(node, outermost=id(node) in inner):
                 self.bindings.setdefault(name, []).append(value)
-            for name, value in _put(node):
+            for name, value in _put(node, called):
                 self._contents.setdefault(name, []).append(value)
+        self._aliased = {
+            part.id
+            for values in self.bindings.values()
+            for value in values
+            if isinstance(value, ast.Name | ast.IfExp | ast.BoolOp | ast.NamedExpr)
+            for part in ast.walk(value)
+            if isinstance(part, ast.Name)
+        }
+        """Names whose objects have other names."""
         for method in _methods(tree, own):
             # Which of them may be changed is known by their places, not by the name.
             for argument in _object(method):
@@ -80,14 +93,17 @@ class Ownership:
         if not isinstance(node, ast.Attribute | ast.Subscript):
             return False
         root: ast.expr = node
-        depth = 0
+        depth, first = 0, ""
         while isinstance(root, ast.Attribute | ast.Subscript):
+            first = root.attr if isinstance(root, ast.Attribute) else ""
             root, depth = root.value, depth + 1
-        return self.is_self(root) if depth <= 2 and self.is_self(root) else depth == 1 and self._is_new_inside(root)
+        if isinstance(root, ast.Name) and self.is_self(root):
+            return depth <= 2 and all(map(self.is_new, self._contents.get(f"{root.id}.{first}", [])))
+        return depth == 1 and self._is_new_inside(root)
 
     def _is_new_inside(self, node: ast.expr) -> bool:
         """Say whether what an object of the completion's own holds is new, too."""
-        if not isinstance(node, ast.Name) or not self.is_new(node):
+        if not isinstance(node, ast.Name) or not self.is_new(node) or node.id in self._aliased:
             return False
         values = [value for value in self.bindings[node.id] if value is not None]
         return all(map(self._is_new_whole, [*values, *self._contents.get(node.id, [])]))
@@ -104,7 +120,12 @@ class Ownership:
         if isinstance(node, ast.Call):
             inner = [*node.args, *(keyword.value for keyword in node.keywords)]
             kinds = {value.id for value in inner if isinstance(value, ast.Name)} <= {"list", "dict", "set", "int"}
-            return self._makes(node.func) and (kinds and all(isinstance(value, ast.Name) for value in inner))
+            own = isinstance(node.func, ast.Name) and node.func.id in self._classes
+            making = isinstance(node.func, ast.Attribute) and node.func.attr in allowed.MAKING
+            names_only = kinds and all(isinstance(value, ast.Name) for value in inner)
+            return self._makes(node.func) and names_only and not own and not making
+        if isinstance(node, ast.BinOp):
+            return self._is_new_whole(node.left) and self._is_new_whole(node.right)
         return isinstance(node, _VALUES)
 
     def _makes(self, function: ast.expr) -> bool:
@@ -112,10 +133,11 @@ class Ownership:
         if isinstance(function, ast.Name) and function.id in self._classes:
             return True
         if isinstance(function, ast.Name) and function.id in allowed.BUILTINS:
-            return function.id not in _OLD and function.id not in self.bindings
-        if isinstance(function, ast.Attribute) and function.attr in allowed.MAKING:
-            return True
+            known = function.id in self.bindings or self._names.knows(function.id)
+            return function.id not in _OLD and not known
         path = self._names.path(function)
+        if isinstance(function, ast.Attribute) and function.attr in allowed.MAKING and not path:
+            return True
         module, _, name = path.rpartition(".")
         if module and allowed.is_allowed(module, name):
             return path not in allowed.SHARING
@@ -148,7 +170,7 @@ def _selves(tree: ast.Module, own: str) -> Iterator[int]:
     any object.
     """
     for method in _methods(tree, own):
-        if is_dunder(method.name) or method in tree.body:
+        if (is_dunder(method.name) and not method.decorator_list) or method in tree.body:
             for argument in _object(method):
                 yield from (id(n) for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == argument.arg)
 
@@ -158,12 +180,12 @@ def _bound(node: ast.AST, *, outermost: bool) -> Iterator[tuple[str, ast.expr | 
     if isinstance(node, ast.arguments):
         for argument in (*node.posonlyargs, *node.args, *node.kwonlyargs):
             yield argument.arg, None
-        yield from ((argument.arg, _NEW) for argument in (node.vararg, node.kwarg) if argument)
+        yield from ((argument.arg, _NEW_SHELL) for argument in (node.vararg, node.kwarg) if argument)
     elif isinstance(node, ast.Assign):
         for target in node.targets:
             yield from _to(target, node.value)
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
-        yield from _to(node.target, node.value)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign):
+        yield from _to(node.target, _combined(node) if isinstance(node, ast.AugAssign) else node.value)
     elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
         yield from _each(node.target, node.iter)
     elif isinstance(node, ast.withitem) and node.optional_vars:
@@ -171,18 +193,23 @@ def _bound(node: ast.AST, *, outermost: bool) -> Iterator[tuple[str, ast.expr | 
     elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
         yield node.name, None
     elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest, _NEW
+        yield node.rest, _NEW_SHELL
     elif isinstance(node, asts.FunctionNode):
         yield node.name, None if outermost else _NEW
     elif isinstance(node, ast.ClassDef):
         yield node.name, None
 
 
+def _combined(node: ast.AugAssign) -> ast.expr:
+    """Return the value of a name that is changed in place, if that makes a new object."""
+    return ast.BinOp(node.target, node.op, node.value)
+
+
 def _to(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Starred) and isinstance(target.value, ast.Name):
-        yield target.value.id, _NEW
+        yield target.value.id, _NEW_SHELL
     elif isinstance(target, ast.List | ast.Tuple):
         pairs = isinstance(value, ast.List | ast.Tuple) and len(value.elts) == len(target.elts)
         values: list[ast.expr | None] = [None] * len(target.elts)
@@ -206,11 +233,16 @@ def _each(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[str, ast.expr 
         yield from _to(target, None)
 
 
-def _put(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def _put(node: ast.AST, called: set[int]) -> Iterator[tuple[str, ast.expr]]:
     """Yield the names into whose objects a node puts something, each with that."""
     targets: list[ast.expr] = []
     values: list[ast.expr] = []
-    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value:
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id, node.value
+    elif isinstance(node, ast.Attribute) and node.attr in allowed.CHANGING and id(node) not in called:
+        if isinstance(node.value, ast.Name):
+            yield node.value.id, _UNKNOWN
+    elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         targets = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.expr)]
         values = [node.value]
@@ -221,3 +253,5 @@ def _put(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     for target in targets:
         if isinstance(target, ast.Attribute | ast.Subscript) and isinstance(target.value, ast.Name):
             yield from ((target.value.id, value) for value in values)
+            if isinstance(target, ast.Attribute) and not isinstance(node, ast.Call):
+                yield from ((f"{target.value.id}.{target.attr}", value) for value in values)

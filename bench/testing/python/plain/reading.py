@@ -19,10 +19,22 @@ from ctxbench.bench.testing.python.plain.names import (
     is_reaching,
     words,
 )
+from ctxbench.bench.testing.python.plain.nodes import (
+    decorators,
+    dropped,
+    is_changed,
+    members,
+    shown,
+    written_annotations,
+)
 from ctxbench.bench.testing.python.plain.ownership import Ownership
 
 _FIELD_OF_FIELD = re.compile(r"\{[^{}]*[.\[]")
 """A replacement field that looks into what it formats."""
+
+
+_RECORDS = ("collections.namedtuple", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum")
+_CONSTANTS = frozenset(("None", "True", "False", "Ellipsis", "__debug__", "__name__"))
 
 
 class Remark(NamedTuple):
@@ -59,12 +71,13 @@ class Reader:
         self._holders = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
         """Expression -> the attribute of it that is read."""
         self._called = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
-        self._decorating = {id(part) for node in nodes for part in _decorators(node)}
-        self._unread = {id(part) for node in _dropped(tree, own) for part in ast.walk(node)}
-        self._attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_changed(node)}
+        self._functions = {node.name for node in nodes if isinstance(node, asts.FunctionNode)}
+        self._decorating = {id(part) for node in nodes for part in decorators(node)}
+        self._unread = {id(part) for node in dropped(tree, own) for part in ast.walk(node)}
+        self._attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_changed(node)}
         for node in nodes:
             if isinstance(node, ast.ClassDef):
-                self._attributes.update(_members(node))
+                self._attributes.update(members(node))
 
     def remarks(self) -> Iterator[Remark]:
         """Yield what is not plain."""
@@ -81,6 +94,8 @@ class Reader:
             ast.Call: self._call,
             ast.AugAssign: self._in_place,
             ast.Global: self._global,
+            ast.Assign: self._assigned,
+            ast.AnnAssign: self._assigned,
             ast.Constant: self._constant,
             ast.MatchClass: self._pattern,
         }
@@ -90,10 +105,10 @@ class Reader:
             if id(node) in self._unread:
                 continue
             yield from ((node, reason) for reason in rules.get(type(node), _nothing)(node))
-            for decorator in _decorators(node):
+            for decorator in decorators(node):
                 if id(decorator) not in self._unread:
                     yield from ((decorator, reason) for reason in self._decorator(decorator))
-            for annotation in _written_annotations(node):
+            for annotation in written_annotations(node):
                 yield from self._annotation(annotation)
 
     def _import(self, node: ast.Import) -> Iterator[str]:
@@ -139,14 +154,14 @@ class Reader:
             yield f"takes the module {module} for a value"
         if name in self._names.members:
             yield from self._member(*self._names.members[name])
-        if self._names.knows(name) or name in self._ownership.bindings or name in ("self", "cls"):
+        if self._names.knows(name) or name in self._ownership.bindings:
             if is_dunder(name) and name != "__name__":
                 yield f"uses {name}"
         elif name not in allowed.BUILTINS and not (self._names.starred and name in self._repository.sources):
             yield f"uses {name}"
         elif name == "super" and not self._is_super(node):
             yield "uses super otherwise than for a method"
-        elif name in ("setattr", "delattr", "getattr", "type", "next") and id(node) not in self._called:
+        elif name in ("setattr", "delattr", "getattr", "type", "next", "print") and id(node) not in self._called:
             yield f"takes {name} for a value"
 
     def _is_super(self, node: ast.Name) -> bool:
@@ -163,7 +178,7 @@ class Reader:
 
     def _attribute(self, node: ast.Attribute) -> Iterator[str]:
         name, module = node.attr, self._names.module(node.value)
-        if _is_changed(node):
+        if is_changed(node):
             yield from self._changed_attribute(node)
         if is_dunder(name):
             if not self._is_harmless(node):
@@ -183,12 +198,20 @@ class Reader:
         path = self._names.path(node)
         if path in allowed.CHANGING_FUNCTIONS:
             yield from self._changing_function(node, path)
+        yield from self._own_method(node)
+
+    def _own_method(self, node: ast.Attribute) -> Iterator[str]:
+        """Yield a remark where the method is called with an object that it chose itself: it may change that."""
+        owner, _, leaf = self._own.rpartition(".")
+        kind = node.value.id if isinstance(node.value, ast.Name) else ""
+        if owner and node.attr == leaf and (self._names.knows(kind) or kind == "cls"):
+            yield f"calls {leaf} with an object of its choice"
 
     def _is_harmless(self, node: ast.Attribute) -> bool:
-        if node.attr in allowed.DESCRIPTIONS and not _is_changed(node):
+        if node.attr in allowed.DESCRIPTIONS and not is_changed(node):
             return True
         holder = self._holders.get(id(node))
-        if node.attr == "__class__" and not _is_changed(node):
+        if node.attr == "__class__" and not is_changed(node):
             return id(node) in self._called or (holder is not None and holder.attr in allowed.DESCRIPTIONS)
         parent = node.value
         of_super = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "super"
@@ -201,7 +224,7 @@ class Reader:
             yield f"sets {node.attr}, a method of builtin values"
 
     def _change(self, node: ast.Attribute | ast.Subscript | ast.Name) -> Iterator[str]:
-        yield f"changes what it did not make: {_shown(node)}"
+        yield f"changes what it did not make: {shown(node)}"
 
     def _changing_function(self, node: ast.expr, path: str) -> Iterator[str]:
         call = self._called.get(id(node))
@@ -209,7 +232,7 @@ class Reader:
             yield f"changes what it did not make by {path}"
 
     def _subscript(self, node: ast.Subscript) -> Iterator[str]:
-        if _is_changed(node) and not self._ownership.may_change(node.value):
+        if is_changed(node) and not self._ownership.may_change(node.value):
             yield from self._change(node)
 
     def _in_place(self, node: ast.AugAssign) -> Iterator[str]:
@@ -231,10 +254,40 @@ class Reader:
             if path in allowed.CHANGING_FUNCTIONS:
                 yield from self._changing_function(node.func, path)
             yield from self._builtin(node, node.func.id)
-        if path == "functools.wraps" and id(node) not in self._decorating:
-            yield "uses functools.wraps otherwise than to decorate"
-        if path == "collections.namedtuple":
+        if path in allowed.DECORATORS and "." in path and id(node) not in self._decorating:
+            yield f"uses {path} otherwise than to decorate"
+        if path in _RECORDS:
             yield from self._namedtuple(node)
+        if self._is_class_of(node.func) and (len(node.args) > 2 or any(isinstance(a, ast.Starred) for a in node.args)):
+            yield "calls what may be type to make a class"
+
+    def _is_class_of(self, node: ast.expr) -> bool:
+        """Say whether an expression is the class of something, as far as it shows."""
+        if isinstance(node, ast.Name):
+            values = self._ownership.bindings.get(node.id, [])
+            return any(self._is_class_of(value) for value in values if isinstance(value, ast.Call | ast.Attribute))
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Name) and node.func.id == "type"
+        return isinstance(node, ast.Attribute) and node.attr == "__class__"
+
+    def _assigned(self, node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        attributes = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Attribute)]
+        if node.value and any(map(is_changed, attributes)) and self._is_function(node.value):
+            yield f"puts a function into {shown(attributes[0])}"
+
+    def _is_function(self, node: ast.expr) -> bool:
+        """Say whether there is a function in an expression that is not called."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Lambda):
+                return True
+            if isinstance(part, ast.Name) and id(part) not in self._called and id(part) not in self._holders:
+                values = self._ownership.bindings.get(part.id, [])
+                bound = part.id in self._functions or any(isinstance(value, ast.Lambda) for value in values)
+                known = self._names.defined.get(part.id, "") or part.id in self._names.members
+                if bound or known or (not values and part.id in allowed.BUILTINS - _CONSTANTS):
+                    return True
+        return False
 
     def _builtin(self, node: ast.Call, name: str) -> Iterator[str]:
         first = node.args[0] if node.args else None
@@ -251,6 +304,8 @@ class Reader:
                 self._holders[id(first)] = inner
                 yield from self._attribute(inner)
             elif first:
+                if len(node.args) > 2 and self._is_function(node.args[2]):
+                    yield f"puts a function into {attribute.value}"
                 yield from self._changed_attribute(ast.Attribute(first, attribute.value, ast.Store()))
                 if is_dunder(attribute.value) or is_reaching(attribute.value):
                     yield f"uses the attribute {attribute.value}"
@@ -268,7 +323,7 @@ class Reader:
             return
         if isinstance(node, ast.Attribute) and node.attr in ("setter", "getter", "deleter"):
             return
-        yield f"decorates with {_shown(function)}"
+        yield f"decorates with {shown(function)}"
 
     def _constant(self, node: ast.Constant) -> Iterator[str]:
         if isinstance(node.value, str) and len(node.value) < 200 and TEST_TEXT.fullmatch(node.value):
@@ -303,54 +358,5 @@ def _nothing(_: ast.AST) -> Iterator[str]:
     return iter(())
 
 
-def _decorators(node: ast.AST) -> list[ast.expr]:
-    return node.decorator_list if isinstance(node, asts.FunctionNode | ast.ClassDef) else []
-
-
-def _dropped(tree: ast.Module, own: str) -> Iterator[ast.AST]:
-    """Yield the decorators of the function itself, which are dropped, and docstrings."""
-    for node in tree.body:
-        if isinstance(node, asts.FunctionNode) and node.name == own.rpartition(".")[2]:
-            yield from node.decorator_list
-            break
-    for each in ast.walk(tree):
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
-            yield each.value
-
-
-def _is_changed(node: ast.Attribute | ast.Subscript) -> bool:
-    return isinstance(node.ctx, ast.Store | ast.Del)
-
-
 def _is_standard(module: str) -> bool:
     return module.partition(".")[0] in allowed.STANDARD
-
-
-def _members(node: ast.ClassDef) -> Iterator[str]:
-    for inner in node.body:
-        if isinstance(inner, asts.FunctionNode | ast.ClassDef):
-            yield inner.name
-        else:
-            yield from (part.id for part in ast.walk(inner) if isinstance(part, ast.Name) and not _is_read(part))
-
-
-def _is_read(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Load)
-
-
-def _written_annotations(node: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the annotations that are texts, which some libraries evaluate."""
-    found: list[ast.expr | None] = []
-    if isinstance(node, ast.arg | ast.AnnAssign):
-        found = [node.annotation]
-    elif isinstance(node, asts.FunctionNode):
-        found = [node.returns]
-    for annotation in found:
-        for part in ast.walk(annotation) if annotation else ():
-            if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                yield part
-
-
-def _shown(node: ast.expr) -> str:
-    """Return the beginning of an expression on one line."""
-    return " ".join(ast.unparse(node).split())[:60]
