@@ -295,7 +295,7 @@ class Attempt:
         self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], nodes: Nodes, progress: Progress
     ) -> None:
         """Let other machines do what is missing, and bring their shards in as they come; then judge what is stored."""
-        merger = Merger(self._store, self._set)
+        merger = Merger(self._store, self._set, own=True)
         with (
             self._recorded(nodes.isolation, nodes.load, len(missing)),
             progress(self._spec.strategy, len(missing) + len(lacking)) as tick,

@@ -183,7 +183,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         retrieval = Retrieval(vectors, summarise=summaries, built=construction, tokens=options.tokens)
         pricer = _pricer(model, spec, options.resolve, stack)
         cells = stack.enter_context(options.cells(options.hidden, workers))
-        engines = stack.enter_context(Engines(options.boxes or _no_boxes, report=_LOG.info))
+        engines = stack.enter_context(Engines(options.boxes or _no_boxes, hidden=options.hidden, report=_LOG.info))
         stack.callback(batcher.close)
         stack.callback(summariser.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)

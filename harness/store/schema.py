@@ -58,7 +58,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 19
+SCHEMA_NUMBER = 20
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -371,6 +371,8 @@ VERDICT = Table(
     Column("flags", Text, nullable=False, server_default="[]"),
     # What its tests said before, where they were run once more at once; else empty.
     Column("earlier", Text, nullable=False, server_default=""),
+    # The run that it alone counts for, where a merged shard brought it; else empty.
+    Column("run", Text, nullable=False, server_default=""),
 )
 JUDGED_FACT = _fact(
     "judged",

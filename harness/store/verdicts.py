@@ -100,14 +100,17 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     return verdicts
 
 
-def on(store: Store, contents: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredVerdict]:
-    """Return the first verdicts on what is asked for, by the digests of sample and text; all images count."""
+def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
+    """Return the first verdicts on what is asked for, by the digests of sample and text; all images count.
+
+    Of the verdicts that merged shards brought, only those for this run are among them.
+    """
     pairs = set(contents)
     first = _v.key.not_in(select(_r.verdict_key))
     stored: dict[tuple[str, str], StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted({text for _, text in pairs})):
-            query = select(t.VERDICT).where(_v.text_digest.in_(part), first).order_by(_v.key)
+            query = select(t.VERDICT).where(_v.text_digest.in_(part), _v.run.in_(["", run]), first).order_by(_v.key)
             for row in connection.execute(query):
                 if (content := (row.sample_digest, row.text_digest)) in pairs:
                     stored.setdefault(content, _verdict(dict(row._mapping)))

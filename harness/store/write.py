@@ -96,6 +96,8 @@ class StoredVerdict:
     """What of the text is not plain, with the lines. It changes no score."""
     earlier: str = ""
     """What the tests said before, if they were run once more at once, with no other job beside them; else empty."""
+    run: str = ""
+    """The run that it alone counts for, where somebody else's shard brought it; empty for one made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

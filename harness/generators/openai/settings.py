@@ -16,7 +16,6 @@ from ctxbench.harness.generators.fim import family
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
-INSTRUCTED, RAW = "asked", "raw"
 BEARER = "Authorization"
 """The header that holds the key after the word Bearer; any other header holds the key alone."""
 OFFICIAL_KEY = "OPENAI_API_KEY"
@@ -46,8 +45,6 @@ class OpenAISettings:
     """Without a slash at its end; with ``/v1`` where the spec gave no path."""
     chat: bool
     """Whether answers are asked of ``/chat/completions``."""
-    instructed: bool
-    """Whether a chat model gets instructions with the prompt of a line."""
     concurrency: int
     """Requests at once."""
     timeout: float
@@ -134,17 +131,6 @@ def is_chat(endpoint: str, model: str) -> bool:
     if endpoint not in (CHAT, COMPLETIONS, AUTO):
         raise InputFault(f"endpoint={endpoint} is unknown", where=_WHERE, cure="give chat, completions or auto")
     return endpoint == CHAT or (endpoint == AUTO and follows_instructions(model))
-
-
-def is_instructed(lines: str) -> bool:
-    """Return whether a chat model is told to go on with a line's code; with `RAW` it gets the code alone.
-
-    Raises:
-        InputFault: if there is no such way.
-    """
-    if lines not in (INSTRUCTED, RAW):
-        raise InputFault(f"lines={lines} is unknown", where=_WHERE, cure="give asked or raw")
-    return lines == INSTRUCTED
 
 
 def base_url(url: str) -> str:

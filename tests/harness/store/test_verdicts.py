@@ -104,7 +104,7 @@ def test_verdicts_are_found_by_what_they_are_on_and_the_first_of_a_text_counts(s
     first = verdicts.add(store, make_verdict())
     verdicts.add_again(store, first.key, make_verdict(verdict="FAILED"), counts=False)
     content = first.sample_digest, first.text_digest
-    assert verdicts.on(store, [content, ("another", first.text_digest)]) == {content: first}
+    assert verdicts.on(store, [content, ("another", first.text_digest)], "a run") == {content: first}
 
 
 def test_lines_lack_nothing(store: Store) -> None:
