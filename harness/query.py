@@ -38,6 +38,8 @@ class RunQuery:
     """The day after which samples are dated; None for all, dated or not."""
     prices: Path | None = None
     """A file of rates by which the runs' tokens are priced."""
+    strict: bool = False
+    """Whether completions that passed and are not plain count as failed."""
 
     @property
     def url(self) -> str:
@@ -76,7 +78,7 @@ class RunQuery:
         from ctxbench.harness.leaderboard.scales import newer
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
-        from ctxbench.harness.store.runs import run_tables
+        from ctxbench.harness.store.runs import RunFilter, run_tables
 
         if self.profile not in PROFILES:
             raise UnknownName("metric profile", self.profile, PROFILES)
@@ -89,6 +91,7 @@ class RunQuery:
                 ks=self.ks,
                 marked=self.marked,
                 prices=rates,
+                selection=RunFilter(strict=self.strict),
             )
             tables = read(samples=self.samples and self.samples.partition("[")[0])
             others = read(samples=None) if not tables and self.samples else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, sandbox_name, share_option
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.run.judging import Executor
     from ctxbench.harness.run.stored import VerdictRow
-    from ctxbench.harness.run.units import Share
     from ctxbench.harness.store import Store
 
     Work = Callable[[Executor], Generator[VerdictRow]]
@@ -44,11 +43,9 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Write the verdicts here when all are known, instead of to stdout one by one; with --shard: the folder of "
-    "the shards.",
+    help="Write the verdicts here when all are known, instead of to stdout one by one.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="W", help="Tests that run at once; default: one a core.")
-@share_option("the completions of a file")
 @home_option
 @db_option
 def execute(
@@ -60,7 +57,6 @@ def execute(
     sandbox: str | None,
     out: Path | None,
     workers: int | None,
-    share: Share | None,
     home: Home,
     db: str | None,
 ) -> None:
@@ -74,9 +70,6 @@ def execute(
 
     With --anew the verdicts on the run's completions are deleted, and all of them are judged. Other runs with
     equal completions lose these verdicts too: `ctxbench exec --run` gives them the new ones.
-
-    With --shard a part of the file's completions is judged, and its verdicts are also written as a shard, by which
-    `ctxbench merge` judges equal completions of stored runs.
     """
     import os
     from functools import partial
@@ -85,20 +78,13 @@ def execute(
     from ctxbench.harness.run.judging import open_executor
     from ctxbench.harness.run.stored import judge_file, read
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.shard_store import own_database
 
     if (file is None) == (run is None):
         raise click.UsageError("give either --completions or --run")
     if anew and run is None:
         raise click.UsageError("--anew is for --run")
-    if share and file is None:
-        raise click.UsageError("--shard is for --completions (see `ctxbench results export`)")
     sample_set = sets.load(home, samples)
     completions = read(file, sample_set) if file is not None else []
-    folder = out or home.shards if share else None
-    if share and folder:
-        completions = list(share.of(completions, lambda completion: completion.sample.repo))
-        db, out = db or own_database(folder, share), None
     with open_store(db or home.database) as store:
         total = len(completions)
         work: Work = partial(judge_file, completions_of_file=completions)
@@ -108,7 +94,7 @@ def execute(
         if total:
             width = workers or os.cpu_count() or 1
             with open_executor(width, home=home, store=store, sample_set=sample_set, sandbox=sandbox) as executor:
-                faults = _write(_sharded(work(executor), sample_set, folder), total, out)
+                faults = _write(work(executor), total, out)
         else:
             click.echo("nothing to judge", err=True)
     if faults:
@@ -136,26 +122,6 @@ def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, anew: bool) 
         return judge_run(store, executor, sample_set, run, verdicts.unjudged(store, run))
 
     return len(lacking) + len(verdicts.judged(store, run)), judge_all
-
-
-def _sharded(rows: Generator[VerdictRow], sample_set: SampleSet, folder: Path | None) -> Generator[VerdictRow]:
-    """Yield rows; at the end, however it comes, write their verdicts as a shard into the folder, if there is one."""
-    from contextlib import closing
-
-    from ctxbench.harness.store.shard import Shard, encode, write
-
-    by_key = {}
-    try:
-        with closing(rows):
-            for row in rows:
-                if row.verdict is not None:
-                    by_key[row.verdict.key] = row.verdict
-                yield row
-    finally:
-        if folder is not None and by_key:
-            verdicts = tuple(by_key.values())
-            shard = Shard(samples=sample_set.name, samples_digest=sample_set.digest, verdicts=verdicts)
-            write(folder, *encode(shard))
 
 
 def _write(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[MachineFault]:

@@ -37,12 +37,16 @@ _MARKED = click.option(
     help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
 )
 _AFTER = after_option("Only samples whose code is dated after DATE (see docs/contamination.md).")
+_STRICT = click.option(
+    "--strict", is_flag=True, help="Count completions that passed and are not plain as failed (docs/verdicts.md)."
+)
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,
     k_option,
     _PROFILE,
     _MARKED,
     _AFTER,
+    _STRICT,
     prices_option,
     home_option,
     db_option,
@@ -73,6 +77,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     ),
     _MARKED,
     _AFTER,
+    _STRICT,
     prices_option,
     click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
     home_option,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     "--generator",
     required=True,
     metavar="SPEC",
-    help="The model: incontext, openai:MODEL@URL (or URL,URL), hf:FOLDER, vllm:FOLDER or name(key=value, …) "
+    help="The model: incontext, openai:MODEL@URL, hf:FOLDER, vllm:FOLDER or name(key=value, …) "
     "(see `ctxbench generator list`).",
 )
 @summariser_options

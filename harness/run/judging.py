@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -28,7 +27,6 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
@@ -36,8 +34,6 @@ from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
-_AGAIN = 0.25
-"""Seconds between two looks at tests that another process runs."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
 RULES = "1"
@@ -74,13 +70,8 @@ class Executor:
         *,
         sandbox: str,
         threads: ThreadPoolExecutor,
-        claims: Claims | None = None,
     ) -> None:
-        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads.
-
-        `claims` say which tests are this process's to run; None if no other process runs the same.
-        """
-        self._claims = claims or Unshared()
+        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads."""
         self._judge, self._store, self._set = judge, store, sample_set
         self.sandbox, self._threads = sandbox, threads
         self._lock = threading.Lock()
@@ -140,20 +131,8 @@ class Executor:
     def _find(self, sample: Sample, text: str) -> StoredVerdict:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
-        with self._claimed(sample, key):
-            verdict = verdicts.find(self._store, [key]).get(key)
-            return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
-
-    @contextlib.contextmanager
-    def _claimed(self, sample: Sample, key: str) -> Iterator[None]:
-        while not self._claims.take([key]):
-            # Another process runs these tests; its verdict is found afterwards, or it gave up.
-            time.sleep(_AGAIN)
-            self._check(sample)
-        try:
-            yield
-        finally:
-            self._claims.release([key])
+        verdict = verdicts.find(self._store, [key]).get(key)
+        return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     def _check(self, sample: Sample) -> None:
         """Raise the fault that keeps a sample's tests from running, if there is one."""
@@ -241,11 +220,10 @@ def open_executor(
         SandboxUnavailable: if the back end is not there.
     """
     with contextlib.ExitStack() as stack:
-        # Entered first, so closed last: running tests end, and release their claims, when the judge's boxes are gone.
-        claims = stack.enter_context(store.claims())
+        # Entered first, so closed last: running tests end when the judge's boxes are gone.
         threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
         name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
-        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads, claims=claims)
+        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
         stack.callback(executor.close)
         yield executor
 

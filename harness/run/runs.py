@@ -75,9 +75,11 @@ class Runs:
         """Refuse what could never be done, before a run is stored.
 
         Raises:
-            InputFault: if a strategy does not take such samples or names no encoder, or the run fills in the middle and
-                the model cannot.
+            InputFault: if a strategy does not take such samples or names no encoder, an engine's file lies where no
+                strategy may read, or the run fills in the middle and the model cannot.
         """
+        for engine in [engine for card in cards for engine in card.engines]:
+            self.machinery.engines.read(engine)
         check_cards(cards, self.planned, self.sample_set, has_sandbox=self.has_sandbox)
         if self.choices.fim:
             fim.template_of(self.machinery.batcher.generator)

@@ -130,8 +130,8 @@ def _attempted(
 ) -> Generator[VerdictRow]:
     """Yield rows as an attempt at a run, with its faults and its end recorded."""
     finished, reason = 0, "interrupted"
-    with store.claims() as claims:
-        attempt = store.start_attempt(run, words, claims=claims)
+    with store.run_lock(run) as locked:
+        attempt = store.start_attempt(run, words, locked=locked)
         try:
             for completion, outcome in outcomes:
                 row = _row({"sample": completion.sample_id, "index": completion.idx}, outcome)

@@ -265,7 +265,7 @@ class CompletionVerdict:
     image: str
     sandbox: str
     flags: tuple[str, ...] = ()
-    """What its text reaches for: names in `bench.testing.types.FLAGS`."""
+    """What of its text is not plain, with the lines."""
     earlier: str = ""
     """What the tests said before, if they were run once more at once, beside no other job."""
 

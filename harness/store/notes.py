@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import Connection, func, insert, select
@@ -11,7 +11,8 @@ from sqlalchemy import Connection, func, insert, select
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.write import Imported, Mark, Row, read_flags
+from ctxbench.harness.store.verdicts import passes_not_plain
+from ctxbench.harness.store.write import Imported, Mark, Row
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
@@ -103,7 +104,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
     }
 
 
-def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
     """Return run -> its remarks, in the order in which they were added.
 
     Last stands the one on its verdicts: how many passes are flagged.
@@ -114,28 +115,24 @@ def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str,
     query = select(m.run_id, m.text).where(m.run_id.in_(ids)).order_by(m.run_id, m.ordinal)
     for run, text in connection.execute(query):
         remarks_by_run[run] += (text,)
-    for run, text in _flagged(connection, ids):
+    for run, text in _not_plain(connection, ids, strict=strict):
         remarks_by_run[run] += (text,)
     return remarks_by_run
 
 
-def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the runs with completions that passed and are flagged, with a sentence that counts them."""
+def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> Iterator[tuple[str, str]]:
+    """Yield the runs with completions that passed and are not plain, with a sentence that counts them."""
+    doubted = passes_not_plain(connection, runs)
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
-        select(j.run_id, v.flags, func.count())
+        select(j.run_id, func.count())
         .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
-        .where(j.run_id.in_(runs), v.verdict == "PASSED")
-        .group_by(j.run_id, v.flags)
+        .where(j.run_id.in_(doubted), v.verdict == "PASSED")
+        .group_by(j.run_id)
     )
-    passed: dict[str, Counter[str]] = defaultdict(Counter)
-    for run, stored, count in connection.execute(query):
-        passed[run][stored] += count
-    for run, counts in passed.items():
-        flagged = sum(count for stored, count in counts.items() if read_flags(stored))
-        if flagged:
-            words = sorted({flag for stored in counts for flag in read_flags(stored)})
-            yield run, f"{flagged} of {counts.total()} passes flagged ({', '.join(words)}): see docs/verdicts.md."
+    counted = ", counted as failed" if strict else ""
+    for run, passed in connection.execute(query):
+        yield run, f"{doubted[run].total()} of {passed} passes not plain{counted}: see docs/verdicts.md."
 
 
 def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -190,6 +190,8 @@ class RunFilter:
     language: str | None = None
     generator: str | None = None
     """As in `RunInfo.generator`."""
+    strict: bool = False
+    """Whether of their passes only those of plain completions count."""
 
     def has(self, run: Any) -> bool:
         """Return whether a run's row is among them."""
@@ -231,9 +233,7 @@ def run_tables(
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         costs = costs_of(connection, run_rows, prices)
-        columns = _run_columns(
-            connection, run_rows, costs, profile, ks, exclude=marked == "exclude", language=run_filter.language
-        )
+        columns = _run_columns(connection, run_rows, costs, profile, ks, run_filter, exclude=marked == "exclude")
         return [table for run in columns for table in run.tables(run_filter.language)]
 
 
@@ -243,16 +243,17 @@ def _run_columns(
     costs: Mapping[str, Costs],
     profile: str,
     ks: Collection[int],
+    run_filter: RunFilter,
     *,
     exclude: bool,
-    language: str | None,
 ) -> Iterator[RunColumns]:
     """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
-    counts, gains, memories = verdict_counts(connection, ids), mean_gains(connection, ids), memorised(connection, ids)
+    counts = verdict_counts(connection, ids, strict=run_filter.strict)
+    gains, memories = mean_gains(connection, ids), memorised(connection, ids)
     imported, remarks, cutoffs = (
         notes.imports(connection, ids),
-        notes.remarks(connection, ids),
+        notes.remarks(connection, ids, strict=run_filter.strict),
         notes.cutoffs(connection),
     )
     loads, engines = loads_of(connection, ids), engine_costs(connection, ids)
@@ -261,11 +262,11 @@ def _run_columns(
     metrics = measures(connection, (profile, CONTEXT))
     for run, plan in zip(run_rows, plans, strict=True):
         verdicts = counts.get(run.id, {})
-        values: Mapping[str, Values] = stored_scores(connection, metrics, run.id, plan, language)
+        values: Mapping[str, Values] = stored_scores(connection, metrics, run.id, plan, run_filter.language)
         run_remarks = remarks[run.id]
         if left_out(run_remarks):
             scores = measures(connection, (DEFAULT,))
-            own = values if profile == DEFAULT else stored_scores(connection, scores, run.id, plan, language)
+            own = values if profile == DEFAULT else stored_scores(connection, scores, run.id, plan, run_filter.language)
             scored = own.get(ALWAYS, {}).keys()
             values, run_remarks = without_parts(values, scored, run_remarks, profile=profile)
         values = dict(values)

@@ -51,7 +51,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 21
+SCHEMA_NUMBER = 22
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -364,6 +364,8 @@ VERDICT = Table(
     Column("flags", Text, nullable=False, server_default="[]"),
     # What its tests said before, where they were run once more at once; else empty.
     Column("earlier", Text, nullable=False, server_default=""),
+    # The run that it alone counts for, where a merged shard brought it; else empty.
+    Column("run", Text, nullable=False, server_default=""),
 )
 JUDGED_FACT = _fact(
     "judged",
@@ -380,8 +382,8 @@ ATTEMPT = Table(
     Column("run_id", ForeignKey("run.id"), nullable=False),
     Column("started", Float, nullable=False),
     Column("isolation", Text, nullable=False),
-    # Whether its process holds a claim on it for as long as it lives.
-    Column("claimed", Integer, nullable=False, server_default="0"),
+    # Whether its process held the lock on the run until the attempt ended.
+    Column("locked", Integer, nullable=False),
     # How much was done at once; null where nobody noted it.
     Column("workers", Integer),
     Column("requests", Integer),

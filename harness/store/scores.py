@@ -27,7 +27,7 @@ from ctxbench.harness.store.facts import measure_numbers
 from ctxbench.harness.store.loading import load, parts
 from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import PASS, PROFILE
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passes_not_plain
 from ctxbench.harness.store.write import append, number_or_null
 from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Prompt
 
@@ -114,17 +114,21 @@ def add_scores(
     store.settle(add)
 
 
-def verdict_counts(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return run -> sample -> verdicts and passes."""
+def verdict_counts(
+    connection: Connection, runs: Iterable[str], *, strict: bool = False
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return run -> sample -> verdicts and passes; if `strict`, only passes of plain completions."""
     s = t.SCORE.c
+    runs = list(runs)
+    doubted = passes_not_plain(connection, runs) if strict else {}
     query = (
         select(s.run_id, s.sample_id, func.count(), func.sum(s.value))
-        .where(s.run_id.in_(list(runs)), s.profile == PROFILE, s.metric == PASS)
+        .where(s.run_id.in_(runs), s.profile == PROFILE, s.metric == PASS)
         .group_by(s.run_id, s.sample_id)
     )
     counts_by_run: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
     for run, sample, judged, passed in connection.execute(query):
-        counts_by_run[run][sample] = judged, round(passed)
+        counts_by_run[run][sample] = judged, round(passed) - doubted.get(run, {}).get(sample, 0)
     return counts_by_run
 
 

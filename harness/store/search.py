@@ -24,6 +24,9 @@ from ctxbench.harness.store.write import shown_generator, shown_samples
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]
 
+NOT_PLAIN = "not plain"
+"""The flag of samples whose verdicts carry remarks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
@@ -232,7 +235,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
                     )
                     for columns in (t.COMPLETION_FACT.c, t.RESULT_FACT.c)
                 ),
-                exists().where(*of_verdict, v.flags.contains(flag, autoescape=True)),
+                *([exists().where(*of_verdict, v.flags != "[]")] if sample_filter.flag == NOT_PLAIN else []),
             )
         )
     return conditions
@@ -305,7 +308,9 @@ def _sorted(words: Iterable[str]) -> tuple[str, ...]:
 def _flags(connection: Connection, run: str) -> Iterator[str]:
     stored = [select(table.c.flags).where(table.c.run_id == run).distinct() for table in (t.COMPLETION, t.RESULT)]
     judged = t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
-    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(t.JUDGED.c.run_id == run).distinct())
+    of_verdicts = select(t.VERDICT.c.flags).select_from(judged).where(t.JUDGED.c.run_id == run).distinct()
     for query in stored:
         for flags in connection.scalars(query).all():
             yield from json.loads(flags)
+    if any(flags != "[]" for flags in connection.scalars(of_verdicts)):
+        yield NOT_PLAIN

@@ -3,8 +3,8 @@
 Readers (a dashboard, a report) may point at a database that somebody else's run is filling: `open_reader` neither waits
 for that run nor keeps it waiting.
 
-Two processes may do the same run at once: claims keep them from doing the same sample (`harness.store.claims`), and
-whoever stores one second all the same finds it there and drops its own copy, so that no sample is stored twice.
+One process works at a run at a time (`harness.store.locks`). Whoever stores a row that is there already, such as an
+answer that another run has asked for meanwhile, drops its own copy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
 from ctxbench.harness.store.creating import check_schema, create_tables, schema_of
 from ctxbench.harness.store.engine import (
     explained,
@@ -43,6 +42,7 @@ from ctxbench.harness.store.engine import (
 )
 from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
 from ctxbench.harness.store.loading import clean, load, parts
+from ctxbench.harness.store.locks import locked, run_lock
 from ctxbench.harness.store.prompts import add_prompts
 from ctxbench.harness.store.verdicts import append_links
 from ctxbench.harness.store.write import (
@@ -105,9 +105,13 @@ class Store:
             with connection.begin():
                 yield connection
 
-    def claims(self) -> AbstractContextManager[Claims]:
-        """Open the claims by which processes share the work on this database; they end with the block."""
-        return open_claims(self._engine, self.where)
+    def run_lock(self, run: str) -> AbstractContextManager[bool]:
+        """Hold the lock on a run; gives whether it is held.
+
+        Raises:
+            InputFault: if another process holds it.
+        """
+        return run_lock(self._engine, self.where, run)
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
         """Note a run and its samples, unless they are there already; return the run's id.
@@ -150,32 +154,25 @@ class Store:
         with self.reading() as connection:
             return frozenset(id_ for part_query in queries for id_ in connection.scalars(part_query))
 
-    def claimed(self, keys: Collection[str]) -> set[str] | None:
-        """Return which of these somebody has claimed; None where nobody can tell."""
-        if self._engine.dialect.name == "sqlite":
-            return held_in_file(str(self._engine.url.database), keys)
+    def locked(self, runs: Collection[str]) -> set[str] | None:
+        """Return which of these runs a process works at; None where nobody can tell."""
         with self.reading() as connection:
-            return held_on_server(connection, keys)
+            return locked(self._engine, connection, runs)
 
-    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
+    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
         """Note that work on a run begins; return the attempt's number.
 
         Args:
             run: its id.
             isolation: how strategies are kept apart, and where tests run.
             load: how much is done at once; None if nothing is measured.
-            claims: those of this process, which claims the attempt until it ends or gives it back; None for no claim.
+            locked: whether this process holds the lock on the run until the attempt ends.
         """
         values = {"run_id": run, "started": time.time(), "isolation": isolation}
         values |= dataclasses.asdict(load) if load is not None else {}
-        claimed = int(claims is not None and not isinstance(claims, Unshared))
         with self._writing() as connection:
-            primary_key = connection.execute(insert(t.ATTEMPT).values(**values, claimed=claimed)).inserted_primary_key
-            attempt = int(primary_key[0]) if primary_key else 0
-            if claims is not None:
-                # Before anybody can read of it: an attempt that nobody has claimed is taken for dead.
-                claims.take([attempt_key(attempt)])
-        return attempt
+            inserted = connection.execute(insert(t.ATTEMPT).values(**values, locked=int(locked)))
+            return int(inserted.inserted_primary_key[0]) if inserted.inserted_primary_key else 0
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
         """Note that it ended: ``done``, ``faults``, ``interrupted`` or ``failed``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -53,13 +54,20 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     return verdicts
 
 
-def on(store: Store, contents: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredVerdict]:
-    """Return the verdicts on what is asked for, by the digests of sample and text; all images count."""
+def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
+    """Return the verdicts on what is asked for, by the digests of sample and text; all images count.
+
+    Of the verdicts that merged shards brought, only those for this run are among them.
+    """
     pairs = set(contents)
     stored: dict[tuple[str, str], StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted({text for _, text in pairs})):
-            query = select(t.VERDICT).where(t.VERDICT.c.text_digest.in_(part)).order_by(t.VERDICT.c.key)
+            query = (
+                select(t.VERDICT)
+                .where(t.VERDICT.c.text_digest.in_(part), t.VERDICT.c.run.in_(["", run]))
+                .order_by(t.VERDICT.c.key)
+            )
             for row in connection.execute(query):
                 if (content := (row.sample_digest, row.text_digest)) in pairs:
                     stored.setdefault(content, _verdict(dict(row._mapping)))
@@ -99,6 +107,21 @@ def append_links(connection: Connection, run: str, sample: str, verdicts: Mappin
 def passed(verdict: StoredVerdict) -> float:
     """Return the score of a verdict: 1 for ``PASSED`` and for nothing else."""
     return float(verdict.verdict == "PASSED")
+
+
+def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
+    """Return run -> sample -> completions that passed and are not plain; runs and samples without any are left out."""
+    j, v = t.JUDGED.c, t.VERDICT.c
+    query = (
+        select(j.run_id, j.sample_id, func.count())
+        .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .where(j.run_id.in_(runs), v.verdict == "PASSED", v.flags != "[]")
+        .group_by(j.run_id, j.sample_id)
+    )
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for run, sample, count in connection.execute(query):
+        counts[run][sample] = count
+    return counts
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnjudgedCompletion]:

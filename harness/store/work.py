@@ -2,7 +2,7 @@
 
 Reads only; a few statements however many runs there are. A result tells no time, so that a stored run is the same
 whenever it is made; only attempts do. Whether a process still works on an attempt without an end is in no row: it holds
-a claim on it (`harness.store.claims`).
+the lock on its run (`harness.store.locks`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from ctxbench.harness.results import Load, Origin
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.names import names
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
@@ -138,21 +137,22 @@ def _newest_first(work: RunWork) -> tuple[float, str]:
 def watched(store: Store, runs: Iterable[RunWork]) -> list[RunWork]:
     """Return runs with what is known at this moment of the processes that work at them, which no row tells."""
     runs = list(runs)
-    unended = {
-        run.id: [attempt for attempt in run.attempts if attempt.ended is None and attempt.claimed] for run in runs
-    }
-    keys = {attempt_key(attempt.id) for attempts in unended.values() for attempt in attempts}
-    claimed_keys = store.claimed(keys) if keys else None
-    return [replace(run, alive=_alive(run, unended[run.id], claimed_keys)) for run in runs]
+    begun = [run.id for run in runs if any(_begun(attempt) for attempt in run.attempts)]
+    locked = store.locked(begun) if begun else None
+    return [replace(run, alive=_alive(run, locked)) for run in runs]
 
 
-def _alive(work: RunWork, claimed: Sequence[Attempted], claimed_keys: Collection[str] | None) -> bool | None:
-    if claimed_keys is None or not claimed:
+def _begun(attempt: Attempted) -> bool:
+    return attempt.locked and attempt.ended is None
+
+
+def _alive(work: RunWork, locked: Collection[str] | None) -> bool | None:
+    if locked is None or not any(_begun(attempt) for attempt in work.attempts):
         return None
-    if any(attempt_key(attempt.id) in claimed_keys for attempt in claimed):
+    if work.id in locked:
         return True
     # That an earlier attempt was killed says nothing of a later one.
-    return False if claimed[-1] == work.attempts[-1] else None
+    return False if _begun(work.attempts[-1]) else None
 
 
 def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, int]:
@@ -284,8 +284,8 @@ class Attempted:
     """Samples that it stored; None without an end."""
     missing: int | None
     faults: int
-    claimed: bool = False
-    """Whether its process holds a claim on it for as long as it lives."""
+    locked: bool = False
+    """Whether its process held the lock on the run until the attempt ended."""
     load: Load | None = None
     """How much it did at once; None where nobody noted it."""
 
@@ -403,7 +403,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
             o.finished,
             o.missing,
             failed.c.faults,
-            a.claimed,
+            a.locked,
             a.workers,
             a.requests,
             a.cores,
@@ -413,7 +413,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
         .order_by(a.id)
     )
     attempts_by_run: dict[str, list[Attempted]] = defaultdict(list)
-    for run, id_, started, isolation, ended, reason, finished, missing, count, claimed, *load in connection.execute(
+    for run, id_, started, isolation, ended, reason, finished, missing, count, locked, *load in connection.execute(
         query
     ):
         attempts_by_run[run].append(
@@ -426,7 +426,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
                 finished=finished,
                 missing=missing,
                 faults=count or 0,
-                claimed=bool(claimed),
+                locked=bool(locked),
                 load=None if None in load else Load(workers=load[0], requests=load[1], cores=load[2]),
             )
         )

@@ -93,9 +93,11 @@ class StoredVerdict:
     seconds: float
     peak_bytes: int
     flags: tuple[str, ...] = ()
-    """Names in `bench.testing.types.FLAGS`: what the text reaches for. They change no score."""
+    """What of the text is not plain, with the lines. It changes no score."""
     earlier: str = ""
     """What the tests said before, if they were run once more at once, with no other job beside them; else empty."""
+    run: str = ""
+    """The run that it alone counts for, where somebody else's shard brought it; empty for one made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,8 +99,8 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
 
 
 def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
-    with open_store(home.database) as store, store.claims() as claims:
-        run = begun(home, claims=claims)
+    run = begun(home, locked=True)
+    with open_store(home.database) as store, store.run_lock(run):
         assert_fault(command(home, "runs", "delete", run, "--yes"), "a process works at it", "end that first")
 
 
@@ -109,7 +109,7 @@ def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypa
     with open_store(home.database) as store, contextlib.ExitStack() as working:
 
         def work(*_: object, **__: object) -> bool:
-            store.start_attempt(run, "process", claims=working.enter_context(store.claims()))
+            store.start_attempt(run, "process", locked=working.enter_context(store.run_lock(run)))
             return True
 
         monkeypatch.setattr("click.confirm", work)

@@ -86,27 +86,6 @@ def test_nothing_is_judged_twice(bench: Bench) -> None:
     assert len(judge.asked) == 1 and judge.images == {"kit0": 2}
 
 
-def test_two_processes_at_once_judge_the_same_once(bench: Bench) -> None:
-    """Two executors hold claims of their own, as two processes do."""
-    begins, go_on = threading.Event(), threading.Event()
-
-    def answer(_: Sample, __: str) -> Judgement:
-        begins.set()
-        assert go_on.wait(20)
-        return Judgement(verdict=Verdict.PASSED, tests_run=1)
-
-    judge, other = FakeJudge(bench.set, answer=answer), FakeJudge(bench.set)
-    with bench.open(judge) as executor, bench.open(other) as second:
-        begun = executor.submit(bench.sample, bench.right)
-        assert begins.wait(20)
-        waits = second.submit(bench.sample, bench.right)
-        # Something else is judged meanwhile.
-        assert second.verdict(bench.sample, "def f(): pass").verdict == "FAILED"
-        go_on.set()
-        assert executor.wait(begun) == second.wait(waits)
-    assert [text for _, text in other.asked] == ["def f(): pass"] and len(judge.asked) == 1
-
-
 def test_what_decides_a_verdict_is_in_its_key(bench: Bench) -> None:
     sample, other = bench.set.samples[:2]
     digest = sample_digest(bench.set, sample)

@@ -91,8 +91,8 @@ def test_nothing_is_deleted_where_no_tests_can_run_or_a_process_works_at_the_run
     home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = run(home).out.split()[0]
-    with open_store(home.database) as store, store.claims() as claims:
-        attempt = store.start_attempt(id_, "process", claims=claims)
+    with open_store(home.database) as store, store.run_lock(id_) as locked:
+        attempt = store.start_attempt(id_, "process", locked=locked)
         assert_fault(execute(home, "--run", id_, "--anew"), "a process works at it", "end that first")
         store.end_attempt(attempt, reason="done", finished=0, missing=0)
 

@@ -21,13 +21,13 @@ from ctxbench.harness.store.names import add_name, names
 from ctxbench.harness.store.runs import completed, run_tables, stored_runs
 from ctxbench.harness.store.schema import METADATA, VIEWS
 from ctxbench.harness.store.store import open_reader
-from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredCompletion, StoredFault
 from tests.harness.imported.records import python_task, write
 from tests.harness.store import (
     postgres_server,
     test_costs,
     test_gains,
+    test_locks,
     test_notes,
     test_store,
     test_verdicts,
@@ -105,12 +105,13 @@ def test_whether_a_process_works_at_a_run(store: Store) -> None:
     test_work.test_whether_a_process_works_at_a_run(store)
 
 
-def test_a_session_that_ended_while_its_machine_slept_is_claimed_anew(store: Store, url: URL) -> None:
-    store.add_generations([make_generation()])
-    run = test_work.begun(store)
-    with store.claims() as claims, open_reader(shown(url)) as reader:
-        store.start_attempt(run, "process", claims=claims)
-        assert works(reader)[0].alive
+def test_a_run_is_locked_by_one_session_whose_process_is_named(store: Store, url: URL) -> None:
+    test_locks.check_that_one_holder_is_named(store, shown(url))
+
+
+def test_a_session_that_the_server_ends_leaves_no_lock(store: Store, url: URL) -> None:
+    with store.run_lock("some-run"), open_reader(shown(url)) as reader:
+        assert reader.locked(["some-run", "other-run"]) == {"some-run"}
         with store.reading() as connection:
             # As the server does once it hears no more of a machine.
             connection.execute(
@@ -119,10 +120,7 @@ def test_a_session_that_ended_while_its_machine_slept_is_claimed_anew(store: Sto
                     "AND pid <> pg_backend_pid()"
                 )
             )
-        assert works(reader)[0].alive is False
-        # It wakes, and asks for its next samples.
-        assert claims.take(["a"]) == {"a"}
-        assert works(reader)[0].alive
+        assert reader.locked(["some-run"]) == set()
 
 
 def test_opening_again_changes_no_table(url: URL) -> None:

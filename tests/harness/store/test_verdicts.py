@@ -12,7 +12,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
@@ -103,7 +103,7 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
 def test_verdicts_are_found_by_what_they_are_on(store: Store) -> None:
     first = verdicts.add(store, make_verdict())
     content = first.sample_digest, first.text_digest
-    assert verdicts.on(store, [content, ("another", first.text_digest)]) == {content: first}
+    assert verdicts.on(store, [content, ("another", first.text_digest)], "a run") == {content: first}
 
 
 def test_lines_lack_nothing(store: Store) -> None:
@@ -155,12 +155,15 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
         finish(store, run, f"demo/{number}", completion("a"))
         store.link_verdicts(run, f"demo/{number}", {0: one})
     [table] = run_tables(store)
-    assert table.run.remarks == ("1 of 2 passes flagged (frames, gc): see docs/verdicts.md.",)
+    assert table.run.remarks == ("1 of 2 passes not plain: see docs/verdicts.md.",)
     assert table.metrics["pass@1"] == (1.0, 0.0, 1.0), "flags change no score"
-    assert facets(store, run).flags == ("ctypes", "frames", "gc")
+    [strict] = run_tables(store, selection=RunFilter(strict=True))
+    assert strict.run.remarks == ("1 of 2 passes not plain, counted as failed: see docs/verdicts.md.",)
+    assert strict.metrics["pass@1"] == (0.0, 0.0, 1.0)
+    assert facets(store, run).flags == ("not plain",)
     measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
-    _, found = search(store, SampleFilter(run=run, measure=measure, flag="gc"), order="plan")
-    assert [one.id for one in found] == ["demo/0"]
+    _, found = search(store, SampleFilter(run=run, measure=measure, flag="not plain"), order="plan")
+    assert [one.id for one in found] == ["demo/0", "demo/1"]
     judged = detail(store, run, "demo/0").completions[0].judged
     assert judged is not None and judged.flags == ("frames", "gc")
 

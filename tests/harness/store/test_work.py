@@ -57,30 +57,27 @@ def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
 
 def test_whether_a_process_works_at_a_run(store: Store) -> None:
     run = begun(store)
-    unclaimed = store.start_attempt(run, "process")
+    unlocked = store.start_attempt(run, "process")
     assert works(store)[0].alive is None
-    with store.claims() as claims:
-        first = store.start_attempt(run, "process", claims=claims)
+    with store.run_lock(run) as locked:
+        first = store.start_attempt(run, "process", locked=locked)
         (work,) = works(store)
-        assert work.alive and [one.claimed for one in work.attempts] == [False, True]
-        with store.claims() as others:
-            # A second process does the same run, and is the first to end.
-            second = store.start_attempt(run, "process", claims=others)
-            store.end_attempt(second, reason="done", finished=0, missing=4)
-        assert works(store)[0].alive
-    assert works(store)[0].alive is None, "the last attempt has an end"
-    with store.claims() as claims:
-        store.start_attempt(run, "process", claims=claims)
+        assert work.alive and [attempt.locked for attempt in work.attempts] == [False, True]
     # Its process is gone, and no end was noted.
     (work,) = works(store)
     assert work.alive is False and watched(store, [work]) == [work]
-    assert first > unclaimed
+    with store.run_lock(run) as locked:
+        second = store.start_attempt(run, "process", locked=locked)
+        assert works(store)[0].alive
+        store.end_attempt(second, reason="done", finished=0, missing=4)
+    assert works(store)[0].alive is None, "the last attempt has an end"
+    assert second > first > unlocked
 
 
 def test_what_is_kept_of_a_run_goes_stale_and_is_looked_at_again(store: Store) -> None:
     run = begun(store)
-    with store.claims() as claims:
-        store.start_attempt(run, "process", claims=claims)
+    with store.run_lock(run) as locked:
+        store.start_attempt(run, "process", locked=locked)
         (kept,) = works(store)
     assert kept.alive and [one.alive for one in watched(store, [kept])] == [False]
 
