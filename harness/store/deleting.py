@@ -31,7 +31,7 @@ def delete_run(store: Store, run: str) -> int:
                 rows = table.c.run_id == run
             elif "attempt_id" in table.c:
                 rows = table.c.attempt_id.in_(attempts)
-            elif "run" in table.c:
+            elif "run" in table.c and table is not t.VERDICT:
                 rows = table.c.run == number
             elif "key" in table.c and table.name.endswith("_fact"):
                 rows = table.c.key.in_(keys)
