@@ -7,7 +7,8 @@ import textwrap
 import pytest
 
 from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
-from tests.bench.testing.reaching import ALIASES, CONTAINERS, METHOD, VALUES
+from tests.bench.testing.aliases import ALIASES
+from tests.bench.testing.reaching import CONTAINERS, METHOD, VALUES
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.forgery import Forgery
 from tests.sandbox.forgeries.honest import RIGHT
