@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
+from tests.bench.testing.aliases import ALIASES
 from tests.bench.testing.reaching import CONTAINERS, METHOD, VALUES
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.forgery import Forgery
@@ -198,7 +199,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("body", [*HOSTILE, *VALUES, *CONTAINERS])
+@pytest.mark.parametrize("body", [*HOSTILE, *VALUES, *CONTAINERS, *ALIASES])
 def test_what_can_reach_beyond_the_function_is_remarked_on(body: str) -> None:
     assert found(body)
 
