@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -59,6 +60,8 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
     if error.errno == errno.EROFS:
         cure = f"choose another place; for the cache of a home folder: {CACHE}=FOLDER"
         return MachineFault("read-only file system", where=where, cure=cure)
+    if error.errno == errno.ELOOP:
+        return InputFault("is a link", where=where, cure="put a copy of the file in its place")
     if isinstance(error, IsADirectoryError):
         return InputFault("is a folder, not a file", where=where, cure="give the path of a file")
     if isinstance(error, NotADirectoryError | FileExistsError):
@@ -129,6 +132,31 @@ def read_text(path: Path) -> str:
             f"is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="check that it is the right file"
         )
     return _decoded(raw, str(path))
+
+
+def read_own_file(path: Path) -> bytes:
+    """Read a regular file that stands where its name says: no link, no pipe and no device.
+
+    A link could name a file that its reader may read and the author of the link may not.
+
+    Raises:
+        InputFault: if it is missing, unreadable, not such a file, or larger than `MAX_TEXT`.
+    """
+    with explained(path):
+        # Without O_NONBLOCK a pipe would wait for somebody to write.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        status = os.fstat(handle)
+        regular = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+        if regular:
+            with os.fdopen(handle, "rb") as file:
+                raw = file.read(MAX_TEXT + 1)
+        else:
+            os.close(handle)
+    if not regular:
+        raise InputFault("is not a file of its own", where=str(path), cure="put a copy there in place of the link")
+    if len(raw) > MAX_TEXT:
+        raise InputFault(f"is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="use a smaller file")
+    return raw
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

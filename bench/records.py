@@ -48,7 +48,7 @@ def from_sample(sample: Sample) -> dict[str, Any]:
         "hidden": list(sample.hidden) or None,
     }
     record |= {key: value for key, value in function.items() if value is not None}
-    # Left out where it is not known: sets from before there were dates keep their digests.
+    # Left out where it is not known.
     record |= {} if sample.dated is None else {"dated": sample.dated.isoformat()}
     return record | ({"stored": [_stored(context) for context in sample.stored]} if sample.stored else {})
 

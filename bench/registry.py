@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ctxbench.bench import old_names
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.parameters import Parameter, bind, check_keyword_only, parameters_of
 from ctxbench.bench.spec import Shorthand, Spec, Value, parse
@@ -110,7 +109,6 @@ class Registry(Generic[T]):
 
     def _load(self, point: EntryPoint) -> None:
         where = f"plugin {point.value}"
-        old_names.accept()
         try:
             point.load()
         except Exception as error:
@@ -156,7 +154,6 @@ class Factories(Registry[Callable[..., T]]):
         self._facts = {fact.name: fact for fact in facts}
         self._shorthands: dict[str, Shorthand] = {}
         self._speed: dict[str, frozenset[str]] = {}
-        self._identities: dict[str, Mapping[str, Callable[[Any], Value]]] = {}
 
     def register(
         self,
@@ -164,7 +161,6 @@ class Factories(Registry[Callable[..., T]]):
         factory: F,
         *,
         machine: Sequence[str] = (),
-        identity: Mapping[str, Callable[[Any], Value]] | None = None,
         shorthand: Shorthand | None = None,
     ) -> F:
         """Register a factory.
@@ -173,25 +169,23 @@ class Factories(Registry[Callable[..., T]]):
             name: how specs call it.
             factory: what makes the thing.
             machine: the parameters that do not affect what comes out, only how fast: no part of `canonical`.
-            identity: parameter -> what stands for a value of it in `canonical`, if not the value itself.
             shorthand: a short spelling, ``name:TEXT``.
 
         Raises:
             InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one
-                of `machine`, of `identity` or of the short spelling's.
+                of `machine` or of the short spelling's.
         """
         where = f"{self.kind} {name}"
         check_keyword_only(factory, where)
         names = {parameter.name for parameter in parameters_of(factory, where)}
         for source, needed in (
             ("machine", set(machine)),
-            ("identity", set(identity or {})),
             ("shorthand", shorthand.parameters if shorthand else set()),
         ):
             for parameter in sorted(needed - names):
                 raise InputFault(f"the factory has no parameter {parameter!r}", where=where, cure=f"mend {source}=")
         self.add(name, factory, origin=origin_of(factory))
-        self._speed[name], self._identities[name] = frozenset(machine), identity or {}
+        self._speed[name] = frozenset(machine)
         if shorthand is not None:
             self._shorthands[name] = shorthand
         return factory
@@ -238,11 +232,8 @@ class Factories(Registry[Callable[..., T]]):
             InputFault: as `make`.
         """
         name, arguments, _ = self._bound(text)
-        identity = self._identities[name]
         lasting = {key: value for key, value in arguments.items() if key not in self._speed[name]}
-        return str(
-            Spec(name, {key: identity[key](value) if key in identity else value for key, value in lasting.items()})
-        )
+        return str(Spec(name, lasting))
 
     def facts(self, text: str) -> dict[str, Value]:
         """Return what a spec says of its thing beside what its factory takes.

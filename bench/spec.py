@@ -23,8 +23,7 @@ from ctxbench.bench.secrets import redacted
 
 Value = None | bool | int | float | str | tuple["Value", ...]
 
-_NAME = re.compile(r"(?:[\w.+\-/@:~\\]|,(?=https?://))+")
-"""A comma only before a further address: ``openai:MODEL@URL,URL``."""
+_NAME = re.compile(r"[\w.+\-/@:~\\]+")
 _BARE = re.compile(r"[\w.+\-/@:~\\]*[A-Za-z/][\w.+\-/@:~\\]*")
 POSITIONAL = ""
 """The key of a first argument that came without one."""

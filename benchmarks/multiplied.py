@@ -4,7 +4,7 @@
 (``ctxbench run … --shard 0/1 --out FOLDER``), best of many samples each. Each is written again and again through the
 bulk entry, a transaction a copy, as other runs over a set of up to 10,000 samples, with prompts, answers and ids of
 its own. A board of each generator is then made, beside its own SQL, that is the same queries sent to the driver
-alone. With ``--postgresql``: by ``COPY`` into a server of our own, by one writer and by ten at once.
+alone. With ``--postgresql``: into a PostgreSQL server of our own, by one writer and by ten at once.
 
 Everything is in processor seconds, since other work on a machine changes wall time; of a server they are those of its
 processes.

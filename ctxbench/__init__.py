@@ -137,6 +137,7 @@ def scores(
     profile: str = "ctxbench",
     k: Sequence[int] = (),
     marked: Literal["exclude", "include"] = "exclude",
+    strict: bool = False,
     after: date | str | None = None,
     prices: str | Path | None = None,
 ) -> ResultFrame:
@@ -149,6 +150,7 @@ def scores(
         profile: the metric profile; values are in its own scale.
         k: add pass@k for these k.
         marked: what is done with samples marked as broken or vacuous.
+        strict: count completions that passed and are not plain as failed.
         after: only samples dated after that day.
         prices: a file of rates to price the stored tokens by.
 
@@ -159,7 +161,9 @@ def scores(
     from ctxbench.harness.query import RunQuery
 
     query = RunQuery(
-        **_runs(home, db, samples=samples, profile=profile, k=k, marked=marked, after=after, prices=prices),
+        **_runs(
+            home, db, samples=samples, profile=profile, k=k, marked=marked, strict=strict, after=after, prices=prices
+        ),
     )
     return frames.of_runs(query.tables())
 
@@ -174,6 +178,7 @@ def board(
     profile: str = "ctxbench",
     k: Sequence[int] = (),
     marked: Literal["exclude", "include"] = "exclude",
+    strict: bool = False,
     after: date | str | None = None,
     prices: str | Path | None = None,
     by_level: bool | None = None,
@@ -193,6 +198,7 @@ def board(
         profile: the metric profile.
         k: add pass@k for these k.
         marked: what is done with samples marked as broken or vacuous.
+        strict: count completions that passed and are not plain as failed.
         after: only samples dated after that day.
         prices: a file of rates to price the stored tokens by.
         by_level: add a ranking for each level; None: for CoderEval only.
@@ -208,7 +214,9 @@ def board(
     from ctxbench.harness.query import BoardQuery
 
     ranked = BoardQuery(
-        **_runs(home, db, samples=samples, profile=profile, k=k, marked=marked, after=after, prices=prices),
+        **_runs(
+            home, db, samples=samples, profile=profile, k=k, marked=marked, strict=strict, after=after, prices=prices
+        ),
         metric=metric,
         baseline=baseline,
         by_level=by_level,

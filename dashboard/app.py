@@ -77,10 +77,6 @@ def show_page(name: str) -> None:
         else:
             page: Callable[[], None] = importlib.import_module(f"ctxbench.dashboard.pages.{name}").page
             page()
-        if (hidden := data.hidden()) and not (name == "runs" and data.writable()):
-            show.note(
-                f"Hidden runs of the database, which are left out here: {hidden}. `ctxbench runs --hidden` lists them."
-            )
     except CtxbenchError as error:
         show.fault(error)
     finally:

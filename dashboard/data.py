@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias, TypeVar
 
 import streamlit as st
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness import cutoffs
 from ctxbench.harness.cutoffs import Cutoffs
@@ -22,8 +21,7 @@ from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.leaderboard.scales import newer
 from ctxbench.harness.results import RunTable
-from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.labels import LabelKind, add_label, hidden_runs
+from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.sets import StoredSet, stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
@@ -35,8 +33,6 @@ _BoardOptions: TypeAlias = tuple[
 ]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
 """The variables by which `ctxbench dashboard` tells the pages what to read."""
-WRITE = "CTXBENCH_DASHBOARD_WRITE"
-"""The variable by which it tells them that readers may name, note and hide runs; empty if they may not."""
 
 
 def home() -> Home:
@@ -62,33 +58,6 @@ def store() -> Store:
 @st.cache_resource(show_spinner=False, max_entries=4)
 def _opened(key: tuple[str, str]) -> Store:
     return open_reader(key[0])
-
-
-def hidden() -> int:
-    """Return how many runs of the database were hidden; none if there is no database yet."""
-    return cached(_hidden) if exists(database()) else 0
-
-
-def _hidden(opened: Store) -> int:
-    with opened.reading() as connection:
-        return len(hidden_runs(connection))
-
-
-def writable() -> bool:
-    """Say whether readers may name, note and hide runs."""
-    return bool(os.environ.get(WRITE))
-
-
-def label(run: str, kind: LabelKind, value: str) -> None:
-    """Give a run a label, where readers may.
-
-    Raises:
-        InputFault: if they may not, or the database cannot be written.
-    """
-    if not writable():
-        raise InputFault("these pages only read", cure="start them with `ctxbench dashboard --write`")
-    with open_store(database(), create=False) as opened:
-        add_label(opened, run, kind, value)
 
 
 def stamp() -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 20
 """Of a frame that a notebook displays."""
+_FORMULA = ("=", "+", "-", "@")
+"""What begins a formula in a spreadsheet, with or without blanks before it."""
 
 
 class ResultFrame(dict[str, tuple[Any, ...]]):
@@ -58,11 +60,15 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return (dict(zip(self, row, strict=True)) for row in zip(*self.values(), strict=True))
 
     def to_csv(self) -> str:
-        """Return it as CSV with a header; None is an empty field."""
+        """Return it as CSV with a header; None is an empty field.
+
+        A text that a spreadsheet would run as a formula has an apostrophe before it: strategies, models and files of
+        others name what stands in a cell.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self)
-        writer.writerows(zip(*self.values(), strict=True))
+        writer.writerow(map(_inert, self))
+        writer.writerows(map(_inert, row) for row in zip(*self.values(), strict=True))
         return text.getvalue()
 
     def to_jsonl(self) -> str:
@@ -101,6 +107,14 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         rows = [_line("td", row) for row in zip(*(values[:_ROWS_SHOWN] for values in self.values()), strict=True)]
         more = f"<p>the first {_ROWS_SHOWN} of {self.height:,} rows</p>" if self.height > _ROWS_SHOWN else ""
         return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{more}"
+
+
+def _inert(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    # Programs also end a row at a carriage return, for which Python's writer puts no quotes.
+    text = cell.replace("\r", " ")
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
 def _line(tag: str, cells: Iterable[Any]) -> str:

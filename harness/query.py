@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
@@ -38,28 +38,16 @@ class RunQuery:
     """The day after which samples are dated; None for all, dated or not."""
     prices: Path | None = None
     """A file of rates by which the runs' tokens are priced."""
-    hidden: bool | frozenset[str] = False
-    """Whether runs that were hidden are among them; or which of them, by id."""
+    strict: bool = False
+    """Whether completions that passed and are not plain count as failed."""
 
     @property
     def url(self) -> str:
         """The database of the runs."""
         return self.db or self.home.database
 
-    def left_out(self) -> str:
-        """Return a sentence on the runs that are not among them since they were hidden; empty if there are none."""
-        from ctxbench.harness.store.labels import hidden_runs
-        from ctxbench.harness.store.store import exists, open_current
-
-        if self.db is None and not exists(self.url):
-            return ""
-        with open_current(self.url) as store, store.reading() as connection:
-            count = 0 if self.hidden is True else len(hidden_runs(connection).difference(self.hidden or ()))
-        what = "1 hidden run of the database is" if count == 1 else f"{count} hidden runs of the database are"
-        return f"{what} left out: `ctxbench runs --hidden` lists them" if count else ""
-
-    def naming(self, runs: Sequence[str]) -> tuple[list[str], Self]:
-        """Return the ids of runs that were named, by name, id or its beginning; and the choice with those hidden.
+    def ids_of(self, runs: Sequence[str]) -> list[str]:
+        """Return the ids of runs, by name, id or its beginning.
 
         Raises:
             InputFault: if a beginning is that of several.
@@ -69,16 +57,15 @@ class RunQuery:
         from ctxbench.harness.store.runs import find_run
 
         with self._opened() as store:
-            ids = [find_run(store, run).id for run in runs]
-        return ids, replace(self, hidden=frozenset(ids))
+            return [find_run(store, run).id for run in runs]
 
     def _opened(self) -> Store:
-        from ctxbench.harness.store.store import exists, open_current
+        from ctxbench.harness.store.store import exists, open_reader
 
         # Looking must not leave an empty database behind.
         if self.db is None and not exists(self.url):
             raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
-        return open_current(self.url)
+        return open_reader(self.url)
 
     def tables(self) -> list[RunTable]:
         """Return the stored runs, oldest first.
@@ -91,7 +78,7 @@ class RunQuery:
         from ctxbench.harness.leaderboard.scales import newer
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
-        from ctxbench.harness.store.runs import run_tables
+        from ctxbench.harness.store.runs import RunFilter, run_tables
 
         if self.profile not in PROFILES:
             raise UnknownName("metric profile", self.profile, PROFILES)
@@ -104,7 +91,7 @@ class RunQuery:
                 ks=self.ks,
                 marked=self.marked,
                 prices=rates,
-                hidden=self.hidden,
+                selection=RunFilter(strict=self.strict),
             )
             tables = read(samples=self.samples and self.samples.partition("[")[0])
             others = read(samples=None) if not tables and self.samples else []

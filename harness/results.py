@@ -6,7 +6,7 @@ and columns of a database share: Python and SQL evaluate the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -63,17 +63,10 @@ def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Case
     return (scored, own), (model_failed, own if worst is None else worst)
 
 
-def samples_label(
-    name: str, *, limit: int | None = None, after: date | str | None = None, until: Sequence[str] = ()
-) -> str:
-    """Return how leaderboards call a sample set, or a part of it: ``demo[after 2024-06-01][:10]``.
-
-    Runs that end once two strategies are told apart have a name of their own, ``demo[until a | b]``: boards never show
-    them beside runs over the whole set.
-    """
+def samples_label(name: str, *, limit: int | None = None, after: date | str | None = None) -> str:
+    """Return how leaderboards call a sample set, or a part of it: ``demo[after 2024-06-01][:10]``."""
     parts = [f"after {after}"] if after else []
     parts += [] if limit is None else [f":{limit}"]
-    parts += [f"until {' | '.join(until)}"] if until else []
     return name + "".join(f"[{part}]" for part in parts)
 
 
@@ -174,8 +167,6 @@ class RunInfo:
     loads: tuple[Load | None, ...] = ()
     """The distinct loads under which its seconds were measured; None for attempts without a record of it, empty if
     nothing was measured."""
-    until: tuple[str, ...] = ()
-    """The two strategies between which a decision ended it; empty if it was to take all its samples."""
     remarks: tuple[str, ...] = ()
     """Sentences that a reader of this run's numbers needs: shown below the table, and in JSON."""
     offline: Mapping[str, float | None] = field(default_factory=dict)

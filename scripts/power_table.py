@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ctxbench.harness.leaderboard import stats
 from ctxbench.harness.leaderboard.power import Spread, power
-from ctxbench.harness.leaderboard.sequential import Ending, Look, look, looks
 from ctxbench.harness.leaderboard.stepdown import step_down
 from scripts.pages import write_section
 
@@ -201,75 +200,6 @@ PREDICTED_HEAD = """| repositories | samples each | sizes | tastes | rows | pred
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Looked:
-    """Pairs of runs to which repositories are added until they are told apart."""
-
-    repositories: int
-    lead: float = 0.0
-    """The true difference, in standard deviations of repositories' differences."""
-    taste: Literal["normal", "heavy"] = "normal"
-    """Heavy is Student's t with 2 degrees of freedom, without a variance."""
-
-    def rates(self, runs: int = RUNS) -> LookedRates:
-        """Simulate pairs of a kind."""
-        random = np.random.default_rng(9)
-        shape = (runs, self.repositories)
-        sums = random.standard_normal(shape) if self.taste == "normal" else random.standard_t(2, shape)
-        ends = [last_look(row, np.ones(self.repositories)) for row in sums + self.lead]
-        fixed = stats.p_values(sums + self.lead, seed="simulation")
-        return LookedRates(
-            decided=float(np.mean([end.ending is Ending.DECIDED for end in ends])),
-            fixed=float(np.mean(fixed <= stats.ALPHA)),
-            used=float(np.mean([end.repositories for end in ends])),
-        )
-
-    def line(self) -> str:
-        """Return a line of the table."""
-        rates = self.rates()
-        shares = f"{100 * rates.fixed:.1f} % | {100 * rates.decided:.1f} %"
-        return f"| {self.repositories} | {self.lead:g} | {self.taste} | {shares} | {rates.used:.1f} |\n"
-
-
-@dataclass(frozen=True)
-class LookedRates:
-    """How pairs end, over many simulated ones."""
-
-    decided: float
-    """Share that is told apart."""
-    fixed: float
-    """Share that the board's test tells apart on all repositories."""
-    used: float
-    """Mean number of repositories."""
-
-
-def last_look(sums: Array, sizes: Array) -> Look:
-    """Return the look that ends it."""
-    for count in looks(len(sums)):
-        seen = look(sums[:count], sizes[:count], len(sums), seed="s")
-        if seen.ending is not None:
-            break
-    return seen
-
-
-LOOKED_AT = (
-    Looked(repositories=12),
-    Looked(repositories=12, taste="heavy"),
-    Looked(repositories=12, lead=0.7),
-    Looked(repositories=12, lead=1.2),
-    Looked(repositories=24),
-    Looked(repositories=24, lead=0.6),
-    Looked(repositories=48),
-    Looked(repositories=48, taste="heavy"),
-    Looked(repositories=48, lead=0.4),
-    Looked(repositories=48, lead=0.8),
-)
-SEQUENTIAL_BEGIN = "<!-- until decided: python -m scripts.power_table -->\n"
-SEQUENTIAL_HEAD = """| repositories | true difference | tastes | told apart: on all | until decided | used |
-|---:|---:|---|---:|---:|---:|
-"""
-
-
 COVERED = (5, 6, 12, 30)
 """Numbers of repositories."""
 COVERAGE_BEGIN = "<!-- coverage: python -m scripts.power_table -->\n"
@@ -303,7 +233,6 @@ def main() -> None:
     """Write the tables into the page."""
     _write(BEGIN, HEAD, [line(effects, repositories) for effects in EFFECTS for repositories in REPOSITORIES])
     _write(PREDICTED_BEGIN, PREDICTED_HEAD, [case.line() for case in PREDICTED])
-    _write(SEQUENTIAL_BEGIN, SEQUENTIAL_HEAD, [case.line() for case in LOOKED_AT])
     _write(COVERAGE_BEGIN, COVERAGE_HEAD, [coverage_line(repositories) for repositories in COVERED])
 
 

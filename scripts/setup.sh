@@ -71,7 +71,11 @@ command -v bwrap >/dev/null 2>&1 || apt_install bubblewrap ||
 case ",$extras," in *,dev,*)
     # The dashboard's tests drive a real browser.
     command -v chromium >/dev/null 2>&1 || apt_install chromium fonts-dejavu-core || say "Chromium is missing: the dashboard's tests fail"
-    command -v javac >/dev/null 2>&1 || apt_install openjdk-17-jdk-headless || say "a JDK is missing: Java's tests fail"
+    ls /usr/lib/*/libatomic.so.1 /usr/lib*/libatomic.so.1 2>/dev/null | grep -q . || apt_install libatomic1 ||
+        say "libatomic is missing: the browser's driver does not start"
+    # Debian 13 has no JDK 17.
+    command -v javac >/dev/null 2>&1 || apt_install openjdk-17-jdk-headless || apt_install default-jdk-headless ||
+        say "a JDK is missing: Java's tests fail"
     [ -e /usr/share/java/junit-platform-console-standalone.jar ] ||
         apt_install junit4 junit5 libhamcrest-java libopentest4j-java libapiguardian-java ||
         say "JUnit is missing: Java's tests fail"

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ctxbench.bench import old_names
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import explained, sha256
@@ -285,7 +284,6 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     if module_spec is None:
         raise InputFault("is not a Python file", where=display_name, cure="give a file that ends in .py")
-    old_names.accept()
     module = importlib.util.module_from_spec(module_spec)
     with _collecting(module_name) as strategies, _beside(path, contents):
         sys.modules[module_name] = module

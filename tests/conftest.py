@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.helpers.databases import migrated_once
-from tests.helpers.extras import missing
+from tests.helpers.databases import made_once
+from tests.helpers.extras import absent
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -27,7 +27,8 @@ settings.load_profile("untimed")
 
 pytest_plugins = ("tests.helpers.cells", "tests.helpers.sandboxes")
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+SHARED = Path(os.environ.get("CTXBENCH_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+"""Official outputs and released files of others, which are no part of the project."""
 
 
 _HOMES = itertools.count()
@@ -109,8 +110,8 @@ def pytest_collection() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _migrated_once() -> Iterator[None]:
-    with migrated_once():
+def _made_once() -> Iterator[None]:
+    with made_once():
         yield
 
 
@@ -157,7 +158,7 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def shared() -> Path:
-    """Return the folder of golden data, which stands beside the checkout (CI has it, and fails without)."""
+    """Return the folder of other people's files; tests of them are run where it is there."""
     if not SHARED.is_dir():
-        missing(f"no golden data at {SHARED}: tests against official outputs are not run here")
+        absent(f"no folder {SHARED} (CTXBENCH_SHARED): tests against official outputs are not run here")
     return SHARED

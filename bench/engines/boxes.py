@@ -14,11 +14,12 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.engines import answers, trees
 from ctxbench.bench.engines.box import LIMITS, EngineBox
-from ctxbench.bench.engines.recipe import Recipe, read
+from ctxbench.bench.engines.recipe import Recipe, check_readable, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
@@ -59,11 +60,12 @@ class Engines:
         self,
         opens: Callable[[], Sandbox],
         *,
+        hidden: Sequence[Path] = (),
         limits: Limits = LIMITS,
         report: Report = lambda _: None,
     ) -> None:
-        """Open nothing yet; `opens` gives the back end when it is first needed."""
-        self._opens, self._limits, self._report = opens, limits, report
+        """Open nothing yet; `opens` gives the back end when it is first needed, and no file is read from `hidden`."""
+        self._opens, self._hidden, self._limits, self._report = opens, hidden, limits, report
         self._lock = threading.Lock()
         self._turn = threading.Condition(self._lock)
         self._rooms: dict[object, _Room] = defaultdict(_Room)
@@ -85,6 +87,16 @@ class Engines:
             self._turn.notify_all()
         self.leave()
 
+    def read(self, text: str) -> Recipe:
+        """Return the recipe of the engine that a spec spells.
+
+        Raises:
+            InputFault: if it cannot be read, or one of its files lies where no strategy may read.
+        """
+        recipe = read(text)
+        check_readable(recipe, self._hidden)
+        return recipe
+
     def prepare(self, engines: Sequence[str], samples: Sequence[Sample]) -> None:
         """Make what the boxes of some engines need, and take the samples that a run may ask them about.
 
@@ -97,7 +109,7 @@ class Engines:
             SandboxUnavailable: if a back end is missing, or an engine cannot be installed.
         """
         self.leave()
-        self._recipes = {str(specs.parse(text)): read(text) for text in engines}
+        self._recipes = {str(specs.parse(text)): self.read(text) for text in engines}
         recipes = self._recipes.values()
         self._shared = any(recipe.mode is Mode.SHARED for recipe in recipes)
         by_room: dict[object, list[Sample]] = defaultdict(list)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.engines.remote import checked_url
 from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.bench.files import explained, read_text, sha256
+from ctxbench.bench.files import explained, read_own_file, read_text, sha256
 from ctxbench.bench.parameters import Parameter, bind
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.sandbox.types import Environment
@@ -199,10 +200,7 @@ def _from_toml(spec: Spec) -> Recipe:
     point = _points()[_PROTOCOLS[protocol]]
     mode = Mode(str(bind((_MODE,), spec).get("mode", _MODE.default)))
     adapter = _from_file(spec, Path(_origin(point)), spec.name, point.attr, config, mode)
-    files = {}
-    for name in config.get("files", []):
-        with explained(str(path.parent / name)):
-            files[Path(name).name] = (path.parent / name).read_bytes()
+    files = {name: read_own_file(path.parent / name) for name in config.get("files", [])}
     return Recipe(
         spec=adapter.spec,
         mode=mode,
@@ -216,6 +214,26 @@ def _from_toml(spec: Spec) -> Recipe:
         parameters=(_MODE,),
         origin=str(path),
     )
+
+
+def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
+    """Refuse an engine whose file, or a file that it names, lies where strategies may not read.
+
+    Args:
+        recipe: the engine.
+        hidden: files and folders that no strategy may read.
+
+    Raises:
+        InputFault: if it does; what stands there would enter the engine's box.
+    """
+    origin = Path(os.path.realpath(recipe.origin))
+    for path in (origin, *(origin.parent / name for name in recipe.files)):
+        if any(path.is_relative_to(os.path.realpath(kept)) for kept in hidden):
+            raise InputFault(
+                "is kept from strategies and engines, since answers may stand beside it",
+                where=str(path),
+                cure="move the engine's files to a folder of their own",
+            )
 
 
 def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:

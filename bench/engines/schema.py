@@ -20,6 +20,16 @@ def _plain(value: object) -> object:
     return value
 
 
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+"""Of a file in the folder of the TOML file: no path, and nothing hidden."""
+
+
+def _file_name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is not the plain name of a file in the same folder")
+    return value
+
+
 def _expression(group: str) -> Callable[[str], str]:
     def check(value: str) -> str:
         try:
@@ -52,7 +62,9 @@ class _Program(_File):
     command: list[str] = Field(description='give the program and its arguments, e.g. ["my-engine", "-v"]', min_length=1)
     requires: list[Filled] = Field([], description='give a list of pip requirements, e.g. ["my-engine==1.0"]')
     programs: list[Filled] = Field([], description='give a list of Debian packages, e.g. ["ripgrep"]')
-    files: list[Filled] = Field([], description='give a list of files beside this one, e.g. ["server.py"]')
+    files: list[Annotated[str, AfterValidator(_file_name)]] = Field(
+        [], description='give a list of files beside this one, e.g. ["server.py"]', max_length=100
+    )
 
 
 class _Call(Form):

@@ -32,7 +32,7 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
-from ctxbench.bench.testing.types import FLAGS, Verdict
+from ctxbench.bench.testing.types import MOST_FLAGS, Verdict, short
 from ctxbench.bench.types import Kind, Reference, Sample
 
 SHAPE = (
@@ -167,9 +167,8 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
         with explained(where, _PREDICTION_CURE):
             if completion.verdict is Verdict.BROKEN:
                 raise Odd("verdict", "BROKEN says that the machine failed: leave it out")
-            for flag in completion.flags:
-                if flag not in FLAGS:
-                    raise Odd("flags", f"{flag!r} is none of {', '.join(FLAGS)}")
+            if len(completion.flags) > MOST_FLAGS or any(flag != short(flag) for flag in completion.flags):
+                raise Odd("flags", f"more than {MOST_FLAGS}, or one that is too long or has line ends")
         key = (completion.sample, completion.strategy, completion.generator)
         grouped[key][index] = RecordedAnswer(
             text=completion.text,

@@ -97,12 +97,6 @@ def load(name: str) -> StandardSet:
     return _first(whole, dict(lite["repositories"]), lite["digests"]) if name.endswith(_LITE) else whole
 
 
-def order_of(digest: str) -> tuple[str, ...]:
-    """Return the repositories of the standard set whose samples have this digest, in its order; empty if none has."""
-    sets = (load(name) for name in names())
-    return next((tuple(standard.domains) for standard in sets if digest in standard.digests.values()), ())
-
-
 def _first(whole: StandardSet, counts: dict[str, int], digests: Mapping[str, str]) -> StandardSet:
     """Return the lite form: so many repositories of each language, from the first on."""
     domains: dict[str, str] = {}

@@ -21,17 +21,13 @@ from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.python import Compiling, bytecode, with_bytecode
-from ctxbench.bench.testing.python.flags import flags
-from ctxbench.bench.testing.python.judging import Twins
-from ctxbench.bench.testing.python.reports import Malformed
-from ctxbench.bench.testing.second import Run, SecondRun, Twinning
 from ctxbench.bench.testing.suites import suite_of
-from ctxbench.bench.testing.types import TAMPERED, Finding, Judgement, Suite, Verdict, short
+from ctxbench.bench.testing.types import MOST_FLAGS, Judgement, Reading, Suite, Verdict, short
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
 
-VERSION = 2
+VERSION = 3
 """Of what a verdict means: part of the key under which verdicts are kept, so that older ones are not mixed in."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
@@ -63,19 +59,15 @@ class Telling(Protocol):
         ...
 
 
-def judged(
-    suite: Suite, run: Run, alone: Run, sample: Sample, reference: Reference, text: str, normal: dict[str, Twins]
-) -> Judgement:
-    """Return the verdict on a completion: of its tests, and where they can be switched off, of those without its value.
+def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, reference: Reference, text: str) -> Judgement:
+    """Return the verdict on a completion, and what of it is not plain.
 
     Args:
         suite: how the tests are run.
         run: runs a job.
-        alone: runs a job while no other runs.
         sample: what was asked for.
         reference: its answer and tests.
         text: the completion.
-        normal: sample id -> what survives without the reference's value; filled when it is first needed.
 
     Raises:
         SandboxLost: if the machine failed.
@@ -86,20 +78,9 @@ def judged(
     except InputFault as fault:
         return Judgement(verdict=Verdict.FAILED, reason=str(fault))
     judgement = suite.judge(reference, run(job), secret)
-    if not isinstance(suite, Twinning) or text == reference.target:
+    if not isinstance(suite, Reading) or text == reference.target:
         return judgement
-    flagged = {*judgement.flags, *flags(sample, text)}
-    if judgement.verdict is Verdict.PASSED:
-        second = SecondRun(suite, run, alone, sample, reference, judgement.seconds)
-        try:
-            twins, cut = second.twins(text)
-            flagged |= twins.flags
-            doubt = None if twins.plain else second.doubt(twins, cut, normal)
-        except Malformed as error:
-            doubt = Finding(Verdict.FAILED, f"{TAMPERED}: {error}")
-        if doubt:
-            judgement = replace(judgement, verdict=doubt.verdict, reason=short(doubt.reason))
-    return replace(judgement, flags=tuple(sorted(flagged)))
+    return replace(judgement, flags=tuple(map(short, suite.remarks(sample, reference, text)[:MOST_FLAGS])))
 
 
 class _Room:
@@ -110,8 +91,6 @@ class _Room:
         self.suite = suite
         self.image = ""
         self.pool: Pool | None = None
-        self.normal: dict[str, Twins] = {}
-        """Sample -> which tests pass without the reference's value."""
         self.bytecode: Mapping[str, bytes] = {}
 
 
@@ -189,10 +168,9 @@ class Judge:
 
     def _judged(self, room: _Room, sample: Sample, text: str, *, alone: bool) -> Judgement:
         reference = self._set.references[sample.id]
-        by_itself = partial(self._in_turn, room, self._turns.alone)
-        run = by_itself if alone else partial(self._in_turn, room, self._turns.together)
+        run = partial(self._in_turn, room, self._turns.alone if alone else self._turns.together)
         try:
-            return judged(room.suite, run, by_itself, sample, reference, text, room.normal)
+            return judged(room.suite, run, sample, reference, text)
         except SandboxLost as lost:
             return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Reference, Sample
@@ -25,6 +25,7 @@ class Verdict(StrEnum):
 
 
 _MAX_REASON = 300
+MOST_FLAGS = 5
 TAMPERED = "tampered"
 """The reason of a FAILED completion that reached for its own verdict."""
 
@@ -46,21 +47,7 @@ class Judgement:
     seconds: float = 0.0
     peak_bytes: int = 0
     flags: tuple[str, ...] = ()
-    """Which of `FLAGS` the completion earned, sorted, each once. They are shown and change no score."""
-
-
-FLAGS: Mapping[str, str] = {
-    "compares-itself": "returned a value of its own making that decides itself what it is equal to",
-    "ctypes": "reaches for memory through ctypes",
-    "frames": "reaches for the frames, the code or the tracing of whoever called it",
-    "gc": "searches the objects of the process through gc",
-    "hooks": "reaches into the interpreter: its modules, imports, names, exit, signals, or code made at run time",
-    "patches": "changes what it imports, or what its file defines beside it",
-    "pytest": "reaches for pytest or the tests",
-    "threads": "starts threads or processes",
-    "unittest": "reaches for unittest",
-}
-"""What a `Judgement` can be flagged with: an honest function seldom needs it, a forged verdict often does."""
+    """What of the completion is not plain, each with its line; empty for a plain one, at most `MOST_FLAGS`."""
 
 
 class Finding(NamedTuple):
@@ -71,7 +58,7 @@ class Finding(NamedTuple):
     run: int = 0
     failed: tuple[str, ...] = ()
 
-    def judgement(self, outcome: Outcome, output: str, flags: Sequence[str] = ()) -> Judgement:
+    def judgement(self, outcome: Outcome, output: str) -> Judgement:
         """Return it with what the job cost and printed."""
         return Judgement(
             verdict=self.verdict,
@@ -81,7 +68,6 @@ class Finding(NamedTuple):
             output=output,
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
-            flags=tuple(flags),
         )
 
 
@@ -160,4 +146,13 @@ class Suite(Protocol):
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what an outcome of that job means. Pure."""
+        ...
+
+
+@runtime_checkable
+class Reading(Protocol):
+    """A `Suite` that reads completions, since its tests run in one process with them."""
+
+    def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
+        """Return what in a completion is not on the allow-list, each with its line. Pure."""
         ...

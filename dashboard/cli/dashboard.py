@@ -39,12 +39,9 @@ _LOCAL = "127.0.0.1"
     metavar="URL",
     help="Where readers find the pages behind a proxy, e.g. https://lab.example/ctxbench; the proxy keeps that path.",
 )
-@click.option(
-    "--write", is_flag=True, help="Let whoever sees the pages name, note and hide runs; default: nothing is written."
-)
 @home_option
 @db_option
-def dashboard(*, port: int, host: str, public_url: str | None, write: bool, home: Home, db: str | None) -> None:
+def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: str | None) -> None:
     """Show the stored runs as web pages, on this machine; end it with Ctrl-C."""
     if importlib.util.find_spec("streamlit") is None:
         cure = "run `pip install 'ctxbench[dashboard]'`"
@@ -57,7 +54,6 @@ def dashboard(*, port: int, host: str, public_url: str | None, write: bool, home
     # The pages run in this process: they read what the command was given where `dashboard.data` looks for it.
     os.environ["CTXBENCH_HOME"] = str(home.root)
     os.environ["CTXBENCH_DB"] = db or home.database
-    os.environ["CTXBENCH_DASHBOARD_WRITE"] = "1" if write else ""
     bracketed = f"[{host}]" if ":" in host else host
     path = "" if public is None else public.path.rstrip("/")
     click.echo(f"http://{bracketed}:{port}{path}  (Ctrl-C ends it)")

@@ -38,8 +38,6 @@ def report(*, query: BoardQuery, out: Path, form: str) -> None:
         text = printed(board, form, full=bool(query.by_level))
     write_atomic(out, text)
     click.echo(f"{out}: {len(board.rows)} rows in {len(board.groups)} groups", err=True)
-    if sentence := query.left_out():
-        click.echo(sentence, err=True)
 
 
 def _check(out: Path) -> None:

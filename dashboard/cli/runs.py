@@ -1,4 +1,4 @@
-"""`ctxbench runs`: the stored runs for a terminal: their progress, faults and repeat commands; their labels."""
+"""`ctxbench runs`: the stored runs for a terminal: their progress, faults and repeat commands; their names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Runs(click.Group):
 
 @click.group(cls=_Runs)
 def runs() -> None:
-    """List the stored runs, or show, name, hide and delete them: `ctxbench runs`, `ctxbench runs RUN` and the commands.
+    """List the stored runs, or show, name and delete them: `ctxbench runs`, `ctxbench runs RUN` and the commands.
 
     RUN is an id, its beginning, or a name that was given.
     """
@@ -42,11 +42,10 @@ def runs() -> None:
 @runs.command(_SHOW)
 @click.argument("run", required=False)
 @click.option("--samples", metavar="NAME", help="Only runs over this sample set; limited ones (NAME[:N]) too.")
-@click.option("--hidden", is_flag=True, help="Only runs that were hidden.")
 @format_option("table", "json")
 @home_option
 @db_option
-def show(*, run: str | None, samples: str | None, hidden: bool, form: str, home: Home, db: str | None) -> None:
+def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str | None) -> None:
     """List the stored runs, the one begun last first; of one RUN show its attempts, its faults and its command.
 
     The command that is shown makes the same run again, and does only what is missing. Nothing is written: it can be
@@ -64,16 +63,14 @@ def show(*, run: str | None, samples: str | None, hidden: bool, form: str, home:
         stored = works(store, None if run is None else [_id(store, run)])
         if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
-        listed = [work for work in _of(stored, samples) if run is not None or work.labels.hidden == hidden]
+        listed = _of(stored, samples)
         options = place_options(home, url, store.where)
         if form == "json":
             records = [_record(work, _faults(store, work), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
         elif run is None:
-            click.echo("\n".join(_table(listed)) if listed else "none is listed")
+            click.echo("\n".join(_table(listed)))
             click.echo("`ctxbench runs RUN` shows one: its attempts, its faults, the command to go on", err=True)
-            if not hidden and (count := sum(work.labels.hidden for work in stored)):
-                click.echo(f"{count} hidden: `ctxbench runs --hidden` lists them", err=True)
         else:
             [work] = listed
             lines = [*_details(work, _faults(store, work), options), *_history(work, works(store))]
@@ -90,43 +87,12 @@ _RUN = click.argument("run")
 @db_option
 def name(*, run: str, text: str, home: Home, db: str | None) -> None:
     """Call RUN by a name, TEXT, which then stands for its id; an empty TEXT takes the name away."""
-    from ctxbench.harness.store.labels import LabelKind, add_label
+    from ctxbench.harness.store.names import add_name
 
     with _opened(home, db) as store:
         id_ = _id(store, run)
-        add_label(store, id_, LabelKind.NAME, text)
+        add_name(store, id_, text)
     click.echo(f"{id_} is called {text.strip()!r}" if text.strip() else f"{id_} has no name")
-
-
-@runs.command()
-@_RUN
-@click.argument("text")
-@home_option
-@db_option
-def note(*, run: str, text: str, home: Home, db: str | None) -> None:
-    """Keep a note, TEXT, with RUN in place of the one before; an empty TEXT takes it away."""
-    from ctxbench.harness.store.labels import LabelKind, add_label
-
-    with _opened(home, db) as store:
-        id_ = _id(store, run)
-        add_label(store, id_, LabelKind.NOTE, text)
-    click.echo(f"{id_}: {text.strip()}" if text.strip() else f"{id_} has no note")
-
-
-@runs.command()
-@click.argument("run", nargs=-1, required=True)
-@click.option("--undo", is_flag=True, help="Show them again.")
-@home_option
-@db_option
-def hide(*, run: tuple[str, ...], undo: bool, home: Home, db: str | None) -> None:
-    """Leave each RUN out of boards, listings and pages; nothing of it is lost, and named commands still take it."""
-    from ctxbench.harness.store.labels import hide as hide_run
-
-    with _opened(home, db) as store:
-        for id_ in [_id(store, prefix) for prefix in run]:
-            changed = hide_run(store, id_, hidden=not undo)
-            state = "shown again" if undo else "hidden"
-            click.echo(f"{id_} is {state}" if changed else f"{id_} was {'not hidden' if undo else 'hidden'} before")
 
 
 @runs.command()
@@ -137,18 +103,19 @@ def hide(*, run: tuple[str, ...], undo: bool, home: Home, db: str | None) -> Non
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
     """Delete all that is stored of each RUN, for good. Answers of models and verdicts stay: other runs use them too."""
     from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.store.labels import delete_run
+    from ctxbench.harness.store.deleting import delete_run
+    from ctxbench.harness.store.work import idle
 
     with _opened(home, db) as store:
         ids = list(dict.fromkeys(_id(store, prefix) for prefix in run))
-        for work in _idle(store, ids):
+        for work in idle(store, ids):
             click.echo(
                 f"{work.id}  {_cell(work.choices.strategy)}  {work.finished} of {work.planned} samples", err=True
             )
         if not yes and not click.confirm("Delete for good?", err=True):
             raise InputFault("nothing was deleted", cure="answer y, or give --yes")
         for id_ in ids:
-            _idle(store, [id_])  # much may have begun while the question stood
+            idle(store, [id_])  # much may have begun while the question stood
             click.echo(f"{id_} deleted: {delete_run(store, id_)} rows")
 
 
@@ -162,18 +129,6 @@ def _opened(home: Home, db: str | None) -> Store:
     if db is None and not exists(url):
         raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
     return open_store(url, create=False)
-
-
-def _idle(store: Store, ids: list[str]) -> list[RunWork]:
-    """Return how far runs are; raise `InputFault` if a process works at one of them."""
-    from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.store.work import works
-
-    stored = works(store, ids)
-    for work in stored:
-        if work.alive:
-            raise InputFault("a process works at it", where=f"run {work.id}", cure="end that first, or hide the run")
-    return stored
 
 
 def _id(store: Store, prefix: str) -> str:
@@ -238,7 +193,7 @@ def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[s
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
     yield view.STATES[view.state(work)]
-    yield from (f"{kind}: {_cell(text)}" for kind, text in view.label_lines(work))
+    yield from [f"name: {_cell(work.name)}"] if work.name else []
     yield from (f"remark: {_cell(remark)}" for remark in work.remarks)
     versions = ", ".join(
         f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
@@ -278,7 +233,7 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
     choices = work.choices
     return {
         "run": work.id,
-        **asdict(work.labels),
+        "name": work.name,
         "state": state(work),
         "planned": work.planned,
         "finished": work.finished,
@@ -288,7 +243,6 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
         "samples_digest": work.samples_digest,
         "limit": choices.limit,
         "after": choices.after,
-        "until": list(choices.until),
         "languages": list(work.languages),
         "strategy": choices.strategy,
         "generator": choices.generator,

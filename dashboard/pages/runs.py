@@ -13,7 +13,6 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import runs as view
 from ctxbench.dashboard.views.tables import Order, arranged
 from ctxbench.harness.run.spec import judge_command, place_options, repeat_command
-from ctxbench.harness.store.labels import LabelKind
 from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 
 _OFTEN, _SELDOM = 2.0, 10.0
@@ -63,21 +62,18 @@ def _may_go_on(work: RunWork) -> bool:
 
 
 def _run_label(work: RunWork) -> str:
-    hidden = " · hidden" if work.labels.hidden else ""
-    return f"{work.choices.strategy} · {view.generator(work)} · {view.label(work)} · {view.called(work)}{hidden}"
+    return f"{work.choices.strategy} · {view.generator(work)} · {view.label(work)} · {view.called(work)}"
 
 
 def _runs_over(samples: str) -> list[RunWork]:
     """Return the runs over a sample set, by what `dashboard.data.sets` calls it."""
     # What is kept changes with the database; that a process is gone changes nothing there.
     runs = watched(data.store(), data.cached(works))
-    # Where nobody can bring one back on the page, hidden ones would only be in the way.
-    runs = [run for run in runs if data.writable() or not run.labels.hidden]
     if samples == _ALL:
         return runs
     sample_set = next((choice for choice in data.sets() if choice.samples == samples), None)
     if sample_set is None:
-        # Its last run was hidden or deleted while the page looked at it.
+        # Its last run was deleted while the page looked at it.
         return []
     limited = samples.removesuffix(f" {sample_set.digest[:12]}")
     return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
@@ -131,33 +127,14 @@ def _details(work: RunWork, now: float, sighting: view.Sighting | None) -> None:
     state = view.state(work, sighting)
     st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work, now, sighting)}."))
     show.note(view.STATES[state])
-    for kind, text in view.label_lines(work):
-        show.note(f"{kind.capitalize()}: {text}")
+    if work.name:
+        show.note(f"Name: {work.name}")
     for remark in work.remarks:
         show.note(f"Remark: {remark}")
-    if data.writable():
-        _labels(work)
     _repeat(work)
     st.markdown("**Attempts**")
     show.frame(view.attempt_rows(work.attempts), help=view.ATTEMPT_HELP, key="attempts")
     _faults(work)
-
-
-def _labels(work: RunWork) -> None:
-    """Let the reader name, note and hide a run."""
-    with st.expander("Name, note, hide"), st.form(f"labels-{work.id}", border=False):
-        name = st.text_input("Name", work.labels.name, help="It then stands for the id.", max_chars=60)
-        note = st.text_area("Note", work.labels.note, help="Whatever there is to say of it.", max_chars=2000)
-        hidden = st.checkbox("Hidden", work.labels.hidden, help="Left out of boards, listings and the other pages.")
-        if st.form_submit_button("Save"):
-            taken = {run.labels.name for run in data.cached(works) if run.id != work.id}
-            if name.strip() and name.strip() in taken:
-                st.error("Another run has that name.")
-                return
-            data.label(work.id, LabelKind.NAME, name)
-            data.label(work.id, LabelKind.NOTE, note)
-            data.label(work.id, LabelKind.HIDDEN, "hidden" if hidden else "")
-            st.rerun()
 
 
 def _repeat(work: RunWork) -> None:

@@ -191,8 +191,6 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
             hint = view.steps_hint(compared=choice.second is not None, differing=bool(filters.differs))
             count = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
             show.note(f"{count} {hint}")
-        if choice.facets.judged_again:
-            show.note(f"Run A: {choice.facets.judged_again}")
     return opened
 
 

@@ -179,7 +179,7 @@ def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts,
         if view.doubted(completion.judged):
             show.note(f"Judged more than once: {view.doubted(completion.judged)}. See docs/verdicts.md.")
         if completion.judged.flags:
-            show.note(f"Flagged, which changes no score: {view.flagged(completion.judged)}")
+            show.note(f"Not plain: {'; '.join(completion.judged.flags)}. See docs/verdicts.md.")
         with st.expander("Test output", key=f"output-{key}"):
             show.text(texts.output or "(none)", key=f"output-text-{key}")
     with st.expander("Raw output of the model", key=f"raw-{key}"):

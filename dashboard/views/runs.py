@@ -24,7 +24,7 @@ STATES: Mapping[str, str] = {
     DIED: "An attempt began, no end of it is stored, and its process is gone: it was killed, or its machine went down "
     "or lost the database's server. The same command does what is missing.",
     NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed. Nothing here can "
-    "tell: an older version began it, or the database is on another machine.",
+    "tell: the database is on another machine.",
     COMPLETE: "Every planned sample has a result, and every function its verdict.",
     INCOMPLETE: "The last attempt ended and samples are missing. The same command does them.",
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
@@ -199,14 +199,7 @@ HELP: Mapping[str, str] = {
 def label(work: RunWork) -> str:
     """Return the sample set as leaderboards call it."""
     choices = work.choices
-    return samples_label(choices.samples, limit=choices.limit, after=choices.after, until=choices.until)
-
-
-def label_lines(work: RunWork) -> list[tuple[str, str]]:
-    """Return what people call a run and say of it: (kind, text)."""
-    labels = work.labels
-    hidden = [("hidden", "left out of boards and listings")] if labels.hidden else []
-    return [*((kind, text) for kind, text in (("name", labels.name), ("note", labels.note)) if text), *hidden]
+    return samples_label(choices.samples, limit=choices.limit, after=choices.after)
 
 
 def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, object]]:
@@ -229,7 +222,6 @@ def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, obje
             "version": other.versions.get("strategy", ""),
             "run": called(other),
             "finished": other.finished,
-            "note": other.labels.note,
         }
         for other in stored
         if place(other) == place(work)
@@ -238,7 +230,7 @@ def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, obje
 
 def called(work: RunWork) -> str:
     """Return a run's name, else its id."""
-    return work.labels.name or work.id
+    return work.name or work.id
 
 
 def generator(work: RunWork) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import AnsweredTask
-from ctxbench.bench.testing.types import FLAGS
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.scales import Scale, scale_of
@@ -328,15 +327,7 @@ def verdict(judged: CompletionVerdict) -> str:
 
 def doubted(judged: CompletionVerdict) -> str:
     """Return what else was said of the text; nothing where it was judged once."""
-    sentences = [f"first {judged.earlier}; then once more with no other job beside it"] if judged.earlier else []
-    if len(judged.verdicts) > 1:
-        sentences.append(f"in turn {', '.join(judged.verdicts)}, of which {judged.verdict} counts")
-    return " · ".join(sentences)
-
-
-def flagged(judged: CompletionVerdict) -> str:
-    """Return what the text reaches for, in words; nothing where it reaches for nothing."""
-    return "; ".join(f"{flag}: {FLAGS.get(flag, 'flagged by another version')}" for flag in judged.flags)
+    return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
 
 def took(detail: Detail) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import resource
 import socket
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench import old_names
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.types import Hit
@@ -154,9 +152,6 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
     try:
         if "register" in job:
             registration = registry.get(job["register"]).registration
-            if hint := old_names.hint():
-                # Here and not for each sample: a registration is read once.
-                sys.stderr.write(f"{job['register']}: {hint}\n")
             return {"registration": wire.dump_registration(registration)}
         bound = resolved(job["spec"])
         edited = [name for name, version in job["versions"].items() if registry.get(name).version != version]

@@ -41,6 +41,8 @@ _USERS = 64
 """So many cells at once have a user each."""
 MOST_OF_CELL = 1 << 16
 """Bytes shown of what one strategy prints for one sample."""
+_PRINTED = "strategy: "
+"""Begins each line of it."""
 MOST = 1 << 22
 """Bytes shown in all."""
 
@@ -221,14 +223,16 @@ class Remarks:
                 self._show(raw)
 
     def _show(self, raw: bytes) -> None:
+        if self._left <= 0:
+            return
+        printed = visible(raw[:MOST_OF_CELL].decode("utf-8", "replace"))
+        # Marked, so that no line of a strategy can be taken for one of ours.
+        text = "".join(f"{_PRINTED}{line}\n" for line in printed.removesuffix("\n").split("\n"))
         with self._lock:
             if self._left <= 0:
                 return
-            self._left -= len(raw)
+            self._left -= len(text)
             ended = self._left <= 0
-        text = visible(raw[:MOST_OF_CELL].decode("utf-8", "replace"))
-        if not text.endswith("\n"):
-            text += "\n"
         if len(raw) > MOST_OF_CELL:
             text += f"(the rest of what it printed, after {MOST_OF_CELL} bytes, is left out)\n"
         if ended:

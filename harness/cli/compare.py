@@ -32,13 +32,13 @@ def compare(
 
     RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), its beginning, or the run's name. It stands for
     all runs that differ from it only in the seed, unless two of these are named: then every run is compared by itself.
-    Hidden runs count only where they are named.
     """
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import records, render
     from ctxbench.harness.query import BoardQuery
 
-    ids, query = BoardQuery(home=home, db=db, profile=profile).naming(runs)
+    query = BoardQuery(home=home, db=db, profile=profile)
+    ids = query.ids_of(runs)
     tables_by_run = _of_runs(query.tables(), ids)
     comparisons: list[Compared] = []
     first, *others = ({table.run.language for table in tables_of_run} for tables_of_run in tables_by_run)

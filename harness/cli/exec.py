@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, sandbox_name, share_option
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.run.judging import Executor
     from ctxbench.harness.run.stored import VerdictRow
-    from ctxbench.harness.run.units import Share
     from ctxbench.harness.store import Store
 
     Work = Callable[[Executor], Generator[VerdictRow]]
@@ -32,7 +31,9 @@ if TYPE_CHECKING:
     help="JSON Lines: sample, text (the whole function), and if wanted index, strategy, generator.",
 )
 @click.option("--run", "run", metavar="RUN", help="Judge what this stored run lacks instead; its id or its beginning.")
-@click.option("--again", is_flag=True, help="Judge what has a verdict once more; the first one stays too.")
+@click.option(
+    "--anew", is_flag=True, help="With --run: delete the verdicts on its completions first, and judge all of them."
+)
 @click.option(
     "--sandbox",
     metavar="[docker|bubblewrap]",
@@ -42,11 +43,9 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Write the verdicts here when all are known, instead of to stdout one by one; with --shard: the folder of "
-    "the shards.",
+    help="Write the verdicts here when all are known, instead of to stdout one by one.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="W", help="Tests that run at once; default: one a core.")
-@share_option("the completions of a file")
 @home_option
 @db_option
 def execute(
@@ -54,11 +53,10 @@ def execute(
     samples: str,
     file: Path | None,
     run: str | None,
-    again: bool,
+    anew: bool,
     sandbox: str | None,
     out: Path | None,
     workers: int | None,
-    share: Share | None,
     home: Home,
     db: str | None,
 ) -> None:
@@ -70,13 +68,8 @@ def execute(
     same command again, also after an interrupt, runs only what has none. BROKEN is the machine's fault, and ends with
     exit code 1.
 
-    With --again every verdict that is kept stays, and the new one is kept beside it. Where their scores differ the
-    tests run once more with no other job beside them. If that confirms the new one it counts from then on, in every
-    run that holds the same completion; else the old one does. A line then also says what counted before, and what
-    the tests said anew. Processes that do the same at once share the work.
-
-    With --shard a part of the file's completions is judged, and its verdicts are also written as a shard, by which
-    `ctxbench merge` judges equal completions of stored runs.
+    With --anew the verdicts on the run's completions are deleted, and all of them are judged. Other runs with
+    equal completions lose these verdicts too: `ctxbench exec --run` gives them the new ones.
     """
     import os
     from functools import partial
@@ -85,70 +78,50 @@ def execute(
     from ctxbench.harness.run.judging import open_executor
     from ctxbench.harness.run.stored import judge_file, read
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.shard_store import own_database
 
     if (file is None) == (run is None):
         raise click.UsageError("give either --completions or --run")
-    if share and (file is None or again):
-        raise click.UsageError("--shard is for --completions, without --again (see `ctxbench results export`)")
+    if anew and run is None:
+        raise click.UsageError("--anew is for --run")
     sample_set = sets.load(home, samples)
     completions = read(file, sample_set) if file is not None else []
-    folder = out or home.shards if share else None
-    if share and folder:
-        completions = list(share.of(completions, lambda completion: completion.sample.repo))
-        db, out = db or own_database(folder, share), None
     with open_store(db or home.database) as store:
         total = len(completions)
-        work: Work = partial(judge_file, completions_of_file=completions, again=again)
+        work: Work = partial(judge_file, completions_of_file=completions)
         if run is not None:
-            total, work = _of_run(store, sample_set, run, again=again)
+            total, work = _of_run(store, sample_set, run, anew=anew)
         faults = []
         if total:
             width = workers or os.cpu_count() or 1
             with open_executor(width, home=home, store=store, sample_set=sample_set, sandbox=sandbox) as executor:
-                faults = _write(_sharded(work(executor), sample_set, folder), total, out)
+                faults = _write(work(executor), total, out)
         else:
             click.echo("nothing to judge", err=True)
     if faults:
-        _fail(
-            faults,
-            "run the same command again" if again else "run the same command again; it does only what is missing",
-        )
+        _fail(faults, f"run the same command again{', without --anew' * anew}; it does only what is missing")
 
 
-def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, again: bool) -> tuple[int, Work]:
-    from ctxbench.harness.run.stored import judge_run, judge_run_again
+def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, anew: bool) -> tuple[int, Work]:
+    from ctxbench.harness.run.stored import judge_run
     from ctxbench.harness.store import verdicts
+    from ctxbench.harness.store.deleting import delete_verdicts
     from ctxbench.harness.store.runs import check_set, find_run
+    from ctxbench.harness.store.work import idle
 
     stored = find_run(store, id_prefix)
     check_set(stored.id, stored.samples_digest, sample_set)
     run = stored.id
-    if again:
-        judged = verdicts.judged(store, run)
-        return len(judged), lambda executor: judge_run_again(store, executor, sample_set, run, judged)
     lacking = verdicts.unjudged(store, run)
-    return len(lacking), lambda executor: judge_run(store, executor, sample_set, run, lacking)
+    if not anew:
+        return len(lacking), lambda executor: judge_run(store, executor, sample_set, run, lacking)
+    idle(store, [run])
 
+    def judge_all(executor: Executor) -> Generator[VerdictRow]:
+        # Only now: where no tests can run, the verdicts stay.
+        delete_verdicts(store, run)
+        return judge_run(store, executor, sample_set, run, verdicts.unjudged(store, run))
 
-def _sharded(rows: Generator[VerdictRow], sample_set: SampleSet, folder: Path | None) -> Generator[VerdictRow]:
-    """Yield rows; at the end, however it comes, write their verdicts as a shard into the folder, if there is one."""
-    from contextlib import closing
-
-    from ctxbench.harness.store.shard import Shard, encode, write
-
-    by_key = {}
-    try:
-        with closing(rows):
-            for row in rows:
-                if row.verdict is not None:
-                    by_key[row.verdict.key] = row.verdict
-                yield row
-    finally:
-        if folder is not None and by_key:
-            verdicts = tuple(by_key.values())
-            shard = Shard(samples=sample_set.name, samples_digest=sample_set.digest, verdicts=verdicts)
-            write(folder, *encode(shard))
+    return len(lacking) + len(verdicts.judged(store, run)), judge_all
 
 
 def _write(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[MachineFault]:
@@ -162,15 +135,12 @@ def _write(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[Ma
     lines: list[str] = []
     faults: list[MachineFault] = []
     counts: Counter[str] = Counter()
-    anew = changed = 0
     # Closed here: an interrupted attempt must be recorded while the database is open.
     with progress("tests", total) as tick, closing(rows):
         for row in rows:
             lines.append(dump_line(row.record))
             counts[row.record["verdict"]] += 1
             faults += [row.fault] if row.fault is not None else []
-            anew += bool(row.record.get("anew"))
-            changed += row.changed
             if out is None:
                 click.echo(lines[-1], nl=False)
             tick(1)
@@ -178,8 +148,6 @@ def _write(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[Ma
         write_atomic(out, "".join(lines))
     summary = "  ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items()))
     click.echo(summary, err=True)
-    if anew:
-        click.echo(f"judged again {anew}  changed {changed}", err=True)
     return faults
 
 

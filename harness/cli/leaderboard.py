@@ -37,14 +37,16 @@ _MARKED = click.option(
     help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
 )
 _AFTER = after_option("Only samples whose code is dated after DATE (see docs/contamination.md).")
-_HIDDEN = click.option("--hidden", is_flag=True, help="Also runs that were hidden (see `ctxbench runs hide`).")
+_STRICT = click.option(
+    "--strict", is_flag=True, help="Count completions that passed and are not plain as failed (docs/verdicts.md)."
+)
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,
     k_option,
     _PROFILE,
     _MARKED,
     _AFTER,
-    _HIDDEN,
+    _STRICT,
     prices_option,
     home_option,
     db_option,
@@ -75,7 +77,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     ),
     _MARKED,
     _AFTER,
-    _HIDDEN,
+    _STRICT,
     prices_option,
     click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
     home_option,
@@ -132,8 +134,6 @@ def leaderboard(*, query: BoardQuery, diagnostics: bool, by: str, form: str) -> 
 
     board = query.board()
     click.echo(printed(board, form, diagnostics=diagnostics, full=bool(query.by_level), by=by), nl=False)
-    if sentence := query.left_out():
-        click.echo(sentence, err=True)
     # The other forms have it among their notes.
     for group in board.groups if form in ("json", "csv") else ():
         for sentence in missing_scores(group):
@@ -176,8 +176,6 @@ def scores(*, query: RunQuery, out: Path | None, form: str) -> None:
     from ctxbench.harness import frames
 
     frame = frames.of_runs(query.tables())
-    if sentence := query.left_out():
-        click.echo(sentence, err=True)
     if form == "parquet":
         if out is None:
             raise click.UsageError("Parquet is no text: give --out FILE")

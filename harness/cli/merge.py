@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @home_option
 @db_option
 def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
-    """Bring the shards of `ctxbench run --shard` and `ctxbench exec --shard` into one database.
+    """Bring the shards of `ctxbench run --shard` into one database.
+
+    Merge only shards of people whom you trust: their answers and scores are taken as they are, and the board says so.
+    Their verdicts count for their own run alone.
 
     Takes folders of shards, or single files. The sample sets that they are of must be in the home folder, with the
     same content. Prints a line a run: run id, strategy, samples new, there already, faults; then what is missing.
@@ -53,17 +56,17 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
 
 
 def _say(store: Store, merged: list[Merged]) -> None:
-    """Print what came of each run, and of verdicts of no run."""
+    """Print what came of each run."""
     from ctxbench.harness.store.runs import stored_runs
 
     runs = {run.id: run for run in stored_runs(store)}
-    for id_ in sorted({part.run for part in merged if part.run is not None}):
+    for id_ in sorted({part.run for part in merged}):
         parts = [part for part in merged if part.run == id_]
-        new, again, faults = (sum(getattr(part, name) for part in parts) for name in ("new", "again", "faults"))
+        new, again, faults, judged = (
+            sum(getattr(part, name) for part in parts) for name in ("new", "again", "faults", "judged")
+        )
         run = runs[id_]
         click.echo(
             f"{id_}  {run.strategy}  new {new}  already there {again}  faults {faults}  "
-            f"missing {run.planned - run.finished}"
+            f"missing {run.planned - run.finished}" + (f"  judged {judged}" if judged else "")
         )
-    if linked := [part.new for part in merged if part.run is None]:
-        click.echo(f"verdicts of {len(linked)} shards: {sum(linked)} completions judged")

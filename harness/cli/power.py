@@ -64,8 +64,7 @@ def power(
     tables = query.tables()
     if not any(choices.is_named(baseline, table.run.strategy) for table in choices.file_labelled(tables)):
         with contextlib.suppress(UnknownName):
-            [baseline], query = query.naming([baseline])
-            tables = query.tables()
+            [baseline] = query.ids_of([baseline])
     telling, faults = plans(tables, baseline=baseline, effect=effect, metric=metric, rows=rows)
     if faults and not telling:
         raise faults[0]

@@ -68,7 +68,7 @@ def _show(summaries: Sequence[RunSummary], home: Home, db: str | None) -> None:
 
     run_ids = {summary.run for summary in summaries}
     with open_store(db or home.database) as store:
-        tables = [table for table in run_tables(store, hidden=True) if table.run.id in run_ids]
+        tables = [table for table in run_tables(store) if table.run.id in run_ids]
     if tables:
         click.echo(printed(board(tables), "table"))
 

@@ -167,7 +167,7 @@ def export(
     from ctxbench.harness.exported import check, rows
     from ctxbench.harness.exports import RUN_FORMATS
     from ctxbench.harness.store.runs import completed
-    from ctxbench.harness.store.store import open_current
+    from ctxbench.harness.store.store import open_reader
 
     if shape == _PARQUET:
         if repeat > 1 or samples is not None or partial:
@@ -177,7 +177,7 @@ def export(
     if repeat > 1 and (shape in RUN_FORMATS or not formats.predictions(shape).repeats):
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
         raise click.UsageError(f"--repeat is for --format {' or '.join(repeated)}")
-    with open_current(db or home.database) as store:
+    with open_reader(db or home.database) as store:
         if shape in RUN_FORMATS:
             _export_run(store, run, shape, out, samples, home, partial=partial)
             return
@@ -202,14 +202,14 @@ def _write_scores(run_id: str, out: Path, url: str) -> None:
     """Write a run's samples with their scores under every profile."""
     from ctxbench.harness import frames
     from ctxbench.harness.store.runs import RunFilter, find_run, profiles_of, run_tables
-    from ctxbench.harness.store.store import open_current
+    from ctxbench.harness.store.store import open_reader
 
-    with open_current(url) as store:
+    with open_reader(url) as store:
         run = find_run(store, run_id).id
         tables = [
             table
             for profile in profiles_of(store, run)
-            for table in run_tables(store, profile=profile, selection=RunFilter(id=run), hidden=True)
+            for table in run_tables(store, profile=profile, selection=RunFilter(id=run))
         ]
     frame = frames.of_runs(tables)
     frame.write_parquet(out)

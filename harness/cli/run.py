@@ -45,23 +45,16 @@ if TYPE_CHECKING:
     "--strategy",
     "strategies",
     multiple=True,
+    required=True,
     metavar="SPEC",
     help="A strategy, name(key=value, …), a preset or a control; for more, give the option again or "
     "braces, name(key={1,2}) (see `ctxbench strategy list`).",
 )
 @click.option(
-    "--until-decided",
-    "pair",
-    nargs=2,
-    metavar="A B",
-    help="Instead of --strategy: add repositories to the runs of these two until they are told apart, the rest would "
-    "hardly do it, or none is left (docs/statistics.md).",
-)
-@click.option(
     "--generator",
     required=True,
     metavar="SPEC",
-    help="The model: incontext, openai:MODEL@URL (or URL,URL), hf:FOLDER, vllm:FOLDER or name(key=value, …) "
+    help="The model: incontext, openai:MODEL@URL, hf:FOLDER, vllm:FOLDER or name(key=value, …) "
     "(see `ctxbench generator list`).",
 )
 @summariser_options
@@ -139,7 +132,6 @@ def run(
     *,
     samples: str,
     strategies: tuple[str, ...],
-    pair: tuple[str, str] | None,
     generator: str,
     n: int | None,
     ks: tuple[int, ...],
@@ -155,18 +147,16 @@ def run(
 
     Prints a line a strategy: run id, strategy, samples scored, failed by the model, missing; for functions
     pass@k over the samples whose completions all have verdicts. The same command again does only what is
-    missing; it ends with exit code 1 as long as something is. With --until-decided prints instead what came
-    of the difference, and what it cost. With --shard it does a part of the samples and prints of that part; calls
-    for all parts, wherever they run, make one run. With --engine ray the nodes of a cluster do the work.
+    missing; it ends with exit code 1 as long as something is. With --shard it does a part of the samples
+    and prints of that part; calls for all parts, wherever they run, make one run. With --engine ray the
+    nodes of a cluster do the work.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand
-    from ctxbench.harness.cli.decided import UntilDecided, check_pair
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.choices import RunOptions, decoding
     from ctxbench.harness.run.runner import run as run_strategies
-    from ctxbench.harness.run.runner import whole
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.shard_store import open_share
 
@@ -174,16 +164,13 @@ def run(
     functions = any(sample.tested for sample in sample_set.samples)
     n = n or max(ks, default=1)
     check_ks(ks, n, functions=functions, samples=samples)
-    _check_together(strategies, pair, share, out, engine, max_cost=choices["max_cost"])
-    strategies = tuple(spec_of(spec) for text in strategies or pair or () for spec in expand(text))
-    options = RunOptions(n=n, until_decided=pair is not None, **choices)
-    if pair:
-        check_pair(sample_set, strategies, options)
+    _check_together(share, out, engine, max_cost=choices["max_cost"])
+    strategies = tuple(spec_of(spec) for text in strategies for spec in expand(text))
+    options = RunOptions(n=n, **choices)
     if n > 1:
         _say_decoding(decoding(options, sample_set.samples), n)
     opened = open_share(share, out or home.shards, sample_set, url=db) if share else open_store(db or home.database)
     with opened as store, _cluster(engine, address, home, sample_set, generator, options) as cluster:
-        decision = UntilDecided(store, sample_set) if pair else None
         summaries = run_strategies(
             home,
             store,
@@ -192,8 +179,7 @@ def run(
             generator=generator,
             choices=options,
             progress=progress,
-            report=decision.report if decision else partial(_say, ks=ks or (1,), n=n, repeat=options.repeat),
-            parts=decision.parts if decision else whole,
+            report=partial(_say, ks=ks or (1,), n=n, repeat=options.repeat),
             share=share,
             cluster=cluster,
         )
@@ -201,8 +187,6 @@ def run(
 
 
 def _check_together(
-    strategies: tuple[str, ...],
-    pair: tuple[str, str] | None,
     share: Share | None,
     out: Path | None,
     engine: str,
@@ -210,12 +194,8 @@ def _check_together(
     max_cost: float | None,
 ) -> None:
     """Refuse options that do not go together."""
-    if bool(strategies) == bool(pair):
-        raise click.UsageError("give --strategy, or two strategies with --until-decided")
-    if share and pair:
-        raise click.UsageError("--until-decided looks at results on the way, and has no shards")
-    if engine == "ray" and (share or pair):
-        raise click.UsageError("--engine ray takes neither --shard nor --until-decided")
+    if engine == "ray" and share:
+        raise click.UsageError("--engine ray takes no --shard")
     if engine == "ray" and max_cost is not None:
         raise click.UsageError("--engine ray takes no --max-cost: its nodes do not know of each other's costs")
     if out and not share:

@@ -114,5 +114,5 @@ def read_run(
     """
     id_ = find_run(store, run).id
     [work] = works(store, [id_])
-    tables = run_tables(store, hidden=True, selection=RunFilter(id=id_))
+    tables = run_tables(store, selection=RunFilter(id=id_))
     return ExportedRun(store=store, work=work, tables=tuple(tables), sample_set=sample_set, snapshots=snapshots or {})

@@ -42,15 +42,10 @@ def end(text: str) -> int | None:
     return at if at >= 0 else None
 
 
-def message(request: Request, instructed: bool) -> str:
-    """Return the message to a chat model.
-
-    Args:
-        request: the request.
-        instructed: whether the message asks for the line after the code; else the prompt is the whole message.
-    """
+def message(request: Request) -> str:
+    """Return the message to a chat model: it asks for the line after code; any other prompt is the whole message."""
     text = request.prompt.text
-    if not instructed or not is_line(request):
+    if not is_line(request):
         return text
     return _MESSAGE.format(language=request.language.label, prefix=text)
 

@@ -10,14 +10,14 @@ model and changes none of its answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.parameters import Parameter
 from ctxbench.bench.registry import Factories
-from ctxbench.bench.spec import Shorthand, Value, spelled
+from ctxbench.bench.spec import Shorthand, spelled
 from ctxbench.harness.generators.base import Generator
 
 Factory = Callable[..., Generator]
@@ -42,7 +42,6 @@ def generator(
     name: str,
     *,
     machine: Sequence[str] = (),
-    identity: Mapping[str, Callable[[Any], Value]] | None = None,
     shorthand: Shorthand | None = None,
 ) -> Callable[[F], F]:
     """Register a factory function as the generator `name`.
@@ -50,14 +49,13 @@ def generator(
     Args:
         name: how specs call it.
         machine: the parameters that do not affect the content of answers.
-        identity: parameter -> what stands for a value of it in the canonical spec, if not the value itself.
         shorthand: a short spelling, such as ``name:MODEL``.
 
     Raises:
         InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one of
-            `machine`, of `identity` or of the short spelling's.
+            `machine` or of the short spelling's.
     """
-    return lambda factory: _REGISTRY.register(name, factory, machine=machine, identity=identity, shorthand=shorthand)
+    return lambda factory: _REGISTRY.register(name, factory, machine=machine, shorthand=shorthand)
 
 
 names = _REGISTRY.names

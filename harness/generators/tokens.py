@@ -70,7 +70,7 @@ class Tokens:
             return self._marked(request.prompt)
         if not self._settings.chat:
             return self.plain(request.prompt.text)
-        message = {"role": "user", "content": utf8(lines.message(request, instructed=True))}
+        message = {"role": "user", "content": utf8(lines.message(request))}
         try:
             text = self._tokenizer.apply_chat_template(
                 [message], tokenize=False, add_generation_prompt=True, date_string=_DATE

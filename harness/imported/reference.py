@@ -42,7 +42,7 @@ from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.samples import measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import add_scores
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_SCORE, PASS, PROFILE
+from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, Imported, StoredGeneration
 from ctxbench.strategies.api import Prompt
 
@@ -386,7 +386,7 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
         .order_by(c.sample_id, c.ordinal)
     )
     calls: dict[str, list[tuple[str, int, int]]] = {sample: [] for sample in samples}
-    s = COUNTING_SCORE.c
+    s = t.SCORE.c
     pass_query = select(s.sample_id, s.value).where(s.run_id == id_, s.profile == PROFILE, s.metric == PASS)
     with store.reading() as connection:
         run = connection.execute(select(t.RUN).where(t.RUN.c.id == id_)).one()

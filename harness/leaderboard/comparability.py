@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ctxbench.bench.code_tokens import P50K_BASE
-from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.results import RunInfo
 
@@ -27,18 +26,7 @@ def group_warnings(group: Group) -> list[str]:
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
     """Say where runs were decoded differently or were made by different versions; of a strategy too if it is one."""
-    return [*_sequential(runs), *_decoding(runs), *_versions(runs)]
-
-
-def _sequential(runs: Sequence[RunInfo]) -> list[str]:
-    """Say that repositories were added until a decision, where they were: the tests here know nothing of it."""
-    pairs = dict.fromkeys(run.until for run in runs if run.until)
-    return [
-        f"Repositories were added until {listed(pair)} were told apart, or would hardly be: the p-values and intervals "
-        "here take their number as fixed, so p is too small and an interval too short; the same `ctxbench run "
-        "--until-decided` prints those of its own rule."
-        for pair in pairs
-    ]
+    return [*_decoding(runs), *_versions(runs)]
 
 
 def load_of(runs: Sequence[RunInfo]) -> str:

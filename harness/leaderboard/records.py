@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ctxbench.harness.frames import ResultFrame
 from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, Value
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.pairs import Difference
@@ -29,13 +28,7 @@ def to_json(board: Board) -> str:
 
 def to_csv(board: Board) -> str:
     """Return one line a row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
-    flat = flat_records(board)
-    columns = list(dict.fromkeys(name for record in flat for name in record))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
+    return ResultFrame.of_records(flat_records(board)).to_csv()
 
 
 def flat_records(board: Board) -> list[dict[str, Any]]:

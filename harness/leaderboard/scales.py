@@ -18,9 +18,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.harness import metrics
 from ctxbench.harness.results import RunTable, Status, samples_label, value_cases
 
-_UNDATED_CURE = (
-    "runs of earlier versions get their days when the same `ctxbench run` is run again; no model is asked for that"
-)
+_UNDATED_CURE = "where the set has days, the same `ctxbench run` stores them with the run; no model is asked for that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

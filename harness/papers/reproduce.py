@@ -171,7 +171,7 @@ def run(
         of_set = runner.run(
             home, store, sample_set, strategies=taken, generator=generator, choices=choices, progress=progress
         )
-        stored = run_tables(store, samples=sample_set.name, profile=PROFILE, hidden=True)
+        stored = run_tables(store, samples=sample_set.name, profile=PROFILE)
         tables: list[RunTable] = []
         # The first repetition has every strategy, in their order.
         for spec, first in zip(taken, of_set, strict=False):

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -24,12 +25,11 @@ from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.judging import Executor, judge_stored, judged
 from ctxbench.harness.run.machinery import Machinery
 from ctxbench.harness.run.merging import Merger
-from ctxbench.harness.run.portions import Portion, UnderWay, WorkPace, apart
+from ctxbench.harness.run.portions import UnderWay, WorkPace, apart
 from ctxbench.harness.run.sample import AnsweredSample, Asker
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.claims import attempt_key
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.runs import status_counts
 from ctxbench.harness.store.scores import RunCosts, costs_of_run
@@ -100,8 +100,6 @@ class _Tally:
     """Counts and faults of one attempt so far."""
 
     new: int = 0
-    elsewhere: int = 0
-    """Samples that another process finished meanwhile."""
     faults: list[StoredFault] = field(default_factory=list)
     built: list[StoredConstruction] = field(default_factory=list)
     """What other machines built."""
@@ -190,10 +188,18 @@ class Attempt:
         self._card = card
         # A digest: computed once, not for every sample.
         self._run = spec.id
-        self._attempt, self._tally = 0, _Tally()
+        self._attempt, self._tally, self._locked = 0, _Tally(), False
 
     def go(self, progress: Progress, nodes: Nodes | None = None) -> RunSummary:
-        """Complete what is missing, here or on `nodes`; record the end of the attempt even if it is interrupted."""
+        """Complete what is missing, here or on `nodes`; record the end of the attempt even if it is interrupted.
+
+        Raises:
+            InputFault: if another process works at the same run.
+        """
+        with self._store.run_lock(self._run) as self._locked:
+            return self._go(progress, nodes)
+
+    def _go(self, progress: Progress, nodes: Nodes | None) -> RunSummary:
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._machinery.judges else []
         if missing or lacking:
@@ -266,7 +272,7 @@ class Attempt:
     def _recorded(self, isolation: str, load: Load, missing: int) -> Iterator[None]:
         """Record an attempt at so many missing samples, with its end, in whatever way it ends."""
         machinery = self._machinery
-        self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
+        self._attempt = self._store.start_attempt(self._run, isolation, load=load, locked=self._locked)
         reason = "failed"
         try:
             yield
@@ -282,15 +288,14 @@ class Attempt:
                 if machinery.retrieval.searched_summaries.is_set():
                     self._store.add_summaries(self._run, machinery.summaries.answers)
                 self._store.add_construction(self._attempt, [*self._tally.built, *machinery.construction.take()])
-                still_missing = missing - self._tally.new - self._tally.elsewhere
+                still_missing = missing - self._tally.new
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
-                machinery.claims.release([attempt_key(self._attempt)])
 
     def _share_out(
         self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], nodes: Nodes, progress: Progress
     ) -> None:
         """Let other machines do what is missing, and bring their shards in as they come; then judge what is stored."""
-        merger = Merger(self._store, self._set)
+        merger = Merger(self._store, self._set, own=True)
         with (
             self._recorded(nodes.isolation, nodes.load, len(missing)),
             progress(self._spec.strategy, len(missing) + len(lacking)) as tick,
@@ -357,13 +362,8 @@ class Attempt:
         self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Callable[[int], Any]
     ) -> None:
         """Keep every thread busy; score and store together what has come back meanwhile."""
-
-        def elsewhere(count: int) -> None:
-            self._tally.elsewhere += count
-            tick(count)
-
         machinery = self._machinery
-        portion = Portion(self._store, machinery.claims, self._run, missing, elsewhere=elsewhere)
+        left = deque(missing)
         under_way = UnderWay(machinery.threads, make)
         engines = machinery.engines if self._card.engines else None
         while True:
@@ -371,13 +371,12 @@ class Attempt:
             stops = lost or self._tally.gave_up or machinery.dear
             if stops:
                 # Samples that have not begun are left for the next attempt.
-                dropped = under_way.drop()
-                for sample in dropped:
+                for sample in under_way.drop():
                     machinery.engines.withdraw(sample)
-                portion.release(dropped)
             else:
                 # As many samples again wait for a thread, so that none idles while this one scores and stores.
-                for sample in portion.take(2 * machinery.width - len(under_way)):
+                while left and len(under_way) < 2 * machinery.width:
+                    sample = left.popleft()
                     if engines is not None:
                         engines.announce(sample)
                     under_way.begin(sample)
@@ -385,9 +384,8 @@ class Attempt:
                 returned = under_way.take()
                 answered = [self._outcome(future, sample) for sample, future in returned]
                 self._store_all([answer for answer in answered if answer is not None])
-                portion.release([sample for sample, _ in returned])
                 tick(len(returned))
-            elif stops or not portion.wait():
+            else:
                 return
 
     def _outcome(self, future: Future[AnsweredSample], sample: Sample) -> AnsweredSample | None:

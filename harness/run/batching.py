@@ -28,7 +28,6 @@ from ctxbench.harness.generators.base import Generator, Request, Response, accou
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.run.inflight import InFlight, Outcome, Slot
 from ctxbench.harness.run.spec import sampling_key
-from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.write import StoredGeneration
 
@@ -68,7 +67,6 @@ class Batcher:
         spec: str,
         store: AnswerStore,
         prices: Prices | None = None,
-        claims: Claims | None = None,
     ) -> None:
         """Prepare; threads start with the first request.
 
@@ -77,10 +75,8 @@ class Batcher:
             spec: its canonical spec, which with its version identifies its answers.
             store: where answers are looked up and kept.
             prices: what models cost; the price of an answer is kept with it.
-            claims: which requests are this process's to send; None if no other process sends the same.
         """
         self.generator, self.spec, self._store = generator, spec, store
-        self._claims, self._claimed = claims or Unshared(), set[str]()
         self.spent = 0.0
         """US dollars of the answers that came so far, as far as their prices are known; stored ones cost nothing."""
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
@@ -173,24 +169,20 @@ class Batcher:
             if new_slots:
                 self._look_up(new_slots)
             if answered:
-                self._keep(answered)
-                self._in_flight.stored(answered)
-            settled = self._in_flight.settled(self._claimed)
-            self._claimed -= settled
-            self._claims.release(settled)
+                self._in_flight.stored(self._keep(answered))
 
     def _look_up(self, slots: Sequence[Slot]) -> None:
-        """Look requests up; claim those without an answer that no other process is sending."""
-        ids = [slot.id for slot in slots]
-        mine = self._claims.take(ids)
-        self._claimed |= mine
-        self._in_flight.looked_up(slots, self._store.generations(ids), mine)
+        self._in_flight.looked_up(slots, self._store.generations([slot.id for slot in slots]))
 
-    def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
+    def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> list[tuple[Slot, Outcome]]:
+        """Store answers; return those that are stored, which another run may have asked for and stored first."""
         generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
-        if generations:
-            self.spent += sum(generation.price or 0.0 for generation in generations)
-            self._store.add_generations(generations)
+        if not generations:
+            return list(answered)
+        self.spent += sum(generation.price or 0.0 for generation in generations)
+        self._store.add_generations(generations)
+        stored = self._store.generations([generation.id for generation in generations])
+        return [(slot, stored.get(slot.id, outcome)) for slot, outcome in answered]
 
     def _row(self, slot: Slot, response: Response) -> StoredGeneration:
         request = slot.request

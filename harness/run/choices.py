@@ -49,8 +49,6 @@ class RunOptions:
     limit: int | None = None
     after: date | None = None
     """Only samples dated after that day; None for all, dated or not."""
-    until_decided: bool = False
-    """Whether a decision between the two strategies ends their runs; what `parts` does is the caller's."""
     n: int = 1
     seed: int = 0
     repeat: int = 1

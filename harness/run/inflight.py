@@ -1,8 +1,7 @@
 """`InFlight`: requests without an answer yet, their waiters, and the state of each request.
 
 A request is first *asked* (to be looked up), then *pending* (to be sent), under way, and *answered* (to be stored);
-then it is settled. A request that another process is sending stays *elsewhere* and is looked up again and again. All
-of this changes under one lock; there is no I/O here.
+then it is settled. All of this changes under one lock; there is no I/O here.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench.errors import MachineFault
@@ -26,9 +25,6 @@ GIVE_UP = 3
 
 _MOMENT = 0.05
 """Seconds that look-ups and answers to store wait for more: many cost a database about as much as one."""
-
-_AGAIN = 0.25
-"""Seconds until requests of another process are looked up again."""
 
 Outcome = Response | MachineFault
 """The generator's answer to one request."""
@@ -70,8 +66,6 @@ class InFlight:
         self._asked: list[Slot] = []
         self._pending: list[Slot] = []
         self._answered: list[tuple[Slot, Outcome]] = []
-        self._elsewhere: list[Slot] = []
-        self._look_again = 0.0
         self._unknown = self._under_way = 0  # requests that are not looked up yet; batches
         self._members = self._waiting = self._failures = 0
         self._newest, self._gathers = 0.0, False
@@ -133,7 +127,6 @@ class InFlight:
             self._fatal = self._fatal or error
             self._settle(dict.fromkeys(self._slots.values(), self._fatal))
             self._pending.clear()
-            self._elsewhere.clear()
             self._books.notify_all()
             self._work.notify_all()
 
@@ -157,12 +150,10 @@ class InFlight:
                 # What is under way at the end is stored as well.
                 if self._fatal is not None and not self._under_way:
                     return None
-                self._books.wait(self._look_again - time.monotonic() if self._elsewhere else None)
-                self._ask_again()
+                self._books.wait()
             self._gathers = True
             self._books.wait_for(self._all_there, timeout=_MOMENT)
             self._gathers = False
-            self._ask_again()
             work = self._asked, self._answered
             self._asked, self._answered = [], []
             return work
@@ -176,31 +167,16 @@ class InFlight:
         if not self._gathers or self._all_there():
             self._books.notify()
 
-    def _ask_again(self) -> None:
-        """Put requests of another process up for another look-up, if it is time. Called with the lock held."""
-        if self._elsewhere and time.monotonic() >= self._look_again:
-            self._asked += self._elsewhere
-            self._unknown += len(self._elsewhere)
-            self._elsewhere = []
-
-    def looked_up(self, slots: Sequence[Slot], answers: Mapping[str, Response], mine: Collection[str]) -> None:
-        """Settle requests that have a stored answer; those of the others whose ids are in `mine` become pending."""
+    def looked_up(self, slots: Sequence[Slot], answers: Mapping[str, Response]) -> None:
+        """Settle requests that have a stored answer; the others become pending."""
         with self._lock:
             self._unknown -= len(slots)
             self._settle({slot: answers[slot.id] for slot in slots if slot.id in answers})
             # Requests that a general fault has settled are no longer there.
-            unanswered = [slot for slot in slots if slot.id in self._slots]
-            self._pending += [slot for slot in unanswered if slot.id in mine]
-            self._elsewhere += [slot for slot in unanswered if slot.id not in mine]
-            self._look_again = time.monotonic() + _AGAIN
+            self._pending += [slot for slot in slots if slot.id in self._slots]
             if not self._under_way:
                 self._drop_pending()
             self._work.notify(max(1, len(self._pending)))
-
-    def settled(self, ids: Collection[str]) -> set[str]:
-        """Return those of these requests that no caller waits for any more."""
-        with self._lock:
-            return {id_ for id_ in ids if id_ not in self._slots}
 
     def stored(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
         """Settle requests whose answers are stored; with a lost generator, the pending ones too."""

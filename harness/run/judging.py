@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ctxbench.bench import records
@@ -30,7 +27,6 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.claims import Claims, Unshared
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnjudgedCompletion
@@ -38,8 +34,6 @@ from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
-_AGAIN = 0.25
-"""Seconds between two looks at tests that another process runs."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
 RULES = "1"
@@ -65,22 +59,6 @@ OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[
 """Home, set, name of a back end (None: what this machine offers), boxes at once -> the back end's name and a judge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejudgement:
-    """The outcome of judging again a text that has a verdict."""
-
-    before: StoredVerdict
-    """The verdict that counted until now."""
-    anew: tuple[StoredVerdict, ...]
-    """The new verdicts; the second, if there is one, was given with no other job beside it."""
-    counts: StoredVerdict
-
-    @property
-    def changed(self) -> bool:
-        """Whether another score counts now."""
-        return verdicts.passed(self.counts) != verdicts.passed(self.before)
-
-
 class Executor:
     """Gives verdicts; safe to use from many threads."""
 
@@ -92,13 +70,8 @@ class Executor:
         *,
         sandbox: str,
         threads: ThreadPoolExecutor,
-        claims: Claims | None = None,
     ) -> None:
-        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads.
-
-        `claims` say which tests are this process's to run; None if no other process runs the same.
-        """
-        self._claims = claims or Unshared()
+        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads."""
         self._judge, self._store, self._set = judge, store, sample_set
         self.sandbox, self._threads = sandbox, threads
         self._lock = threading.Lock()
@@ -107,7 +80,6 @@ class Executor:
         self._images: dict[str, str] = {}
         self._lost: dict[str, MachineFault] = {}
         self._broken: Counter[str] = Counter()
-        self._times_again: Mapping[str, int] | None = None
         self._closed = False
 
     def verdict(self, sample: Sample, text: str) -> StoredVerdict:
@@ -119,7 +91,7 @@ class Executor:
         return self.wait(self.submit(sample, text))
 
     def wait(self, future: Future[T]) -> T:
-        """Return the result of `submit` or `again`; raise the faults of `verdict`."""
+        """Return the result of `submit`; raise the faults of `verdict`."""
         try:
             return future.result()
         except CancelledError:
@@ -142,47 +114,6 @@ class Executor:
         future.add_done_callback(lambda _: self._forget(key))
         return future
 
-    def again(self, sample: Sample, text: str, key: str | None = None) -> Future[Rejudgement]:
-        """Begin to judge a text that has a verdict once more; both are kept.
-
-        The new verdict counts if its score is another one and a second judgement, with no other job beside it, says
-        the same. So neither a busy machine nor a test that passes by chance changes a score. What another process has
-        judged again since the first call is not judged once more here.
-
-        Args:
-            sample: the task.
-            text: the completion.
-            key: of its verdict; None for the key under which `verdict` stores it here.
-        """
-        with self._lock:
-            if self._times_again is None:
-                self._times_again = verdicts.times_again(self._store)
-            times = self._times_again
-        try:
-            return self._threads.submit(self._again, sample, clean(text), key, times)
-        except RuntimeError:
-            raise _stopped() from None
-
-    def _again(self, sample: Sample, text: str, key: str | None, times: Mapping[str, int]) -> Rejudgement:
-        image, content = self._image(sample), sample_digest(self._set, sample)
-        key = key or verdict_key(content, text, image)
-        judge = functools.partial(self._judged, sample, text, key, content, image)
-        with self._claimed(sample, key):
-            before = verdicts.counting(self._store, [key], most=times.get(key, 0)).get(key)
-            if before is None:
-                added = verdicts.add(self._store, judge())
-                return Rejudgement(before=added, anew=(), counts=added)
-            anew = verdicts.later(self._store, key, times.get(key, 0))
-            if not anew:
-                anew.append(judge())
-                verdicts.add_again(self._store, key, anew[0], counts=False)
-            if len(anew) == 1 and verdicts.passed(anew[0]) != verdicts.passed(before):
-                anew.append(judge(alone=True))
-                agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
-                verdicts.add_again(self._store, key, anew[1], counts=agrees)
-            counts = verdicts.counting(self._store, [key])[key]
-            return Rejudgement(before=before, anew=tuple(anew), counts=counts)
-
     def close(self) -> None:
         """Drop waiting tests; running ones end with the judge's boxes."""
         self._closed = True
@@ -200,20 +131,8 @@ class Executor:
     def _find(self, sample: Sample, text: str) -> StoredVerdict:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
-        with self._claimed(sample, key):
-            verdict = verdicts.counting(self._store, [key]).get(key)
-            return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
-
-    @contextlib.contextmanager
-    def _claimed(self, sample: Sample, key: str) -> Iterator[None]:
-        while not self._claims.take([key]):
-            # Another process runs these tests; its verdict is found afterwards, or it gave up.
-            time.sleep(_AGAIN)
-            self._check(sample)
-        try:
-            yield
-        finally:
-            self._claims.release([key])
+        verdict = verdicts.find(self._store, [key]).get(key)
+        return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     def _check(self, sample: Sample) -> None:
         """Raise the fault that keeps a sample's tests from running, if there is one."""
@@ -301,11 +220,10 @@ def open_executor(
         SandboxUnavailable: if the back end is not there.
     """
     with contextlib.ExitStack() as stack:
-        # Entered first, so closed last: running tests end, and release their claims, when the judge's boxes are gone.
-        claims = stack.enter_context(store.claims())
+        # Entered first, so closed last: running tests end when the judge's boxes are gone.
         threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
         name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
-        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads, claims=claims)
+        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
         stack.callback(executor.close)
         yield executor
 

@@ -33,7 +33,6 @@ from ctxbench.harness.run.batching import Answer, Batcher, price
 from ctxbench.harness.run.judging import Executor
 from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.programs import OpenTools
-from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction
 from ctxbench.sandbox.types import Sandbox
@@ -79,8 +78,6 @@ class Machinery:
     """The running parts of a run, and the names under which their work is stored."""
 
     cells: Cells
-    claims: Claims
-    """The work that this process has claimed, while others may do the same run."""
     batcher: Batcher
     """The generator, and the threads that ask it."""
     pricer: Pricer
@@ -164,7 +161,6 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
     spec = registry.canonical(generator)
     workers = options.workers or os.cpu_count() or 1
     with contextlib.ExitStack() as stack:
-        claims = stack.enter_context(store.claims())
         # As written, not canonical: the parts that the canonical spec leaves out still say how to ask.
         model = options.resolve(generator)
         stack.callback(model.close)
@@ -172,7 +168,7 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
         # Entered early to end late: its threads end only when cells and batcher let go of them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
-        batcher = Batcher(model, spec, store, options.prices, claims)
+        batcher = Batcher(model, spec, store, options.prices)
         stack.callback(batcher.close)
         summariser = batcher
         if options.summariser:
@@ -180,21 +176,20 @@ def open_machinery(store: Store, generator: str, options: MachineryOptions) -> I
             stack.callback(other.close)
             _check_summariser(other, options.summariser)
             canonical = registry.canonical(options.summariser)
-            summariser = Batcher(other, canonical, store, options.prices, claims)
+            summariser = Batcher(other, canonical, store, options.prices)
             stack.callback(summariser.close)
         summaries, construction = Summaries(summariser, tests=options.summarises_tests), ConstructionLog()
         vectors = None if options.cache is None else options.cache / "vectors"
         retrieval = Retrieval(vectors, summarise=summaries, built=construction, tokens=options.tokens)
         pricer = _pricer(model, spec, options.resolve, stack)
         cells = stack.enter_context(options.cells(options.hidden, workers))
-        engines = stack.enter_context(Engines(options.boxes or _no_boxes, report=_LOG.info))
+        engines = stack.enter_context(Engines(options.boxes or _no_boxes, hidden=options.hidden, report=_LOG.info))
         stack.callback(batcher.close)
         stack.callback(summariser.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         stack.callback(retrieval.close)
         yield Machinery(
             cells=cells,
-            claims=claims,
             batcher=batcher,
             pricer=pricer,
             threads=threads,

@@ -3,6 +3,9 @@
 A shard is admitted if the sample set that it is of is here, its repository is the one that the set was built from, and
 its samples are planned. What the store holds already is dropped if it is equal, and refuses the whole shard if it is
 not: the first value for a key stays. So the order of shards, and how often each comes, make no difference.
+
+Merging means to trust whoever made the shards: answers, prompts and scores are taken as they are. A verdict of somebody
+else's shard counts for the run of that shard and for no other one, and the run's rows say where it came from.
 """
 
 from __future__ import annotations
@@ -31,10 +34,9 @@ from ctxbench.harness.run.judging import sample_digest
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
+from ctxbench.harness.store.facts import append_finished, append_verdicts
 from ctxbench.harness.store.loading import clean, parts
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
-from ctxbench.harness.store.prompts import add_prompts
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
 from ctxbench.harness.store.store import Store
@@ -43,6 +45,7 @@ from ctxbench.harness.store.write import Finished, append, number_or_null
 
 _NEAR = 1e-9
 """Two machines may compute a cost in bits that differs so much, relatively: their libraries add in other orders."""
+REMARK = "Results were merged from shards: its answers and verdicts are as whoever made the shards says."
 _CURE = "the first value stays; remove this shard, and `ctxbench run` without --shard does its samples again"
 _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
 
@@ -51,9 +54,11 @@ _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
 class Merged:
     """What a shard brought."""
 
-    run: str | None
+    run: str
     new: int
     """Samples that the store had no result for."""
+    judged: int
+    """Completions that had no verdict and got one of the shard's."""
     again: int
     """Samples that were stored already, with the same values."""
     faults: int
@@ -81,9 +86,12 @@ def shard_files(places: Iterable[Path]) -> list[Path]:
 class Merger:
     """Brings shards into one store."""
 
-    def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None) -> None:
-        """Take shards of these sample sets, and of those that lie in a home folder, if one is given."""
-        self._home, self._store = home, store
+    def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
+        """Take shards of these sample sets, and of those that lie in a home folder, if one is given.
+
+        `own` are the shards of this run's own nodes, whose verdicts count as those made here.
+        """
+        self._home, self._store, self._own = home, store, own
         self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
         self._plans: dict[str, dict[str, Sample]] = {}
 
@@ -108,16 +116,12 @@ class Merger:
                 what = f"was made from other files of {repo!r} than the sample set {sample_set.name!r}"
                 raise InputFault(what, where=where, cure="fetch the repository again where the shard is made")
         self._check_shared(shard, where)
-        if shard.spec is None:
-            self._store.settle(functools.partial(_append_shared, shard), together=True)
-            return Merged(run=None, new=self._link(sample_set, shard), again=0, faults=0)
-        return self._merge_run(shard, shard.spec, sample_set, days, where)
-
-    def _merge_run(
-        self, shard: Shard, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str
-    ) -> Merged:
+        if not self._own:
+            shard = _bound(shard)
+            self._check_shared(shard, where)
+        spec = shard.spec
         planned = self._plan(spec, sample_set, days, where)
-        _check_whole(shard, spec, planned, self._store, where)
+        _check_whole(shard, planned, self._store, where)
         new = self._new(spec.id, shard.finished, where)
         self._store.add_run(spec, list(planned.values()), days)
 
@@ -129,16 +133,16 @@ class Merger:
 
         # Whether an attempt is there is found out by looking, so that nobody may be appending the same one.
         count = self._store.settle(added, together=shard.attempt is None)
-        tested = [sample.sample_id for sample in shard.finished if planned[sample.sample_id].tested]
-        if tested:
-            self._link(sample_set, shard, among=tested)
+        judged = self._link(sample_set, shard) if any(sample.tested for sample in planned.values()) else 0
+        if not self._own and (count or judged):
+            add_remarks(self._store, spec.id, [REMARK])
         if shard.attempt is not None:
             add_remarks(self._store, spec.id, shard.attempt.remarks)
             self._store.add_summaries(spec.id, shard.attempt.summaries)
             if shard.attempt.cutoff is not None:
                 add_cutoff(self._store, spec.generator, shard.attempt.cutoff)
         faults = len(shard.attempt.faults) if shard.attempt is not None else 0
-        return Merged(run=spec.id, new=count, again=len(shard.finished) - count, faults=faults)
+        return Merged(run=spec.id, new=count, judged=judged, again=len(shard.finished) - count, faults=faults)
 
     def _set(self, shard: Shard, where: str) -> tuple[SampleSet, Mapping[str, date]]:
         """Return the sample set that a shard is of, and the days of its samples."""
@@ -156,8 +160,6 @@ class Merger:
 
     def _plan(self, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str) -> dict[str, Sample]:
         """Return the samples of a run, by id, in order."""
-        if spec.until:
-            raise InputFault("its run ends with a decision and has no shards", where=where, cure="leave it out")
         if spec.id not in self._plans:
             after = spec.after
             eligible = [s for s in sample_set.samples if after is None or (s.id in days and days[s.id] > after)]
@@ -175,15 +177,14 @@ class Merger:
         for verdict in shard.verdicts:
             if verdict.key in judged and judged[verdict.key].verdict != verdict.verdict:
                 raise _two(f"the verdict {verdict.key[:12]}", judged[verdict.key].verdict, verdict.verdict, where)
-        if shard.spec is not None:
-            costs = {
-                (cost.language, cost.prompt_digest, cost.target_digest): cost.bits
-                for sample in shard.finished
-                for cost in sample.bits
-            }
-            for key, bits in self._store.bits(shard.spec.coder, costs).items():
-                if not _near(bits, costs[key], bits):
-                    raise _two(f"the cost in bits after the prompt {key[1][:12]}", bits, costs[key], where)
+        costs = {
+            (cost.language, cost.prompt_digest, cost.target_digest): cost.bits
+            for sample in shard.finished
+            for cost in sample.bits
+        }
+        for key, bits in self._store.bits(shard.spec.coder, costs).items():
+            if not _near(bits, costs[key], bits):
+                raise _two(f"the cost in bits after the prompt {key[1][:12]}", bits, costs[key], where)
 
     def _new(self, run: str, finished: Sequence[Finished], where: str) -> list[Finished]:
         """Return the samples without a result; refuse a result that differs from a stored one."""
@@ -195,41 +196,45 @@ class Merger:
                     raise _two(f"{sample_id} in the run {run}", *difference, where)
         return [sample for sample in finished if sample.sample_id not in present]
 
-    def _link(self, sample_set: SampleSet, shard: Shard, *, among: Sequence[str] | None = None) -> int:
-        """Give completions without a verdict one on the same text; return how many got one.
+    def _link(self, sample_set: SampleSet, shard: Shard) -> int:
+        """Give completions of the shard's run without a verdict a stored one on the same text; return how many got one.
 
-        The verdicts of a shard are for the completions of all runs, and its completions get those of all runs, so that
-        it makes no difference which of them comes first.
-
-        Args:
-            sample_set: what the shard is of.
-            shard: one that has been appended.
-            among: ids of its samples; None where only its verdicts know them.
+        The shard may hold them without their verdicts, or verdicts on those that an earlier shard brought.
         """
-        by_content = {(verdict.sample_digest, verdict.text_digest): verdict for verdict in shard.verdicts}
+        run = shard.spec.id
         samples = {sample.id: sample for sample in sample_set.samples}
         digest = functools.cache(lambda sample_id: sample_digest(sample_set, samples[sample_id]))
-        own = [shard.spec.id] if shard.spec is not None else []
-        count = 0
-        for run in _runs_over(self._store, sample_set) if by_content else own:
-            contents = {
-                (completion.sample_id, completion.idx): (digest(completion.sample_id), sha256(clean(completion.text)))
-                for completion in verdicts.unjudged(self._store, run, among)
-            }
-            stored = verdicts.on(self._store, contents.values()) if run in own else {}
-            linked: dict[str, dict[int, Any]] = defaultdict(dict)
-            for (sample_id, idx), content in contents.items():
-                if (verdict := by_content.get(content) or stored.get(content)) is not None:
-                    linked[sample_id][idx] = verdict
-            count += sum(self._store.link_verdicts(run, sample_id, some) for sample_id, some in linked.items())
-        return count
+        contents = {
+            (completion.sample_id, completion.idx): (digest(completion.sample_id), sha256(clean(completion.text)))
+            for completion in verdicts.unjudged(self._store, run)
+        }
+        stored = verdicts.on(self._store, contents.values(), run)
+        linked: dict[str, dict[int, Any]] = defaultdict(dict)
+        for (sample_id, idx), content in contents.items():
+            if content in stored:
+                linked[sample_id][idx] = stored[content]
+        return sum(self._store.link_verdicts(run, sample_id, some) for sample_id, some in linked.items())
 
 
-def _runs_over(store: Store, sample_set: SampleSet) -> list[str]:
-    """Return the ids of all runs over a sample set."""
-    r = t.RUN.c
-    with store.reading() as connection:
-        return list(connection.scalars(select(r.id).where(r.samples_digest == sample_set.digest).order_by(r.number)))
+def _bound(shard: Shard) -> Shard:
+    """Return a shard whose verdicts count for its own run alone: their keys are not those of verdicts made here."""
+    run = shard.spec.id
+
+    def key(original: str) -> str:
+        return sha256(f"{run}\n{original}")
+
+    finished = tuple(
+        dataclasses.replace(
+            sample,
+            completions=tuple(
+                dataclasses.replace(completion, verdict=key(completion.verdict) if completion.verdict else None)
+                for completion in sample.completions
+            ),
+        )
+        for sample in shard.finished
+    )
+    judged = tuple(dataclasses.replace(verdict, key=key(verdict.key), run=run) for verdict in shard.verdicts)
+    return dataclasses.replace(shard, finished=finished, verdicts=judged)
 
 
 def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
@@ -240,16 +245,16 @@ def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
     return None
 
 
-def _check_whole(shard: Shard, spec: RunSpec, planned: Mapping[str, Sample], store: Store, where: str) -> None:
+def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, where: str) -> None:
     """Refuse samples that are not planned, and references to what is neither in the shard nor in the store."""
     strangers = [sample.sample_id for sample in shard.finished if sample.sample_id not in planned]
     if shard.attempt is not None:
         strangers += [fault.sample_id for fault in shard.attempt.faults if fault.sample_id not in planned]
     if strangers:
         raise InputFault(f"{strangers[0]!r} is no sample of its run", where=where, cure="leave it out")
-    odd = next((sample.sample_id for sample in shard.finished if len(sample.completions) != spec.n), None)
+    odd = next((sample.sample_id for sample in shard.finished if len(sample.completions) != shard.spec.n), None)
     if odd is not None:
-        raise InputFault(f"{odd} has not the {spec.n} completions of its run", where=where, cure="leave it out")
+        raise InputFault(f"{odd} has not the {shard.spec.n} completions of its run", where=where, cure="leave it out")
     answers = {id_ for sample in shard.finished for _, id_ in sample.calls}
     answers |= {completion.generation_id for sample in shard.finished for completion in sample.completions}
     answers |= set(shard.attempt.summaries) if shard.attempt is not None else set()
@@ -260,20 +265,13 @@ def _check_whole(shard: Shard, spec: RunSpec, planned: Mapping[str, Sample], sto
         raise InputFault("lacks an answer or a verdict that its samples name", where=where, cure="make it again")
 
 
-def _append_shared(shard: Shard, connection: Connection) -> None:
-    """Append the answers and verdicts of a shard that are not there yet."""
-    append_verdicts(connection, shard.verdicts)
-    prompts = {answer.prompt_digest: answer.prompt for answer in shard.generations}
-    append_generations(connection, shard.generations, add_prompts(connection, prompts))
-
-
 def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
     """Append an attempt that was made elsewhere, unless it is there."""
     a = t.ATTEMPT.c
     same = (a.run_id == run, a.started == log.started, a.isolation == log.isolation)
     if connection.execute(select(a.id).where(*same)).first() is not None:
         return
-    row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "claimed": 0}
+    row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "locked": 0}
     row |= {} if log.load is None else dataclasses.asdict(log.load)
     primary_key = connection.execute(insert(t.ATTEMPT).values(**row)).inserted_primary_key
     attempt: dict[str, Any] = {"attempt_id": int(primary_key[0]) if primary_key else 0}

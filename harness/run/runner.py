@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,18 +37,11 @@ from ctxbench.strategies.registration import CONTROLS
 if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
 
-Parts = Callable[[Sequence[Sample]], Iterator[Sequence[Sample]]]
-"""The samples of a run -> those to be done before the next part is asked for; each part begins with the one before."""
 _LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
 """Faults of samples that a second try does not mend: the reason, and the words after the cure of the first fault."""
-
-
-def whole(planned: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
-    """Take all samples at once."""
-    yield planned
 
 
 def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
@@ -62,7 +55,6 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     progress: Progress = silent,
     report: Callable[[RunSummary], None] = lambda _: None,
     judges: OpenJudge = open_judge,
-    parts: Parts = whole,
     share: Share | None = None,
     cluster: Cluster | None = None,
     **machines: Any,
@@ -79,7 +71,6 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
-        parts: what is done by all strategies before more is; a fault ends it.
         share: the part of the samples that is done here, while others do the rest; None for all.
         cluster: the machines that do the work; None for this one.
         machines: fields of `MachineryOptions` to replace; for tests.
@@ -98,17 +89,15 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         _estimate(runs, cards)
         if (cutoff := registry.cutoff(generator)) is not None:
             add_cutoff(store, runs.machinery.batcher.spec, cutoff)
-        until = tuple(card.spec for card in cards) if runs.choices.until_decided else ()
 
-        def attempt(card: StrategyCard, part: Sequence[Sample], repetition: int) -> RunSummary:
-            mine = part if share is None else share.of(part, repository_of)
-            work = runs.attempt(card, part, repetition, mine, until=until)
+        def attempt(card: StrategyCard, repetition: int) -> RunSummary:
+            mine = runs.planned if share is None else share.of(runs.planned, repository_of)
+            work = runs.attempt(card, repetition, mine)
             return work.go(progress) if cluster is None else work.go(progress, cluster.doing(card.spec, repetition))
 
         # A share does not tell whether the whole run repeats the one before.
         greedy = runs.greedy and share is None
-        turns = parts(runs.planned)
-        return _in_turn(store, cards, turns, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
+        return _in_turn(store, cards, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
 
 
 def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
@@ -150,35 +139,30 @@ def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
 def _in_turn(
     store: Store,
     cards: Sequence[StrategyCard],
-    parts: Iterable[Sequence[Sample]],
-    attempt: Callable[[StrategyCard, Sequence[Sample], int], RunSummary],
+    attempt: Callable[[StrategyCard, int], RunSummary],
     *,
     repetitions: int,
     greedy: bool,
     report: Callable[[RunSummary], None],
 ) -> list[RunSummary]:
-    """Attempt all repetitions of all strategies over one part of the samples after the other; a fault ends it.
+    """Attempt all repetitions of all strategies.
 
     A strategy whose second run equals its first is not repeated further if decoding is greedy.
     """
     summaries: list[RunSummary] = []
     repeated = {card.spec for card in cards if card.spec not in CONTROLS}
-    for part in parts:
-        summaries = []
-        for repetition, card in itertools.product(range(repetitions), cards):
-            if repetition and card.spec not in repeated:
-                continue
-            summary = attempt(card, part, repetition)
-            if repetition == 1:
-                first_run = next(earlier.run for earlier in summaries if earlier.strategy == card.spec)
-                repeats = not summary.missing and equal_runs(store, summary.run, first_run)
-                summary = replace(summary, repeats=repeats)
-            if summary.repeats and greedy:
-                repeated.discard(card.spec)
-            summaries.append(summary)
-            report(summary)
-        if fault_of(summaries):
-            break
+    for repetition, card in itertools.product(range(repetitions), cards):
+        if repetition and card.spec not in repeated:
+            continue
+        summary = attempt(card, repetition)
+        if repetition == 1:
+            first_run = next(earlier.run for earlier in summaries if earlier.strategy == card.spec)
+            repeats = not summary.missing and equal_runs(store, summary.run, first_run)
+            summary = replace(summary, repeats=repeats)
+        if summary.repeats and greedy:
+            repeated.discard(card.spec)
+        summaries.append(summary)
+        report(summary)
     return summaries
 
 

@@ -75,42 +75,39 @@ class Runs:
         """Refuse what could never be done, before a run is stored.
 
         Raises:
-            InputFault: if a strategy does not take such samples or names no encoder, or the run fills in the middle and
-                the model cannot.
+            InputFault: if a strategy does not take such samples or names no encoder, an engine's file lies where no
+                strategy may read, or the run fills in the middle and the model cannot.
         """
+        for engine in [engine for card in cards for engine in card.engines]:
+            self.machinery.engines.read(engine)
         check_cards(cards, self.planned, self.sample_set, has_sandbox=self.has_sandbox)
         if self.choices.fim:
             fim.template_of(self.machinery.batcher.generator)
 
     def spec(self, card: StrategyCard, repetition: int) -> RunSpec:
-        """Return the choices of one run, if it takes all its samples."""
+        """Return the choices of one run."""
         return _spec(card, self.sample_set, self.machinery, self.choices, repetition)
 
     def attempt(
         self,
         card: StrategyCard,
-        part: Sequence[Sample],
         repetition: int,
         mine: Sequence[Sample],
         store: Store | None = None,
-        *,
-        until: tuple[str, ...] = (),
     ) -> Attempt:
         """Note a run, unless it is stored, and return an attempt at it.
 
         Args:
             card: of its strategy.
-            part: the samples that the run has by now.
             repetition: which of several runs with seeds of their own.
-            mine: those of them that are done here.
+            mine: those of its samples that are done here.
             store: where its results go; None for the store of the machinery's own answers.
-            until: the two strategies between which a decision ends the run; empty if it takes all its samples.
         """
         store = store or self.store
-        spec = replace(self.spec(card, repetition), until=until)
-        run_id = store.add_run(spec, part, self.days)
+        spec = self.spec(card, repetition)
+        run_id = store.add_run(spec, self.planned, self.days)
         remarks = [*self.sample_set.manifest.get("remarks", ()), *([fim.REMARK] if self.choices.fim else [])]
-        remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in part) else []
+        remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in self.planned) else []
         remarks += _engine_remarks(card)
         left_out = [measure.remark for measure in Measurement if measure not in self.choices.measure]
         if left_out and len(store.finished(run_id, [sample.id for sample in mine])) < len(mine):

@@ -43,8 +43,6 @@ class RunSpec:
     """How many samples were chosen of the set; None for all."""
     after: date | None = None
     """The day after which the chosen samples are dated; None for all, dated or not."""
-    until: tuple[str, ...] = ()
-    """The two strategies between which a decision ends the run, canonical specs; empty if it takes all its samples."""
     strategy: str
     """Canonical spec."""
     strategy_version: str
@@ -72,10 +70,9 @@ class RunSpec:
     def id(self) -> str:
         """Twelve hexadecimal digits of a digest over every field."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
-        # Ids from before it existed stay as they were.
-        day, until = fields.pop("after"), fields.pop("until")
+        # What was not chosen is no part of an id.
+        day = fields.pop("after")
         fields |= {} if day is None else {"after": day.isoformat()}
-        fields |= {"until": until} if until else {}
         if not self.summariser:
             for name in ("summariser", "summariser_version", "summarises_tests"):
                 del fields[name]
@@ -89,7 +86,7 @@ def sampling_key(sampling: Sampling) -> str:
 
 
 def _fields(sampling: Sampling) -> dict[str, Any]:
-    """Return the parameters by name, without `fim` if it is off: keys from before it existed stay as they were."""
+    """Return the parameters by name, without `fim` if it is off."""
     fields = dataclasses.asdict(sampling)
     if not fields["fim"]:
         del fields["fim"]
@@ -137,8 +134,6 @@ class StoredChoices:
     """How many samples were chosen of the set; None for all."""
     after: str | None = None
     """The day, as ``YYYY-MM-DD``, after which the chosen samples are dated; None for all."""
-    until: tuple[str, ...] = ()
-    """The two strategies between which a decision ends the run; empty if it takes all its samples."""
     strategy: str
     """Canonical spec; for an imported run its label."""
     generator: str
@@ -192,8 +187,7 @@ def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) 
 
 
 def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
-    strategies = ["--until-decided", *run.until] if run.until else ["--strategy", run.strategy]
-    words = ["run", "--samples", run.samples, *strategies, "--generator", run.generator]
+    words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
     if run.summariser:
         words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
     if run.tokenizer == P50K_BASE:

@@ -26,14 +26,14 @@ from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.measures import CHECKS, GAINS, Measurement
 from ctxbench.harness.run.attempt import Progress
-from ctxbench.harness.run.judging import Executor, Rejudgement, judge_stored
+from ctxbench.harness.run.judging import Executor, judge_stored
 from ctxbench.harness.run.portions import NothingWorks, apart
 from ctxbench.harness.run.scoring import Bits, SampleScorer, Scores, gain, has_answer, profiles_of, text_scores
 from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import CONTEXT, StoredRun
 from ctxbench.harness.store.scores import UnscoredCompletion, add_scores, unscored
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
+from ctxbench.harness.store.verdicts import UnjudgedCompletion
 from ctxbench.harness.store.write import StoredFault, StoredVerdict
 
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
@@ -72,10 +72,8 @@ class VerdictRow:
     record: Mapping[str, Any]
     fault: MachineFault | None = None
     """Why there is no verdict."""
-    changed: bool = False
-    """Whether judging it again changed its score."""
     verdict: StoredVerdict | None = None
-    """The verdict as it is kept; None without one, and where it was judged again."""
+    """The verdict as it is kept; None without one."""
 
 
 def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
@@ -101,19 +99,13 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
     return file_completions
 
 
-def judge_file(
-    executor: Executor, completions_of_file: Sequence[FileCompletion], *, again: bool = False
-) -> Generator[VerdictRow]:
-    """Yield the verdict of each completion of a file, in order; all are submitted at once, equal ones once.
-
-    With `again` those that have a verdict are judged once more.
-    """
-    submit: Callable[[Sample, str], Future[Any]] = executor.again if again else executor.submit
-    futures: dict[tuple[str, str], Future[Any]] = {}
+def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]) -> Generator[VerdictRow]:
+    """Yield the verdict of each completion of a file, in order; all are submitted at once, equal ones once."""
+    futures: dict[tuple[str, str], Future[StoredVerdict]] = {}
     for completion in completions_of_file:
         key = (completion.sample.id, completion.text)
         if completion.text.strip() and key not in futures:
-            futures[key] = submit(completion.sample, completion.text)
+            futures[key] = executor.submit(completion.sample, completion.text)
     for completion in completions_of_file:
         labels = {"sample": completion.sample.id, "index": completion.index}
         future = futures.get((completion.sample.id, completion.text))
@@ -129,30 +121,17 @@ def judge_run(
     return _attempted(store, run, f"tests in {executor.sandbox}", outcomes, len(lacking))
 
 
-def judge_run_again(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, judged: Sequence[JudgedCompletion]
-) -> Generator[VerdictRow]:
-    """Yield new verdicts of completions of a stored run that have verdicts; the old ones stay stored."""
-    samples = {sample.id: sample for sample in sample_set.samples}
-    futures: dict[str, Future[Rejudgement]] = {}
-    for completion in judged:
-        if completion.key not in futures:
-            futures[completion.key] = executor.again(samples[completion.sample_id], completion.text, completion.key)
-    outcomes = ((completion, _outcome(executor, futures[completion.key])) for completion in judged)
-    return _attempted(store, run, f"tests again in {executor.sandbox}", outcomes, len(judged))
-
-
 def _attempted(
     store: Store,
     run: str,
     words: str,
-    outcomes: Iterable[tuple[UnjudgedCompletion | JudgedCompletion, StoredVerdict | Rejudgement | MachineFault]],
+    outcomes: Iterable[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]],
     total: int,
 ) -> Generator[VerdictRow]:
     """Yield rows as an attempt at a run, with its faults and its end recorded."""
     finished, reason = 0, "interrupted"
-    with store.claims() as claims:
-        attempt = store.start_attempt(run, words, claims=claims)
+    with store.run_lock(run) as locked:
+        attempt = store.start_attempt(run, words, locked=locked)
         try:
             for completion, outcome in outcomes:
                 row = _row({"sample": completion.sample_id, "index": completion.idx}, outcome)
@@ -166,22 +145,19 @@ def _attempted(
             store.end_attempt(attempt, reason=reason, finished=finished, missing=total - finished)
 
 
-def _outcome(executor: Executor, future: Future[Any]) -> Any:
-    """Return the verdict or the rejudgement that a future brings, or the fault in its place."""
+def _outcome(executor: Executor, future: Future[StoredVerdict]) -> StoredVerdict | MachineFault:
+    """Return the verdict that a future brings, or the fault in its place."""
     try:
         return executor.wait(future)
     except MachineFault as fault:
         return fault
 
 
-def _row(labels: Mapping[str, Any], outcome: StoredVerdict | Rejudgement | MachineFault) -> VerdictRow:
+def _row(labels: Mapping[str, Any], outcome: StoredVerdict | MachineFault) -> VerdictRow:
     if isinstance(outcome, MachineFault):
         broken = {"verdict": str(Verdict.BROKEN), "reason": str(outcome)}
         return VerdictRow(record={**labels, **_EMPTY, **broken}, fault=outcome)
-    if isinstance(outcome, StoredVerdict):
-        return VerdictRow(record={**labels, **_verdict_fields(outcome)}, verdict=outcome)
-    more = {"before": outcome.before.verdict, "anew": [verdict.verdict for verdict in outcome.anew]}
-    return VerdictRow(record={**labels, **_verdict_fields(outcome.counts), **more}, changed=outcome.changed)
+    return VerdictRow(record={**labels, **_verdict_fields(outcome)}, verdict=outcome)
 
 
 def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:

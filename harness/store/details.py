@@ -21,7 +21,7 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.prompts import prompt_text, prompt_texts
 from ctxbench.harness.store.samples import Facts, status_of
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_FACT, PASS, PROFILE, history
+from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import read_flags
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 
@@ -74,10 +74,10 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
     """Return the texts of a completion; None if there is no such one."""
-    c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
+    c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = (
         t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
-        .outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx))
+        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
@@ -165,8 +165,8 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
         sample: its id.
         status: of the sample's result, which is that of a completion without a text.
     """
-    c, j, v = t.COMPLETION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
-    joined = t.COMPLETION_FACT.outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
+    c, j, v = t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
+    joined = t.COMPLETION_FACT.outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
         t.VERDICT, j.verdict_key == v.key
     )
     judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox, v.earlier)
@@ -178,19 +178,17 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
         .order_by(c.idx)
     )
     scores = _scores(connection, run, sample)
-    verdicts = _verdicts_in_order(connection, run, sample)
     with_texts = tuple(
         CompletionFacts(
             idx=idx,
             status=Status(of_completion),
             flags=read_flags(flags),
-            scores=_counting(scores.get(idx, {}), verdict_values[0]),
+            scores=scores.get(idx, {}),
             judged=None
             if verdict_values[0] is None
             else CompletionVerdict(
                 **dict(zip((column.name for column in judged), verdict_values, strict=True)),
                 flags=read_flags(of_verdict),
-                verdicts=verdicts[idx],
             ),
         )
         for idx, of_completion, flags, of_verdict, *verdict_values in connection.execute(query)
@@ -203,25 +201,10 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
     )
 
 
-def _verdicts_in_order(connection: Connection, run: str, sample: str) -> dict[int, tuple[str, ...]]:
-    """Return index -> the verdicts on a completion, in the order in which they were given."""
-    j, v = t.JUDGED_FACT.c, t.VERDICT.c
-    first = select(j.idx, v.key, v.verdict).select_from(t.JUDGED_FACT.join(t.VERDICT, j.verdict_key == v.key))
-    rows_ = connection.execute(first.where(j.key == t.key_of(run, sample))).all()
-    later = history(connection, (row.key for row in rows_))
-    return {row.idx: (row.verdict, *(verdict.verdict for verdict in later.get(row.key, ()))) for row in rows_}
-
-
-def _counting(scores: Kinds, verdict: str | None) -> Kinds:
-    """Return scores with that of the verdict that counts, which need not be the first."""
-    key = (PROFILE, PASS)
-    return {**scores, key: float(verdict == "PASSED")} if verdict is not None and key in scores else scores
-
-
 def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     query = (
-        select(s.idx, m.profile, m.metric, t.finite(s.value))
+        select(s.idx, m.profile, m.metric, s.value)
         .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
         # Each measure is looked up, so that no other sample's scores are read.
         .where(s.run == t.run_number(run), s.measure.in_(select(m.number)), s.key == t.key_of(run, sample))
@@ -282,11 +265,9 @@ class CompletionVerdict:
     image: str
     sandbox: str
     flags: tuple[str, ...] = ()
-    """What its text reaches for: names in `bench.testing.types.FLAGS`."""
+    """What of its text is not plain, with the lines."""
     earlier: str = ""
     """What the tests said before, if they were run once more at once, beside no other job."""
-    verdicts: tuple[str, ...] = ()
-    """All verdicts on its text, the first one first; more than one where it was judged again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

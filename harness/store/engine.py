@@ -186,14 +186,6 @@ def use_wal(engine: Engine) -> None:
                 raw.execute("PRAGMA journal_mode=WAL")
 
 
-def compact(engine: Engine) -> None:
-    """Give back the room of what was dropped from a SQLite file, unless the disk lacks room for a copy meanwhile."""
-    if engine.dialect.name == "sqlite":
-        with engine.connect() as connection, contextlib.suppress(sqlite3.OperationalError):
-            raw: Any = connection.connection.dbapi_connection
-            raw.execute("VACUUM")
-
-
 def _begin(connection: Connection) -> None:
     """Take the write lock at the start, so that what was looked up before a write is still true at the write."""
     reads = connection.get_execution_options().get(_READS, False)

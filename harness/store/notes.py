@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from sqlalchemy import Connection, case, exists, func, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_VERDICT
-from ctxbench.harness.store.write import Imported, Mark, Row, read_flags
+from ctxbench.harness.store.verdicts import passes_not_plain
+from ctxbench.harness.store.write import Imported, Mark, Row
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
@@ -104,10 +104,10 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
     }
 
 
-def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
     """Return run -> its remarks, in the order in which they were added.
 
-    Last stand those on its verdicts: how many passes are flagged, and how many were judged again.
+    Last stands the one on its verdicts: how many passes are flagged.
     """
     ids = list(runs)
     m = t.REMARK.c
@@ -115,56 +115,24 @@ def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str,
     query = select(m.run_id, m.text).where(m.run_id.in_(ids)).order_by(m.run_id, m.ordinal)
     for run, text in connection.execute(query):
         remarks_by_run[run] += (text,)
-    for run, text in (*_flagged(connection, ids), *judged_again(connection, ids)):
+    for run, text in _not_plain(connection, ids, strict=strict):
         remarks_by_run[run] += (text,)
     return remarks_by_run
 
 
-def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the runs with completions that were judged again, with a sentence that counts them."""
-    if connection.scalar(select(t.REJUDGED.c.key).limit(1)) is None:
-        return
-    j, c, r = t.JUDGED.c, COUNTING_VERDICT.c, t.REJUDGED.c
-    first, now = t.VERDICT.alias("first"), t.VERDICT.alias("now")
-    same = (j.key == c.key) & (j.idx == c.idx)
-    joined = (
-        t.JUDGED.join(COUNTING_VERDICT, same)
-        .join(first, j.verdict_key == first.c.key)
-        .join(now, c.verdict_key == now.c.key)
-    )
+def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> Iterator[tuple[str, str]]:
+    """Yield the runs with completions that passed and are not plain, with a sentence that counts them."""
+    doubted = passes_not_plain(connection, runs)
+    j, v = t.JUDGED.c, t.VERDICT.c
     query = (
-        select(
-            j.run_id,
-            func.count(),
-            func.sum(case((exists().where(r.key == j.verdict_key), 1), else_=0)),
-            func.sum(case(((first.c.verdict == "PASSED") != (now.c.verdict == "PASSED"), 1), else_=0)),
-        )
-        .select_from(joined)
-        .where(j.run_id.in_(runs))
+        select(j.run_id, func.count())
+        .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .where(j.run_id.in_(doubted), v.verdict == "PASSED")
         .group_by(j.run_id)
     )
-    for run, count, again, changed in connection.execute(query):
-        if again:
-            yield run, f"{again} of {count} verdicts judged again, {changed or 'none'} changed: see docs/verdicts.md."
-
-
-def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the runs with completions that passed and are flagged, with a sentence that counts them."""
-    j, v = COUNTING_VERDICT.c, t.VERDICT.c
-    query = (
-        select(j.run_id, v.flags, func.count())
-        .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
-        .where(j.run_id.in_(runs), v.verdict == "PASSED")
-        .group_by(j.run_id, v.flags)
-    )
-    passed: dict[str, Counter[str]] = defaultdict(Counter)
-    for run, stored, count in connection.execute(query):
-        passed[run][stored] += count
-    for run, counts in passed.items():
-        flagged = sum(count for stored, count in counts.items() if read_flags(stored))
-        if flagged:
-            words = sorted({flag for stored in counts for flag in read_flags(stored)})
-            yield run, f"{flagged} of {counts.total()} passes flagged ({', '.join(words)}): see docs/verdicts.md."
+    counted = ", counted as failed" if strict else ""
+    for run, passed in connection.execute(query):
+        yield run, f"{doubted[run].total()} of {passed} passes not plain{counted}: see docs/verdicts.md."
 
 
 def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -21,13 +21,12 @@ from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
 from ctxbench.harness.store.engines import EngineCosts, engine_costs
-from ctxbench.harness.store.labels import hidden_runs, labels
+from ctxbench.harness.store.names import names
 from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_FACT
 from ctxbench.harness.store.work import JUDGING, loads_of
-from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, until_of, versions
+from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
 from ctxbench.strategies.registration import is_control
 
 SET_BACK = "bring back the set as it was then"
@@ -120,7 +119,7 @@ def find_run(store: Store, run_id: str) -> StoredRun:
     columns = [t.RUN.c[field.name] for field in dataclasses.fields(StoredRun)]
     with store.reading() as connection:
         runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
-        ids_by_name = {of_run.name: run for run, of_run in labels(connection).items() if of_run.name}
+        ids_by_name = {name: run for run, name in names(connection).items()}
     named = ids_by_name.get(run_id) if run_id not in runs_by_id else None
     return StoredRun(**runs_by_id[named or whole_id(run_id, runs_by_id)]._mapping)
 
@@ -191,6 +190,8 @@ class RunFilter:
     language: str | None = None
     generator: str | None = None
     """As in `RunInfo.generator`."""
+    strict: bool = False
+    """Whether of their passes only those of plain completions count."""
 
     def has(self, run: Any) -> bool:
         """Return whether a run's row is among them."""
@@ -207,7 +208,6 @@ def run_tables(
     marked: Literal["exclude", "include"] = "exclude",
     prices: Prices | None = None,
     selection: RunFilter | None = None,
-    hidden: bool | Collection[str] = False,
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
 
@@ -221,7 +221,6 @@ def run_tables(
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
         selection: read only these; nothing of the others is read.
-        hidden: whether runs that were hidden are read too; or which of them, by id.
 
     A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
     time of imported runs are unknown; of reference results only the time is.
@@ -229,15 +228,12 @@ def run_tables(
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
-        left_out = frozenset() if hidden is True else hidden_runs(connection).difference(hidden or ())
-        run_rows = [run for run in _sorted(connection.execute(query)) if run.id not in left_out and run_filter.has(run)]
+        run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         costs = costs_of(connection, run_rows, prices)
-        columns = _run_columns(
-            connection, run_rows, costs, profile, ks, exclude=marked == "exclude", language=run_filter.language
-        )
+        columns = _run_columns(connection, run_rows, costs, profile, ks, run_filter, exclude=marked == "exclude")
         return [table for run in columns for table in run.tables(run_filter.language)]
 
 
@@ -247,16 +243,17 @@ def _run_columns(
     costs: Mapping[str, Costs],
     profile: str,
     ks: Collection[int],
+    run_filter: RunFilter,
     *,
     exclude: bool,
-    language: str | None,
 ) -> Iterator[RunColumns]:
     """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
-    counts, gains, memories = verdict_counts(connection, ids), mean_gains(connection, ids), memorised(connection, ids)
+    counts = verdict_counts(connection, ids, strict=run_filter.strict)
+    gains, memories = mean_gains(connection, ids), memorised(connection, ids)
     imported, remarks, cutoffs = (
         notes.imports(connection, ids),
-        notes.remarks(connection, ids),
+        notes.remarks(connection, ids, strict=run_filter.strict),
         notes.cutoffs(connection),
     )
     loads, engines = loads_of(connection, ids), engine_costs(connection, ids)
@@ -265,11 +262,11 @@ def _run_columns(
     metrics = measures(connection, (profile, CONTEXT))
     for run, plan in zip(run_rows, plans, strict=True):
         verdicts = counts.get(run.id, {})
-        values: Mapping[str, Values] = stored_scores(connection, metrics, run.id, plan, language)
+        values: Mapping[str, Values] = stored_scores(connection, metrics, run.id, plan, run_filter.language)
         run_remarks = remarks[run.id]
         if left_out(run_remarks):
             scores = measures(connection, (DEFAULT,))
-            own = values if profile == DEFAULT else stored_scores(connection, scores, run.id, plan, language)
+            own = values if profile == DEFAULT else stored_scores(connection, scores, run.id, plan, run_filter.language)
             scored = own.get(ALWAYS, {}).keys()
             values, run_remarks = without_parts(values, scored, run_remarks, profile=profile)
         values = dict(values)
@@ -411,7 +408,6 @@ class RunColumns:
             benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
             versions=versions(run),
             loads=self.loads if self.origin is Origin.RUN else (),
-            until=until_of(run),
             offline=self.costs.offline,
             remarks=self.remarks,
             cutoff=self.cutoff,
@@ -459,11 +455,11 @@ def completed(store: Store, run_id: str) -> Completed:
         UnknownName: if there is no such run.
     """
     run = find_run(store, run_id)
-    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, COUNTING_FACT.c, t.VERDICT.c
+    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     planned = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
     judged = (
         planned.join(t.COMPLETION_FACT, c.key == p.key)
-        .outerjoin(COUNTING_FACT, (c.key == j.key) & (c.idx == j.idx))
+        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     texts: dict[str, list[Text]] = {}

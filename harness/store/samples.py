@@ -206,7 +206,7 @@ def _asked_scores(*, among: bool) -> Select[Any]:
     s, p, m = t.SCORE_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c
     of_run = t.run_number(bindparam("run"))
     query = (
-        select(s.measure, s.key, t.finite(s.value))
+        select(s.measure, s.key, s.value)
         .where(s.run == of_run, s.measure.in_(bindparam("measures", expanding=True)))
         .order_by(s.measure)
     )

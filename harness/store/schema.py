@@ -1,4 +1,4 @@
-"""The tables, as the newest migration leaves them. Rows are appended and never changed.
+"""The tables and their columns. Rows are appended and never changed.
 
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
     block 1─* block_gain                             (priced afterwards, by `ctxbench diagnose`)
@@ -7,7 +7,6 @@
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     pack 1─* prompt                                  (prompts that were stored together, compressed)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
-    verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
     result 1─* engine_use                            (what context engines did for a sample)
     result 1─0..1 access                             (what its strategy looked at)
@@ -15,7 +14,7 @@
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
     twin                                             (what references and their twins cost, by set and coder)
-    run 1─* labelled                                 (what people call it and say of it, and whether it is shown)
+    run 1─* named                                    (what people call it)
     cutoff                                           (up to which day a generator was trained, as its spec said)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
@@ -29,15 +28,11 @@ there are many to read; rows of one sample of one run are joined by their `key`.
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     BindParameter,
     Boolean,
     Column,
-    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -50,16 +45,14 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    case,
     false,
-    func,
     select,
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-HEAD = "0017"
-"""The newest migration under ``migrations/versions``; their numbers sort."""
+SCHEMA_NUMBER = 22
+"""One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
 VIEWS = MetaData()
@@ -101,6 +94,8 @@ def _copies(table: Table, *names: str) -> list[Column[object]]:
     return [Column(name, table.c[name].type) for name in names]
 
 
+SCHEMA = Table("schema_number", METADATA, Column("number", Integer, primary_key=True, autoincrement=False))
+"""One row: the `SCHEMA_NUMBER` of the version that made the tables."""
 RUN = Table(
     "run",
     METADATA,
@@ -115,8 +110,6 @@ RUN = Table(
     Column("code", Text, nullable=False),
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
-    # JSON: the two strategies between which a decision ends the run; null where it takes all its samples.
-    Column("until_decided", Text),
     # Empty where the run's own generator wrote the summaries.
     Column("summariser", Text, nullable=False, server_default=""),
     Column("summariser_version", Text, nullable=False, server_default=""),
@@ -211,7 +204,7 @@ GENERATION_FACT = Table(
     Column("tokens_in", Integer, nullable=False),
     Column("tokens_out", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
-    # Of `tokens_in`, those that the service had at hand; 0 also in rows from before it was noted.
+    # Of `tokens_in`, those that the service had at hand.
     Column("cached", Integer, nullable=False, server_default="0"),
     # US dollars, as of when it was asked; null where nobody knows.
     Column("price", Float),
@@ -371,6 +364,8 @@ VERDICT = Table(
     Column("flags", Text, nullable=False, server_default="[]"),
     # What its tests said before, where they were run once more at once; else empty.
     Column("earlier", Text, nullable=False, server_default=""),
+    # The run that it alone counts for, where a merged shard brought it; else empty.
+    Column("run", Text, nullable=False, server_default=""),
 )
 JUDGED_FACT = _fact(
     "judged",
@@ -380,16 +375,6 @@ JUDGED_FACT = _fact(
     ForeignKeyConstraint(["key", "idx"], ["completion_fact.key", "completion_fact.idx"]),
 )
 JUDGED = _view("judged", Column("idx", Integer), Column("verdict_key", _KEY))
-REJUDGED = Table(
-    "rejudged",
-    METADATA,
-    # The verdict that the completions are linked to, which stays; `counted` tells which one counts.
-    Column("key", ForeignKey("verdict.key"), primary_key=True),
-    Column("ordinal", Integer, primary_key=True, autoincrement=False),
-    Column("verdict_key", ForeignKey("verdict.key"), nullable=False),
-    # Whether it took the place of what counted before.
-    Column("counts", Boolean, nullable=False),
-)
 ATTEMPT = Table(
     "attempt",
     METADATA,
@@ -397,8 +382,8 @@ ATTEMPT = Table(
     Column("run_id", ForeignKey("run.id"), nullable=False),
     Column("started", Float, nullable=False),
     Column("isolation", Text, nullable=False),
-    # Whether its process holds a claim on it for as long as it lives; 0 also in rows from before that.
-    Column("claimed", Integer, nullable=False, server_default="0"),
+    # Whether its process held the lock on the run until the attempt ended.
+    Column("locked", Integer, nullable=False),
     # How much was done at once; null where nobody noted it.
     Column("workers", Integer),
     Column("requests", Integer),
@@ -462,20 +447,14 @@ REMARK = Table(
     Column("text", Text, nullable=False),
 )
 
-LABELLED = Table(
-    "labelled",
+NAMED = Table(
+    "named",
     METADATA,
     Column("run_id", ForeignKey("run.id"), primary_key=True),
-    # Of each kind the last one counts.
+    # The last one counts.
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
-    Column("kind", String(8), nullable=False),
-    Column("text", Text, nullable=False),
+    Column("name", Text, nullable=False),
 )
-
-
-def finite(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Read an infinite number, as earlier versions stored those of plug-ins, as undefined."""
-    return case((func.abs(value) <= sys.float_info.max, value))
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:

@@ -27,7 +27,7 @@ from ctxbench.harness.store.facts import measure_numbers
 from ctxbench.harness.store.loading import load, parts
 from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passes_not_plain
 from ctxbench.harness.store.write import append, number_or_null
 from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Prompt
 
@@ -114,17 +114,21 @@ def add_scores(
     store.settle(add)
 
 
-def verdict_counts(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return run -> sample -> verdicts and passes."""
-    s = COUNTING_SCORE.c
+def verdict_counts(
+    connection: Connection, runs: Iterable[str], *, strict: bool = False
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return run -> sample -> verdicts and passes; if `strict`, only passes of plain completions."""
+    s = t.SCORE.c
+    runs = list(runs)
+    doubted = passes_not_plain(connection, runs) if strict else {}
     query = (
         select(s.run_id, s.sample_id, func.count(), func.sum(s.value))
-        .where(s.run_id.in_(list(runs)), s.profile == PROFILE, s.metric == PASS)
+        .where(s.run_id.in_(runs), s.profile == PROFILE, s.metric == PASS)
         .group_by(s.run_id, s.sample_id)
     )
     counts_by_run: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
     for run, sample, judged, passed in connection.execute(query):
-        counts_by_run[run][sample] = judged, round(passed)
+        counts_by_run[run][sample] = judged, round(passed) - doubted.get(run, {}).get(sample, 0)
     return counts_by_run
 
 
@@ -140,7 +144,7 @@ class Judged:
 
 def judged_completions(store: Store, run: str) -> Counter[Judged]:
     """Return how many completions of a run with a verdict there are of each kind."""
-    passes, exact = COUNTING_SCORE.alias("passes"), t.SCORE.alias("exact")
+    passes, exact = t.SCORE.alias("passes"), t.SCORE.alias("exact")
     p, e = passes.c, exact.c
     same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.key == e.key) & (p.idx == e.idx)
     query = (
@@ -191,10 +195,10 @@ def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None 
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
         costs_by_run[run].offline.update(offline)
-    j, v = COUNTING_VERDICT.c, t.VERDICT.c
+    j, v = t.JUDGED.c, t.VERDICT.c
     tests = (
         select(j.run_id, j.sample_id, func.sum(v.seconds))
-        .select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key))
+        .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
         .where(j.run_id.in_(list(costs_by_run)))
         .group_by(j.run_id, j.sample_id)
     )

@@ -17,14 +17,15 @@ from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Status, status_cases, value_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
-from ctxbench.harness.store.labels import hidden_runs
-from ctxbench.harness.store.notes import judged_again
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import COUNTING_FACT, COUNTING_SCORE, COUNTING_VERDICT, PASS, PROFILE
+from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import shown_generator, shown_samples
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]
+
+NOT_PLAIN = "not plain"
+"""The flag of samples whose verdicts carry remarks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,9 +188,9 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
 
 def _means(run: str, profile: str, metric: str) -> Subquery:
     """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
-    s = COUNTING_SCORE.c
+    s = t.SCORE.c
     return (
-        select(s.key, func.avg(t.finite(s.value)).label("value"), func.count().label("made"))
+        select(s.key, func.avg(s.value).label("value"), func.count().label("made"))
         .where(s.run_id == run, s.profile == profile, s.metric == metric)
         .group_by(s.key)
         .subquery()
@@ -215,7 +216,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
     if sample_filter.high is not None:
         conditions.append(f.value <= sample_filter.high)
     if sample_filter.verdict:
-        j, v = COUNTING_FACT.c, t.VERDICT.c
+        j, v = t.JUDGED_FACT.c, t.VERDICT.c
         verdict_matches = (
             j.key == f.key,
             j.verdict_key == v.key,
@@ -223,7 +224,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
         )
         conditions.append(exists().where(*verdict_matches))
     if sample_filter.flag:
-        j, v, flag = COUNTING_FACT.c, t.VERDICT.c, json.dumps(sample_filter.flag)
+        j, v, flag = t.JUDGED_FACT.c, t.VERDICT.c, json.dumps(sample_filter.flag)
         of_verdict = (j.key == f.key, j.verdict_key == v.key)
         conditions.append(
             or_(
@@ -234,7 +235,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
                     )
                     for columns in (t.COMPLETION_FACT.c, t.RESULT_FACT.c)
                 ),
-                exists().where(*of_verdict, v.flags.contains(flag, autoescape=True)),
+                *([exists().where(*of_verdict, v.flags != "[]")] if sample_filter.flag == NOT_PLAIN else []),
             )
         )
     return conditions
@@ -264,12 +265,10 @@ class Facets:
     """Of prompts and of completions."""
     measures: tuple[tuple[str, str], ...]
     """(profile, metric) of the run's scores."""
-    judged_again: str = ""
-    """A sentence that counts the verdicts which were given once more; empty where none was."""
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
-    """Return the runs over a sample set that are not hidden, in the order of strategy, generator and id.
+    """Return the runs over a sample set, in the order of strategy, generator and id.
 
     Args:
         store: the database.
@@ -278,20 +277,17 @@ def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
     """
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
-        left_out = hidden_runs(connection)
-        rows = [row for row in connection.execute(query) if row.id not in left_out and samples == shown_samples(row)]
+        rows = [row for row in connection.execute(query) if samples == shown_samples(row)]
     stored_runs = [RunChoice(id=row.id, strategy=row.strategy, generator=shown_generator(row), n=row.n) for row in rows]
     return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
 
 
 def facets(store: Store, run: str) -> Facets:
     """Return what the samples of a run can be filtered by."""
-    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, COUNTING_VERDICT.c, t.VERDICT.c
+    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
-    judged = (
-        select(v.verdict).select_from(COUNTING_VERDICT.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
-    )
+    judged = select(v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
     measures = kinds_of(run)
     with store.reading() as connection:
         rows = connection.execute(places.distinct()).all()
@@ -302,7 +298,6 @@ def facets(store: Store, run: str) -> Facets:
             verdicts=_sorted(connection.scalars(judged.distinct())),
             flags=_sorted(_flags(connection, run)),
             measures=tuple(sorted((row.profile, row.metric) for row in connection.execute(measures))),
-            judged_again="".join(sentence for _, sentence in judged_again(connection, [run])),
         )
 
 
@@ -312,8 +307,10 @@ def _sorted(words: Iterable[str]) -> tuple[str, ...]:
 
 def _flags(connection: Connection, run: str) -> Iterator[str]:
     stored = [select(table.c.flags).where(table.c.run_id == run).distinct() for table in (t.COMPLETION, t.RESULT)]
-    judged = COUNTING_VERDICT.join(t.VERDICT, COUNTING_VERDICT.c.verdict_key == t.VERDICT.c.key)
-    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(COUNTING_VERDICT.c.run_id == run).distinct())
+    judged = t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
+    of_verdicts = select(t.VERDICT.c.flags).select_from(judged).where(t.JUDGED.c.run_id == run).distinct()
     for query in stored:
         for flags in connection.scalars(query).all():
             yield from json.loads(flags)
+    if any(flags != "[]" for flags in connection.scalars(of_verdicts)):
+        yield NOT_PLAIN

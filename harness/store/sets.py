@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.labels import hidden_runs
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import shown_generator, shown_samples
 
@@ -36,10 +35,7 @@ def stored_sets(store: Store) -> list[StoredSet]:
     """Return the sets, the largest first: what a reader most likely wants to see."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
-        left_out = hidden_runs(connection)
         for row in connection.execute(select(t.RUN)):
-            if row.id in left_out:
-                continue
             runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
         # Runs of one part of a set have the same samples, so that one of them tells the languages.
         spoken = _languages(connection, [runs[0][0] for runs in runs_by_set.values()])

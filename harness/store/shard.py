@@ -36,8 +36,6 @@ from ctxbench.harness.store.write import (
 
 FORMAT = 1
 SUFFIX = ".shard.gz"
-VERDICTS = "verdicts"
-"""Begins the names of shards that belong to no run."""
 _CURE = "make it again with the same `ctxbench run --shard` command, or leave it out"
 _TIMES: Mapping[str, tuple[str, ...]] = {
     "answer": ("seconds", "cached", "price"),
@@ -73,13 +71,12 @@ class AttemptLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Finished samples of one run with all that they refer to; or an attempt at it; or verdicts of no run."""
+    """Finished samples of one run with all that they refer to; or verdicts on samples of it; or an attempt at it."""
 
     samples: str
     """Name of the sample set."""
     samples_digest: str
-    spec: RunSpec | None = None
-    """None for verdicts that belong to no run."""
+    spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Repository -> digest of its files, for those of the samples."""
     generations: tuple[StoredGeneration, ...] = ()
@@ -93,10 +90,10 @@ class ShardManifest:
     """The first line of a shard."""
 
     format: int
-    run: str | None
+    run: str
     samples: str
     samples_digest: str
-    spec: RunSpec | None
+    spec: RunSpec
     snapshots: dict[str, str]
     finished: tuple[str, ...]
     """Ids of its samples."""
@@ -106,8 +103,7 @@ def encode(shard: Shard) -> tuple[str, bytes]:
     """Return a shard's file name and content."""
     facts, times = _lines(shard)
     text = "".join(facts)
-    owner = shard.spec.id if shard.spec is not None else VERDICTS
-    name = f"{owner}-{sha256(text)[:24]}{SUFFIX}"
+    name = f"{shard.spec.id}-{sha256(text)[:24]}{SUFFIX}"
     return name, gzip.compress("".join([text, *times]).encode(), _LEVEL, mtime=0)
 
 
@@ -179,7 +175,7 @@ def _lines(shard: Shard) -> tuple[list[str], list[str]]:
     """Return the lines of the facts and those of the times."""
     manifest = ShardManifest(
         format=FORMAT,
-        run=shard.spec.id if shard.spec is not None else None,
+        run=shard.spec.id,
         samples=shard.samples,
         samples_digest=shard.samples_digest,
         spec=shard.spec,
@@ -243,7 +239,7 @@ def _manifest(record: dict[str, Any], where: str) -> ShardManifest:
         what = f"has format {version}, this ctxbench reads up to {FORMAT}"
         raise InputFault(what, where=where, cure="upgrade ctxbench")
     manifest = _typed(ShardManifest, record, where)
-    if manifest.run != (manifest.spec.id if manifest.spec is not None else None):
+    if manifest.run != manifest.spec.id:
         raise InputFault("its choices are not those of its run's id", where=where, cure=_CURE)
     return manifest
 

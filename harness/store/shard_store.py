@@ -32,7 +32,6 @@ from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.run.units import Share, WorkUnit, repository_of, units
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.claims import Claims
 from ctxbench.harness.store.loading import parts
 from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, ShardManifest, encode, manifest_of, read, write
@@ -43,7 +42,7 @@ Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
 """Run, its samples -> the units that are done here."""
 Deliver = Callable[[str, bytes], None]
 """Takes a shard: its name and its content."""
-Earlier = Callable[[str | None, Collection[str]], Iterable[Shard]]
+Earlier = Callable[[str, Collection[str]], Iterable[Shard]]
 """Run, ids of samples -> the shards that hold some of them; None for the run -> those of verdicts."""
 R = TypeVar("R")
 _LOG = logging.getLogger(__name__)
@@ -112,10 +111,7 @@ class ShardStore(Store):
             super().add_all_finished(run, spec.coder, finished, generations=shard.generations, verdicts=shard.verdicts)
         if not in_shards or not any(sample.tested for sample in mine):
             return
-        for shard in self._earlier(None, ()):
-            delivered.update(verdict.key for verdict in shard.verdicts)
-            verdicts.add_all(self, shard.verdicts)
-        # A verdict that came after its sample is in no shard but that of verdicts.
+        # A verdict that came after its sample is in a shard without samples.
         judged = {completion.key for completion in verdicts.judged(self, run) if completion.sample_id in in_shards}
         if judged - delivered:
             self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
@@ -151,9 +147,9 @@ class ShardStore(Store):
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
-    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
+    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
         """Note that work on a run begins; return the attempt's number."""
-        attempt = super().start_attempt(run, isolation, load=load, claims=claims)
+        attempt = super().start_attempt(run, isolation, load=load, locked=locked)
         with self.reading() as connection:
             started = connection.scalar(select(t.ATTEMPT.c.started).where(t.ATTEMPT.c.id == attempt)) or 0.0
         log = AttemptLog(
@@ -221,7 +217,7 @@ class ShardStore(Store):
 
     def _of_verdicts(self, run: str, verdicts: Iterable[StoredVerdict]) -> Shard:
         spec = self._specs[run]
-        return Shard(samples=spec.samples, samples_digest=spec.samples_digest, verdicts=tuple(verdicts))
+        return Shard(samples=spec.samples, samples_digest=spec.samples_digest, spec=spec, verdicts=tuple(verdicts))
 
     def _shard(
         self,
@@ -304,15 +300,16 @@ def open_share(
 
 def _shards_in(folder: Path, set_digest: str) -> Earlier:
     """Return what reads the shards of a sample set that are in a folder; a damaged one is named and left out."""
-    by_run: dict[str | None, list[tuple[Path, ShardManifest]]] = defaultdict(list)
+    by_run: dict[str, list[tuple[Path, ShardManifest]]] = defaultdict(list)
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         for manifest in _sound(manifest_of, file):
             if manifest.samples_digest == set_digest:
                 by_run[manifest.run].append((file, manifest))
 
-    def earlier(run: str | None, samples: Collection[str]) -> Iterator[Shard]:
+    def earlier(run: str, samples: Collection[str]) -> Iterator[Shard]:
         for file, manifest in by_run[run]:
-            if run is None or not set(samples).isdisjoint(manifest.finished):
+            # A shard without samples may hold verdicts on those of others.
+            if not manifest.finished or not set(samples).isdisjoint(manifest.finished):
                 yield from _sound(read, file)
 
     return earlier

@@ -1,17 +1,16 @@
 """`Store`: opens the database, appends rows, looks up what the runner needs. Never changes a row.
 
 Readers (a dashboard, a report) may point at a database that somebody else's run is filling: `open_reader` neither waits
-for that run nor keeps it waiting, and does not bring the schema up to date behind its back.
+for that run nor keeps it waiting.
 
-Two processes may do the same run at once: claims keep them from doing the same sample (`harness.store.claims`), and
-whoever stores one second all the same finds it there and drops its own copy, so that no sample is stored twice.
+One process works at a run at a time (`harness.store.locks`). Whoever stores a row that is there already, such as an
+answer that another run has asked for meanwhile, drops its own copy.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
+from ctxbench.harness.store.creating import check_schema, create_tables, schema_of
 from ctxbench.harness.store.engine import (
     explained,
     for_reading,
@@ -43,9 +42,8 @@ from ctxbench.harness.store.engine import (
 )
 from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
 from ctxbench.harness.store.loading import clean, load, parts
+from ctxbench.harness.store.locks import locked, run_lock
 from ctxbench.harness.store.prompts import add_prompts
-from ctxbench.harness.store.schema import HEAD
-from ctxbench.harness.store.upgrading import move_rows, must_move, revision_of, upgrade
 from ctxbench.harness.store.verdicts import append_links
 from ctxbench.harness.store.write import (
     Finished,
@@ -71,7 +69,7 @@ class Store:
     """A database of results. Safe to use from many threads."""
 
     def __init__(self, engine: Engine, where: str) -> None:
-        """Use an engine whose schema is up to date; see `open_store`."""
+        """Use an engine of a database that has the tables; see `open_store`."""
         self._engine = engine
         self._turn = threading.Lock()
         self.where = where
@@ -107,49 +105,44 @@ class Store:
             with connection.begin():
                 yield connection
 
-    def claims(self) -> AbstractContextManager[Claims]:
-        """Open the claims by which processes share the work on this database; they end with the block."""
-        return open_claims(self._engine, self.where)
+    def run_lock(self, run: str) -> AbstractContextManager[bool]:
+        """Hold the lock on a run; gives whether it is held.
+
+        Raises:
+            InputFault: if another process holds it.
+        """
+        return run_lock(self._engine, self.where, run)
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
         """Note a run and its samples, unless they are there already; return the run's id.
 
         Args:
             spec: what decides it.
-            planned: its samples, in order. Those of a run that ends with a decision grow: what is there already
-                stands first.
+            planned: its samples, in order.
             days: sample -> the day of its code; noted also of samples that are there already.
         """
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
         run["samples_after"] = None if (day := run.pop("after")) is None else day.isoformat()
-        run["until_decided"] = json.dumps(until) if (until := run.pop("until")) else None
         with self._writing() as connection:
             append_days(connection, spec.samples_digest, {sample.id: days.get(sample.id) for sample in planned})
             number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == id_))
             if number is None:
                 number = _last(connection, t.RUN.c.number) + 1
                 connection.execute(insert(t.RUN), {**run, "number": number})
-            elif not spec.until:
-                return id_
-            self._plan(connection, number, spec.samples_digest, planned)
+                self._plan(connection, number, spec.samples_digest, planned)
         return id_
 
     def _plan(self, connection: Connection, run: int, set_digest: str, planned: Sequence[Sample]) -> None:
-        """Plan samples of a run, by its number, that are not planned yet; their keys follow each other."""
+        """Plan the samples of a new run, by its number; their keys follow each other."""
         s, p = t.SAMPLE.c, t.PLANNED_FACT.c
         query = select(s.id, s.number).where(s.set_digest == set_digest)
         stored: dict[str, int] = dict(connection.execute(query).all())
         new = [sample for sample in planned if sample.id not in stored]
         stored |= {sample.id: at for at, sample in enumerate(new, _last(connection, s.number) + 1)}
         append(connection, t.SAMPLE, [sample_row(set_digest, sample) | {"number": stored[sample.id]} for sample in new])
-        planned_numbers = set(connection.scalars(select(p.sample).where(p.run == run)))
-        added = [
-            (run, stored[sample.id], ordinal)
-            for ordinal, sample in enumerate(planned)
-            if stored[sample.id] not in planned_numbers
-        ]
+        added = [(run, stored[sample.id], ordinal) for ordinal, sample in enumerate(planned)]
         rows = [(key, *row) for key, row in enumerate(added, _last(connection, p.key) + 1)]
         load(connection, t.PLANNED_FACT, ("key", "run", "sample", "ordinal"), rows)
 
@@ -161,32 +154,25 @@ class Store:
         with self.reading() as connection:
             return frozenset(id_ for part_query in queries for id_ in connection.scalars(part_query))
 
-    def claimed(self, keys: Collection[str]) -> set[str] | None:
-        """Return which of these somebody has claimed; None where nobody can tell."""
-        if self._engine.dialect.name == "sqlite":
-            return held_in_file(str(self._engine.url.database), keys)
+    def locked(self, runs: Collection[str]) -> set[str] | None:
+        """Return which of these runs a process works at; None where nobody can tell."""
         with self.reading() as connection:
-            return held_on_server(connection, keys)
+            return locked(self._engine, connection, runs)
 
-    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
+    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
         """Note that work on a run begins; return the attempt's number.
 
         Args:
             run: its id.
             isolation: how strategies are kept apart, and where tests run.
             load: how much is done at once; None if nothing is measured.
-            claims: those of this process, which claims the attempt until it ends or gives it back; None for no claim.
+            locked: whether this process holds the lock on the run until the attempt ends.
         """
         values = {"run_id": run, "started": time.time(), "isolation": isolation}
         values |= dataclasses.asdict(load) if load is not None else {}
-        claimed = int(claims is not None and not isinstance(claims, Unshared))
         with self._writing() as connection:
-            primary_key = connection.execute(insert(t.ATTEMPT).values(**values, claimed=claimed)).inserted_primary_key
-            attempt = int(primary_key[0]) if primary_key else 0
-            if claims is not None:
-                # Before anybody can read of it: an attempt that nobody has claimed is taken for dead.
-                claims.take([attempt_key(attempt)])
-        return attempt
+            inserted = connection.execute(insert(t.ATTEMPT).values(**values, locked=int(locked)))
+            return int(inserted.inserted_primary_key[0]) if inserted.inserted_primary_key else 0
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
         """Note that it ended: ``done``, ``faults``, ``interrupted`` or ``failed``."""
@@ -314,7 +300,7 @@ class Store:
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
-    """Open a database and bring its schema up to date.
+    """Open a database, and make its tables if it is empty.
 
     Args:
         url: a SQLAlchemy URL.
@@ -322,7 +308,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
 
     Raises:
         InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is no
-            database or a newer version made it.
+            database or another version made it.
         MachineFault: if the disk is full or the server does not answer.
     """
     with explained(url.partition("@")[2] or url):
@@ -332,11 +318,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
         engine = make_engine(parsed, create=create)
         try:
             with engine.begin() as connection:
-                moves = must_move(connection)
-                if not moves:
-                    upgrade(connection, where=where)
-            if moves:
-                move_rows(engine, where=where)
+                create_tables(connection, where=where)
             use_wal(engine)
         except BaseException:
             engine.dispose()
@@ -348,30 +330,6 @@ _SNAPSHOT = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
 """
 """A snapshot names the transactions whose rows are seen; that of a standby does not name those that go on."""
-
-
-class Older(InputFault):
-    """Raised for a database that an older version made."""
-
-
-def open_current(url: str) -> Store:
-    """Open a database for reading; one that an older version made is brought up to date first.
-
-    Args:
-        url: a SQLAlchemy URL.
-
-    Raises:
-        InputFault: as `open_reader`; `Older` where an older schema cannot be changed.
-        MachineFault: if the server does not answer.
-    """
-    try:
-        return open_reader(url)
-    except Older as older:
-        try:
-            open_store(url, create=False).close()
-        except InputFault:
-            raise older from None
-        return open_reader(url)
 
 
 def open_reader(url: str) -> Store:
@@ -401,23 +359,10 @@ def open_reader(url: str) -> Store:
 def _check(engine: Engine, where: str) -> None:
     """Refuse a schema that our questions do not fit."""
     with engine.connect() as connection:
-        current = revision_of(connection)
-    if current == HEAD:
-        return
-    if current is None:
-        raise InputFault("holds no results of ctxbench", where=where, cure="choose another database with --db")
-    if not current.isdecimal() or current > HEAD:
-        raise InputFault(
-            f"was made by a newer ctxbench (schema {current})",
-            where=where,
-            cure="upgrade ctxbench, or choose another database with --db",
-        )
-    raise Older(
-        f"was made by an older ctxbench (schema {current})",
-        where=where,
-        cure="bring it up to date: run `ctxbench leaderboard` on it once, as somebody who may write it, or on a copy "
-        "(--db sqlite:///COPY)",
-    )
+        number = schema_of(connection)
+    if number is None:
+        raise InputFault("holds no results of this ctxbench", where=where, cure="choose another database with --db")
+    check_schema(number, where=where)
 
 
 def exists(url: str) -> bool:

@@ -1,73 +1,27 @@
-"""Verdicts in the store: looked up by content, appended once, linked to the completions of a run.
-
-What counts for a completion is its first verdict, or the last of those that took its place: whatever shows a verdict or
-a score reads `COUNTING_VERDICT` and `COUNTING_SCORE`, which read like the tables `JUDGED` and `SCORE`. The tables keep
-the first verdict.
-"""
+"""Verdicts in the store: looked up by content, appended once, linked to the completions of a run."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, insert, select
+from sqlalchemy import Connection, func, select
 
-from ctxbench.bench.files import sha256
 from ctxbench.bench.types import is_tested
 from ctxbench.harness.metrics import profile
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.facts import append_verdicts, measure_numbers
 from ctxbench.harness.store.loading import load, parts
-from ctxbench.harness.store.write import StoredVerdict, read_flags, verdict_row
+from ctxbench.harness.store.write import StoredVerdict, read_flags
 
 if TYPE_CHECKING:
     from ctxbench.harness.store.store import Store
 
 PROFILE, PASS = "ctxbench", profile.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
-_r, _j, _s, _v = t.REJUDGED.c, t.JUDGED.c, t.SCORE.c, t.VERDICT.c
-
-
-def _newest(key: ColumnElement[str]) -> ColumnElement[str]:
-    """Return the key of the last verdict that took the place of `key`; null where none did."""
-    newest = select(_r.verdict_key).where(_r.key == key, _r.counts).order_by(_r.ordinal.desc()).limit(1)
-    return newest.scalar_subquery()
-
-
-_f = t.JUDGED_FACT.c
-COUNTING_FACT = select(
-    _f.key, _f.idx, func.coalesce(_newest(_f.verdict_key), _f.verdict_key).label("verdict_key")
-).subquery("counted_fact")
-"""What counts, by key: to be joined to the narrow tables, also where there may be no verdict."""
-COUNTING_VERDICT = select(
-    _j.key, _j.run_id, _j.sample_id, _j.idx, func.coalesce(_newest(_j.verdict_key), _j.verdict_key).label("verdict_key")
-).subquery("counted")
-
-_changed = (
-    select(case((_v.verdict == "PASSED", 1.0), else_=0.0))
-    .select_from(t.JUDGED_FACT.join(t.REJUDGED, _r.key == _f.verdict_key).join(t.VERDICT, _v.key == _r.verdict_key))
-    .where(_f.key == _s.key, _f.idx == _s.idx, _r.counts)
-    .order_by(_r.ordinal.desc())
-    .limit(1)
-    .scalar_subquery()
-)
-# Asked once a query and not once a row, since nearly no database has one.
-_any = exists(select(_r.key).where(_r.counts).correlate(None))
-COUNTING_SCORE = select(
-    _s.key,
-    _s.run_id,
-    _s.profile,
-    _s.metric,
-    _s.sample_id,
-    _s.idx,
-    case(
-        (and_(_s.profile == PROFILE, _s.metric == PASS, _any), func.coalesce(_changed, _s.value)), else_=_s.value
-    ).label("value"),
-).subquery("scored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +41,7 @@ class JudgedCompletion:
     idx: int
     text: str
     key: str
-    """Of the verdict that it was given first."""
+    """Of its verdict."""
 
 
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
@@ -100,90 +54,28 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     return verdicts
 
 
-def on(store: Store, contents: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredVerdict]:
-    """Return the first verdicts on what is asked for, by the digests of sample and text; all images count."""
+def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
+    """Return the verdicts on what is asked for, by the digests of sample and text; all images count.
+
+    Of the verdicts that merged shards brought, only those for this run are among them.
+    """
     pairs = set(contents)
-    first = _v.key.not_in(select(_r.verdict_key))
     stored: dict[tuple[str, str], StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted({text for _, text in pairs})):
-            query = select(t.VERDICT).where(_v.text_digest.in_(part), first).order_by(_v.key)
+            query = (
+                select(t.VERDICT)
+                .where(t.VERDICT.c.text_digest.in_(part), t.VERDICT.c.run.in_(["", run]))
+                .order_by(t.VERDICT.c.key)
+            )
             for row in connection.execute(query):
                 if (content := (row.sample_digest, row.text_digest)) in pairs:
                     stored.setdefault(content, _verdict(dict(row._mapping)))
     return stored
 
 
-def counting(store: Store, keys: Iterable[str], *, most: int | None = None) -> dict[str, StoredVerdict]:
-    """Return what counts for these keys: the verdict itself, or the last that took its place, under the same key.
-
-    Args:
-        store: where verdicts are.
-        keys: of first verdicts.
-        most: how many of the later verdicts of each to look at; None for all.
-    """
-    r = t.REJUDGED.c
-    newest: dict[str, str] = {}
-    first_keys = sorted(set(keys))
-    with store.reading() as connection:
-        for part in parts(first_keys):
-            query = select(r.key, r.verdict_key).where(r.key.in_(part), r.counts).order_by(r.ordinal)
-            query = query if most is None else query.where(r.ordinal <= most)
-            newest.update((key, later) for key, later in connection.execute(query))
-    verdicts = find(store, [newest.get(key, key) for key in first_keys])
-    in_force = {key: verdicts.get(newest.get(key, key)) for key in first_keys}
-    return {key: dataclasses.replace(verdict, key=key) for key, verdict in in_force.items() if verdict is not None}
-
-
-def times_again(store: Store) -> dict[str, int]:
-    """Return key -> how many later verdicts there are; keys of texts judged once are absent."""
-    r = t.REJUDGED.c
-    with store.reading() as connection:
-        latest = connection.execute(select(r.key, func.max(r.ordinal)).group_by(r.key))
-        return {row.key: row[1] for row in latest}
-
-
-def later(store: Store, key: str, after: int) -> list[StoredVerdict]:
-    """Return the later verdicts on the text of a key, without so many of the first ones."""
-    with store.reading() as connection:
-        return history(connection, [key]).get(key, [])[after:]
-
-
-def history(connection: Connection, keys: Iterable[str]) -> dict[str, list[StoredVerdict]]:
-    """Return key -> what was said of the same text later, in its order; keys of texts judged once are absent."""
-    r = t.REJUDGED.c
-    joined = t.REJUDGED.join(t.VERDICT, r.verdict_key == t.VERDICT.c.key)
-    later: dict[str, list[StoredVerdict]] = defaultdict(list)
-    for part in parts(sorted(set(keys))):
-        query = select(r.key.label("of"), *t.VERDICT.c).select_from(joined).where(r.key.in_(part))
-        for of, *values in connection.execute(query.order_by(r.key, r.ordinal)):
-            later[of].append(_verdict(dict(zip(t.VERDICT.c.keys(), values, strict=True))))
-    return dict(later)
-
-
 def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
     return StoredVerdict(**{**row, "flags": read_flags(row["flags"])})
-
-
-def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -> None:
-    """Append a later verdict on the text that `key` judges.
-
-    Args:
-        store: where the verdict of that key is.
-        key: of the first verdict.
-        verdict: the later one, under any key.
-        counts: whether it takes the place of what counted before.
-    """
-    r = t.REJUDGED.c
-
-    def append(connection: Connection) -> None:
-        ordinal = (connection.scalar(select(func.max(r.ordinal)).where(r.key == key)) or 0) + 1
-        later = dataclasses.replace(verdict, key=sha256(f"{key}\nagain {ordinal}"))
-        connection.execute(insert(t.VERDICT), verdict_row(later))
-        row = {"key": key, "ordinal": ordinal, "verdict_key": later.key, "counts": counts}
-        connection.execute(insert(t.REJUDGED), row)
-
-    store.settle(append)
 
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
@@ -215,6 +107,21 @@ def append_links(connection: Connection, run: str, sample: str, verdicts: Mappin
 def passed(verdict: StoredVerdict) -> float:
     """Return the score of a verdict: 1 for ``PASSED`` and for nothing else."""
     return float(verdict.verdict == "PASSED")
+
+
+def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
+    """Return run -> sample -> completions that passed and are not plain; runs and samples without any are left out."""
+    j, v = t.JUDGED.c, t.VERDICT.c
+    query = (
+        select(j.run_id, j.sample_id, func.count())
+        .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .where(j.run_id.in_(runs), v.verdict == "PASSED", v.flags != "[]")
+        .group_by(j.run_id, j.sample_id)
+    )
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for run, sample, count in connection.execute(query):
+        counts[run][sample] = count
+    return counts
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnjudgedCompletion]:
@@ -257,7 +164,7 @@ def judged(store: Store, run: str) -> list[JudgedCompletion]:
 
 def passes(store: Store, run: str, n: int) -> list[int]:
     """Return how many of its `n` completions passed, for each sample that has a score for all of them."""
-    s = COUNTING_SCORE.c
+    s = t.SCORE.c
     query = (
         select(func.count(), func.sum(s.value))
         .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)

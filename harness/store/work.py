@@ -2,7 +2,7 @@
 
 Reads only; a few statements however many runs there are. A result tells no time, so that a stored run is the same
 whenever it is made; only attempts do. Whether a process still works on an attempt without an end is in no row: it holds
-a claim on it (`harness.store.claims`).
+the lock on its run (`harness.store.locks`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Load, Origin
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.claims import attempt_key
-from ctxbench.harness.store.labels import NO_LABELS, RunLabels, labels
+from ctxbench.harness.store.names import names
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Imported, until_of, versions
+from ctxbench.harness.store.write import Imported, versions
 
 JUDGING = "tests "
 """How the isolation of an attempt begins that ran tests and nothing else."""
@@ -63,8 +63,8 @@ class RunWork:
     alive: bool | None = None
     """Whether a process works at it; False if its last attempt has no end and its process is gone, None if there is
     no such attempt, or nobody can tell."""
-
-    labels: RunLabels = NO_LABELS
+    name: str = ""
+    """What people call it; empty if nothing."""
 
     @property
     def origin(self) -> Origin:
@@ -94,7 +94,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         siblings = _siblings(connection, imports.values())
         spoken = _languages(connection, imports)
         remarks = notes.remarks(connection, ids)
-        labels_by_run = labels(connection, ids)
+        names_by_run = names(connection, ids)
     run_works = [
         RunWork(
             id=run.id,
@@ -110,11 +110,24 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
             remarks=remarks[run.id],
             imported=imports.get(run.id),
             file=_file(run, imports[run.id], spoken[run.id], siblings) if run.id in imports else None,
-            labels=labels_by_run.get(run.id, NO_LABELS),
+            name=names_by_run.get(run.id, ""),
         )
         for run in run_rows
     ]
     return sorted(watched(store, run_works), key=_newest_first)
+
+
+def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
+    """Return how far runs are.
+
+    Raises:
+        InputFault: if a process works at one of them.
+    """
+    stored = works(store, ids)
+    for work in stored:
+        if work.alive:
+            raise InputFault("a process works at it", where=f"run {work.id}", cure="end that first")
+    return stored
 
 
 def _newest_first(work: RunWork) -> tuple[float, str]:
@@ -124,21 +137,22 @@ def _newest_first(work: RunWork) -> tuple[float, str]:
 def watched(store: Store, runs: Iterable[RunWork]) -> list[RunWork]:
     """Return runs with what is known at this moment of the processes that work at them, which no row tells."""
     runs = list(runs)
-    unended = {
-        run.id: [attempt for attempt in run.attempts if attempt.ended is None and attempt.claimed] for run in runs
-    }
-    keys = {attempt_key(attempt.id) for attempts in unended.values() for attempt in attempts}
-    claimed_keys = store.claimed(keys) if keys else None
-    return [replace(run, alive=_alive(run, unended[run.id], claimed_keys)) for run in runs]
+    begun = [run.id for run in runs if any(_begun(attempt) for attempt in run.attempts)]
+    locked = store.locked(begun) if begun else None
+    return [replace(run, alive=_alive(run, locked)) for run in runs]
 
 
-def _alive(work: RunWork, claimed: Sequence[Attempted], claimed_keys: Collection[str] | None) -> bool | None:
-    if claimed_keys is None or not claimed:
+def _begun(attempt: Attempted) -> bool:
+    return attempt.locked and attempt.ended is None
+
+
+def _alive(work: RunWork, locked: Collection[str] | None) -> bool | None:
+    if locked is None or not any(_begun(attempt) for attempt in work.attempts):
         return None
-    if any(attempt_key(attempt.id) in claimed_keys for attempt in claimed):
+    if work.id in locked:
         return True
     # That an earlier attempt was killed says nothing of a later one.
-    return False if claimed[-1] == work.attempts[-1] else None
+    return False if _begun(work.attempts[-1]) else None
 
 
 def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, int]:
@@ -228,7 +242,6 @@ def _choices(run: Any, sandbox: str) -> StoredChoices:
         samples=run.samples,
         limit=run.sample_limit,
         after=run.samples_after,
-        until=until_of(run),
         strategy=run.strategy,
         generator=redacted(run.generator),
         n=run.n,
@@ -271,8 +284,8 @@ class Attempted:
     """Samples that it stored; None without an end."""
     missing: int | None
     faults: int
-    claimed: bool = False
-    """Whether its process holds a claim on it for as long as it lives."""
+    locked: bool = False
+    """Whether its process held the lock on the run until the attempt ended."""
     load: Load | None = None
     """How much it did at once; None where nobody noted it."""
 
@@ -390,7 +403,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
             o.finished,
             o.missing,
             failed.c.faults,
-            a.claimed,
+            a.locked,
             a.workers,
             a.requests,
             a.cores,
@@ -400,7 +413,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
         .order_by(a.id)
     )
     attempts_by_run: dict[str, list[Attempted]] = defaultdict(list)
-    for run, id_, started, isolation, ended, reason, finished, missing, count, claimed, *load in connection.execute(
+    for run, id_, started, isolation, ended, reason, finished, missing, count, locked, *load in connection.execute(
         query
     ):
         attempts_by_run[run].append(
@@ -413,7 +426,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
                 finished=finished,
                 missing=missing,
                 faults=count or 0,
-                claimed=bool(claimed),
+                locked=bool(locked),
                 load=None if None in load else Load(workers=load[0], requests=load[1], cores=load[2]),
             )
         )

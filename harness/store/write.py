@@ -67,7 +67,7 @@ class StoredBlock:
     """JSON: a list of [path, start, end]."""
     score: float | None
     tokens: int
-    """0 for one that was left out and whose tokens are not known, as in runs from before they were."""
+    """0 for one that was left out and whose tokens are not known."""
     state: str
     """``kept``, ``cut`` or ``dropped``."""
     reason: str
@@ -93,9 +93,11 @@ class StoredVerdict:
     seconds: float
     peak_bytes: int
     flags: tuple[str, ...] = ()
-    """Names in `bench.testing.types.FLAGS`: what the text reaches for. They change no score."""
+    """What of the text is not plain, with the lines. It changes no score."""
     earlier: str = ""
     """What the tests said before, if they were run once more at once, with no other job beside them; else empty."""
+    run: str = ""
+    """The run that it alone counts for, where somebody else's shard brought it; empty for one made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,12 +255,7 @@ def versions(run: Any) -> dict[str, str]:
 
 def shown_samples(run: Any) -> str:
     """Return how the sample set of a run is named, from the run's row."""
-    return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after, until=until_of(run))
-
-
-def until_of(run: Any) -> tuple[str, ...]:
-    """Return the two strategies between which a decision ends a run, from the run's row; empty if none does."""
-    return tuple(json.loads(run.until_decided)) if run.until_decided else ()
+    return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
 
 
 def shown_generator(run: Any) -> str:
@@ -269,7 +266,6 @@ def shown_generator(run: Any) -> str:
     Args:
         run: a row of the table of runs.
     """
-    # Older versions stored what a user had spelled, a key in `extra=` for one.
     return generator_label(
         redacted(run.generator),
         fim=json.loads(run.sampling).get("fim", False),

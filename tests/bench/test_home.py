@@ -14,6 +14,6 @@ from ctxbench.harness.store.store import exists
 @pytest.mark.parametrize("name", ["feature%2Flogin", "a%20b", "q?1", "100%", "h?a#b%20 c", "ü&=+"])
 def test_the_database_is_in_the_home_whatever_its_path_holds(name: str, tmp_path: Path) -> None:
     home = Home(tmp_path / name)
-    with open_store(home.database) as store, store.claims():
+    with open_store(home.database) as store, store.run_lock("some-run"):
         assert exists(home.database)
     assert (home.root / "results.db").is_file() and [path.name for path in tmp_path.iterdir()] == [name]

@@ -214,9 +214,9 @@ def test_a_short_spelling_is_written_out(text: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
-        ("openai:", "write it as openai:MODEL@URL or openai:MODEL@URL,URL"),
-        ("openai:@http://h", "write it as openai:MODEL@URL or openai:MODEL@URL,URL"),
-        ("openai:m@http://", "write it as openai:MODEL@URL or openai:MODEL@URL,URL"),
+        ("openai:", "write it as openai:MODEL@URL"),
+        ("openai:@http://h", "write it as openai:MODEL@URL"),
+        ("openai:m@http://", "write it as openai:MODEL@URL"),
         ("openai:m(model=x)", "keep one of them"),
         ("hf:", "write it as hf:MODEL"),
         ("hf:m(model=x)", "keep one of them"),

@@ -1,4 +1,4 @@
-"""Fixtures of the page tests: one database, one server, one browser. A missing browser is a failure in CI."""
+"""Fixtures of the page tests: one database, one server, one browser."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import importlib
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from ctxbench.harness.store import open_store
 from tests.dashboard.browser import app
 from tests.harness.store.making import make_samples, make_spec
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.databases import set_schema
 
 NAMES = [page.name for page in PAGES]
 
@@ -46,12 +46,10 @@ def test_a_database_of_another_schema_is_one_line(name: str, tmp_path: Path) -> 
     home = Home(tmp_path / "old")
     with open_store(home.database) as store:
         store.add_run(make_spec(), make_samples(1))
-    with sqlite3.connect(home.root / "results.db") as raw:
-        raw.execute("UPDATE alembic_version SET version_num = '0002'")
-    raw.close()
+    set_schema(home.root / "results.db", 9999)
     test = app(name, home.root)
     assert not test.exception, test.exception
-    assert len(test.error) == 1 and "older ctxbench" in test.error[0].value
+    assert len(test.error) == 1 and "another version of ctxbench" in test.error[0].value
 
 
 @pytest.mark.slow

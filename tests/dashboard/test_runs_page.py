@@ -16,8 +16,7 @@ from ctxbench.dashboard.pages import runs as runs_page
 from ctxbench.dashboard.views.tables import Order
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.claims import Claims, FileClaims, attempt_key
-from ctxbench.harness.store.labels import hide
+from ctxbench.harness.store.deleting import delete_run
 from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredFault
 from tests.dashboard.browser import app, cells, own_main, serving, settled
@@ -58,16 +57,14 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def begun(
-    home: Home, *, faults: int = 0, message: str = "server down", detail: str = "", claims: Claims | None = None
-) -> str:
+def begun(home: Home, *, faults: int = 0, message: str = "server down", detail: str = "", locked: bool = False) -> str:
     """Store a run that was begun and not ended, with faults; return its id."""
     sample_set = sets.load(home, "demo")
     with open_store(home.database) as store:
         run = store.add_run(
             make_spec(samples_digest=sample_set.digest, strategy=message, generator=PLANTED), sample_set.samples
         )
-        attempt = store.start_attempt(run, "process", claims=claims)
+        attempt = store.start_attempt(run, "process", locked=locked)
         store.add_generations([make_generation()])
         store.add_finished(run, "", make_finished(sample_set.samples[0].id))
         for sample in sample_set.samples[1 : 1 + faults]:
@@ -75,11 +72,11 @@ def begun(
     return run
 
 
-@pytest.fixture
-def claims(home: Home) -> Iterator[Claims]:
-    """Return the claims of a process that works on the home's database."""
-    with contextlib.closing(FileClaims(Path(f"{home.root}/results.db-claims"))) as opened:
-        yield opened
+@contextlib.contextmanager
+def working(home: Home, run: str) -> Iterator[None]:
+    """Hold the lock on a run, as a process that works at it does."""
+    with open_store(home.database) as store, store.run_lock(run):
+        yield
 
 
 def page_text(page: AppTest) -> str:
@@ -116,14 +113,12 @@ def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> Non
     assert page.dataframe[0].value["state"].tolist().count("done") == 2
 
 
-def test_a_run_is_dead_as_soon_as_its_process_is(home: Home, claims: Claims) -> None:
-    run = begun(home, claims=claims)
-    page = app("runs", home.root, run=run)
+def test_a_run_is_dead_as_soon_as_its_process_is(home: Home) -> None:
+    run = begun(home, locked=True)
+    with working(home, run):
+        page = app("runs", home.root, run=run)
     (bar,) = page.get("progress")
     assert re.search(r"1 of 8 samples.* left.*: goes on", bar.proto.text)
-    with open_store(home.database) as store:
-        (attempt,) = works(store, [run])[0].attempts
-    claims.release([attempt_key(attempt.id)])
     with own_main():
         # Nothing in the database has changed.
         page.run()
@@ -148,7 +143,7 @@ def test_faults_stand_together_and_are_text(home: Home) -> None:
     assert all(PLANTED not in element.value for element in page.get("html"))
 
 
-def test_a_set_whose_last_run_is_hidden_makes_the_page_choose_again(
+def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class ChoosesAgain(Exception):
@@ -160,7 +155,7 @@ def test_a_set_whose_last_run_is_hidden_makes_the_page_choose_again(
     app("runs", home.root, samples="demo[:2]")
     with open_store(home.database) as store:
         (run,) = [work.id for work in works(store) if work.choices.strategy == "gold"]
-        hide(store, run)
+        delete_run(store, run)
     monkeypatch.setattr("streamlit.rerun", rerun)
     with pytest.raises(ChoosesAgain):
         runs_page._refreshed(runs_page._overview, "demo[:2]", run, False, Order())
@@ -193,10 +188,10 @@ def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) 
     assert "ctxbench results import --format ctxbench --samples demo" in page.locator("code").first.inner_text()
 
 
-def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser, claims: Claims) -> None:
-    run = begun(home, claims=claims)
+def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser) -> None:
+    run = begun(home, locked=True)
     samples = sets.load(home, "demo").samples
-    with serving(home.root) as site, browser.new_context() as context:
+    with working(home, run), serving(home.root) as site, browser.new_context() as context:
         page = context.new_page()
         site.watch(page)
         site.visit(page, "runs", run=run)

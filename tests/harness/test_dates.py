@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine
 
 from ctxbench.bench import samples
 from ctxbench.bench.home import Home
@@ -20,12 +18,10 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.leaderboard.scales import after
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.search import runs_over
 from ctxbench.harness.store.sets import stored_sets
-from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.work import works
-from tests.harness.store.making import make_samples, make_spec
+from tests.harness.store.making import make_spec
 from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
 from tests.helpers.sets import make_set
@@ -130,37 +126,3 @@ def test_a_limit_is_of_what_is_left(home: Home) -> None:
 def test_ids_of_runs_without_a_day_are_those_of_earlier_versions() -> None:
     assert make_spec().id == "d9411fcf7a8a"
     assert make_spec(after=date(2024, 6, 1)).id != make_spec().id
-
-
-@pytest.mark.slow
-def test_days_reach_a_database_of_an_earlier_version_by_the_same_command(tmp_path: Path) -> None:
-    """Check that a database of the eighth schema keeps its rows, and takes days for samples that are there."""
-    path = tmp_path / "results.db"
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        upgrade(connection, where="here", to="0008")
-    engine.dispose()
-    spec, planned = make_spec(), make_samples(2)
-    with sqlite3.connect(path) as connection:
-        columns = "id, samples, samples_digest, strategy, strategy_version, generator, generator_version, coder"
-        connection.execute(
-            f"INSERT INTO run ({columns}, sampling, n, seed, tokenizer, code) VALUES (?, 'demo', ?, 'lc.infile', '1', "
-            "'scripted', '1', '', '{}', 1, 0, 't', '0')",
-            (spec.id, spec.samples_digest),
-        )
-        for ordinal, sample in enumerate(planned):
-            connection.execute(
-                "INSERT INTO sample VALUES (?, ?, 'ctxbench', 'python', 'line', 'single-line', 'demo', 'a.py', 3, 0)",
-                (spec.samples_digest, sample.id),
-            )
-            connection.execute(
-                "INSERT INTO planned VALUES (?, ?, ?, ?)", (spec.id, sample.id, spec.samples_digest, ordinal)
-            )
-    connection.close()
-    with open_store(f"sqlite:///{path}") as store:
-        [table] = run_tables(store)
-        assert table.dated == () and table.run.samples == "demo"
-        assert store.add_run(spec, planned, {planned[0].id: date(2024, 6, 1)}) == spec.id
-        assert store.add_run(spec, planned, {planned[0].id: date(2024, 6, 1)}) == spec.id
-        [table] = run_tables(store)
-        assert dict(zip(table.sample, table.dated, strict=True)) == {planned[0].id: "2024-06-01", planned[1].id: None}

@@ -86,55 +86,6 @@ def test_nothing_is_judged_twice(bench: Bench) -> None:
     assert len(judge.asked) == 1 and judge.images == {"kit0": 2}
 
 
-def test_two_processes_at_once_judge_the_same_once(bench: Bench) -> None:
-    """Two executors hold claims of their own, as two processes do."""
-    begins, go_on = threading.Event(), threading.Event()
-
-    def answer(_: Sample, __: str) -> Judgement:
-        begins.set()
-        assert go_on.wait(20)
-        return Judgement(verdict=Verdict.PASSED, tests_run=1)
-
-    judge, other = FakeJudge(bench.set, answer=answer), FakeJudge(bench.set)
-    with bench.open(judge) as executor, bench.open(other) as second:
-        begun = executor.submit(bench.sample, bench.right)
-        assert begins.wait(20)
-        waits = second.submit(bench.sample, bench.right)
-        # Something else is judged meanwhile.
-        assert second.verdict(bench.sample, "def f(): pass").verdict == "FAILED"
-        go_on.set()
-        assert executor.wait(begun) == second.wait(waits)
-    assert [text for _, text in other.asked] == ["def f(): pass"] and len(judge.asked) == 1
-
-
-def test_two_processes_at_once_judge_the_same_again_once(bench: Bench) -> None:
-    begins, go_on, times = threading.Event(), threading.Event(), list[str]()
-
-    def answer(_: Sample, __: str) -> Judgement:
-        if times:
-            begins.set()
-            assert go_on.wait(20)
-        times.append("asked")
-        return Judgement(verdict=Verdict.FAILED if len(times) == 1 else Verdict.PASSED, tests_run=1)
-
-    judge, other = FakeJudge(bench.set, answer=answer), FakeJudge(bench.set)
-    with bench.open(judge) as executor, bench.open(other) as second:
-        assert executor.verdict(bench.sample, "x").verdict == "FAILED"
-        begun = executor.again(bench.sample, "x")
-        assert begins.wait(20)
-        waits = second.again(bench.sample, "x")
-        go_on.set()
-        first, shared = executor.wait(begun), second.wait(waits)
-        assert not other.asked and len(judge.asked) == 3
-        for again in (first, shared):
-            verdicts = [again.before.verdict, *(verdict.verdict for verdict in again.anew), again.counts.verdict]
-            assert verdicts == ["FAILED", "PASSED", "PASSED", "PASSED"] and again.changed
-    later = FakeJudge(bench.set)
-    with bench.open(later) as executor:
-        assert executor.wait(executor.again(bench.sample, "x")).before.verdict == "PASSED"
-    assert len(later.asked) == 2, "a later command judges anew"
-
-
 def test_what_decides_a_verdict_is_in_its_key(bench: Bench) -> None:
     sample, other = bench.set.samples[:2]
     digest = sample_digest(bench.set, sample)

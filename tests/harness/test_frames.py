@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from pathlib import Path
@@ -70,3 +72,11 @@ def test_a_notebook_shows_the_first_rows_and_no_markup_of_others() -> None:
 def test_a_board_is_shown_as_its_own_text() -> None:
     frame = ResultFrame({"a": [1]}, markdown="## Board")
     assert frame._repr_mimebundle_() == {"text/markdown": "## Board"} and repr(frame) == "## Board"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1"])
+def test_no_text_of_a_csv_file_is_a_formula(text: str) -> None:
+    frame = ResultFrame.of_records([{text: text, "value": -0.5}])
+    head, row = csv.reader(io.StringIO(frame.to_csv(), newline=""))
+    cell = "'" + text.replace("\r", " ")
+    assert (head, row) == ([cell, "value"], [cell, "-0.5"])

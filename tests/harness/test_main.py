@@ -27,7 +27,6 @@ def elsewhere() -> None:
 
 HEAVY = (
     "sqlalchemy",
-    "alembic",
     "numpy",
     "pydantic",
     "tree_sitter",
@@ -129,7 +128,7 @@ def other(query, repo): ...
         ("engine show empty.py", "write empty.py@CLASS"),
         ("leaderboard --home here.py", "here.py: is a file, not a folder; give the home's folder"),
         ("samples list --home here.py", "is a file, not a folder"),
-        ("generator check openai:", "write it as openai:MODEL@URL or openai:MODEL@URL,URL"),
+        ("generator check openai:", "write it as openai:MODEL@URL"),
     ],
 )
 def test_a_cure_cures(command: str, cure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,16 +80,6 @@ def test_a_run_over_lines(home: Home, more: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_runs_that_end_with_a_decision(home: Home) -> None:
-    make_set(home, name="six", repos=6, per_repo=2)
-    pair = ("lc.infile", "lc.repocoder(iterations=1)")
-    check(home, "run", "--samples", "six", "--until-decided", *pair, "--generator", "scripted(mode=echo)")
-    assert {run.choices.until for run in stored(home.database).values()} == {
-        ("lc.infile", "lc.repocoder(iterations=1)")
-    }
-
-
-@pytest.mark.slow
 def test_what_a_shell_would_read_otherwise(home: Home) -> None:
     text = "$(touch /tmp/x); 'a\" `b` \\ *\n--n 3"
     check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", f"scripted(text={text!r})")

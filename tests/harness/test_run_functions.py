@@ -29,6 +29,7 @@ from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.run.units import Share
 from ctxbench.harness.store import open_store, shard_store, verdicts
 from ctxbench.harness.store.runs import run_tables, stored_runs
+from ctxbench.harness.store.shard import read
 from ctxbench.harness.store.shard_store import open_share
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
@@ -265,7 +266,7 @@ def test_a_part_goes_on_from_its_shards_and_its_database_whichever_is_lost(
     summary = part(second, None)
     assert (summary.scored, summary.missing, summary.unjudged, summary.new) == (4, 0, 0, 0)
     if lost == "verdicts":
-        [file] = parts.glob("verdicts-*")
+        [file] = [file for file in parts.glob("*.gz") if (held := read(file)).verdicts and not held.finished]
         file.write_bytes(file.read_bytes()[:-20])
         assert part(second, None).unjudged == 0
     assert part("third", None).unjudged == 0
@@ -279,7 +280,10 @@ def test_a_part_goes_on_from_its_shards_and_its_database_whichever_is_lost(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [True, False])
-def test_verdicts_are_for_equal_completions_whichever_come_first(bench: Bench, tmp_path: Path, late: bool) -> None:
+def test_a_merged_verdict_counts_for_its_own_run_whichever_shard_comes_first(
+    bench: Bench, tmp_path: Path, late: bool
+) -> None:
+    """Both runs hold the same completions: a poisoned verdict in a shard of one must not reach the other."""
     parts, main = tmp_path / "parts", bench.store
 
     def part(strategy: str, sandbox: str | None) -> None:
@@ -296,9 +300,14 @@ def test_verdicts_are_for_equal_completions_whichever_come_first(bench: Bench, t
         bench.store = main if not number else open_store(f"sqlite:///{tmp_path / 'other.db'}")
         for file in order:
             Merger(bench.store, bench.set).merge_file(file)
-        boards.append([(table.run.strategy, table.status, table.metrics) for table in run_tables(bench.store)])
-        assert all(metrics["pass@1"] == (1.0,) * 6 for _, _, metrics in boards[-1])
-    assert boards[0] == boards[1] and len(boards[0]) == 2 and len(bench.judge.asked) == 6
+        tables = {table.run.strategy: table for table in run_tables(bench.store)}
+        boards.append({strategy: (table.status, table.metrics) for strategy, table in tables.items()})
+        assert tables["lc.infile"].metrics["pass@1"] == (1.0,) * 6
+        assert "pass@1" not in tables["lc.repocoder(iterations=1)"].metrics
+    assert boards[0] == boards[1] and len(bench.judge.asked) == 6
+    # Judged here, the other run gets verdicts of its own.
+    bench.run(model(), RunOptions(), strategies=("lc.repocoder(iterations=1)",))
+    assert len(bench.judge.asked) == 12
 
 
 class Nodes:

@@ -1,4 +1,4 @@
-"""Fixtures that open real back ends: in CI one that is missing is a failure, elsewhere a skip with its cure."""
+"""Fixtures that open real back ends."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Locked:
 
 
 def real(name: str) -> Sandbox:
-    """Return a back end by name, or skip; in CI, fail."""
+    """Return a back end by name; where it is missing, skip or fail, as `missing` says."""
     try:
         with locked() as folder:
             return Locked(open_sandbox(name, folder))

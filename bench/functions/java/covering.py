@@ -175,15 +175,12 @@ def _run(
 
 
 def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None, Mapping[str, str]]:
-    """Return what is kept of the suite's run, of the run alone, and of why tests failed.
-
-    Earlier versions kept the first by itself, or without the last.
-    """
-    with contextlib.suppress(InputFault, ValueError, KeyError):
+    """Return what is kept of the suite's run, of the run alone, and of why tests failed."""
+    with contextlib.suppress(InputFault, ValueError, LookupError, TypeError):
         record = json.loads(read_text(place))
-        first, alone = (record["first"], record["alone"]) if isinstance(record, dict) else (record, None)
+        first, alone = record["first"], record["alone"]
         merged(first), merged(alone or [])
-        return first, alone, dict(record.get("causes", {})) if isinstance(record, dict) else {}
+        return first, alone, dict(record["causes"])
     return None, None, {}
 
 

@@ -14,6 +14,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java.facts import JavaFile
 from ctxbench.bench.languages.java.uses import analyse
 from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.testing.java import plain
 from ctxbench.bench.testing.java import text as java_text
 from ctxbench.bench.testing.java.build import JUDGE, LIMITS, Build, built, sources
 from ctxbench.bench.testing.java.layout import Layout, layout
@@ -64,6 +65,7 @@ class JavaSuite:
         other_files = {path: content for path, content in tree.items() if not path.endswith(".java")}
         self.environment = sources(tests, other_files, build)
         self.limits = LIMITS
+        self._words = plain.words(tree)
         self._entries = frozenset(zipfile.ZipFile(BytesIO(build.main)).namelist())
 
     def blank(self, sample: Sample) -> str:
@@ -97,6 +99,10 @@ class JavaSuite:
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what the outcome of such a job means."""
         return judge(reference.tests, outcome, secret)
+
+    def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
+        """Return what of a completion is not plain; what the reference uses is."""
+        return plain.remarks(self._words, text, reference.target)
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
         """Return the job that tells which of the reference's tests notice a fault: the one that judges."""

@@ -19,7 +19,8 @@ from ctxbench.bench.files import sha256, write_atomic
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing.lines import indentation
-from ctxbench.bench.testing.python.judging import Twins, canaries, failing, judge, nonce, survived
+from ctxbench.bench.testing.python.judging import canaries, failing, judge, nonce
+from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
 from ctxbench.bench.testing.python.text import splice
 from ctxbench.bench.testing.suites import ADDED
 from ctxbench.bench.testing.types import Judgement, span_of
@@ -41,8 +42,7 @@ IDLE_SECONDS = 60.0
 SECONDS = 120.0
 """By the clock, for what waits."""
 TRIAL_WALL = 900.0
-"""By the clock, of such a run, and the most of one without the value: far more than their processor time, since the
-machine may be busy."""
+"""By the clock, of such a run: far more than its processor time, since the machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
@@ -104,6 +104,7 @@ class PythonSuite:
         self.environment = environment(tests, lock, project, tree)
         self.limits = LIMITS
         self._arguments = tests.arguments
+        self._repository: RepositoryWords | None = None
 
     def blank(self, sample: Sample) -> str:
         """Return the function with its docstring and no body."""
@@ -119,17 +120,11 @@ class PythonSuite:
             raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
         changed = splice(self.environment.tree[sample.path], span_of(sample), sample.name or "", text)
         tests = list(reference.tests)
-        start, end = span_of(sample)
-        lines = [start, end + len(changed.splitlines()) - len(self.environment.tree[sample.path].splitlines())]
         call = Call(
             function=RUN,
             arguments={
                 "tests": tests,
                 "target": sample.path,
-                "name": (sample.name or "").rpartition(".")[2],
-                "lines": lines,
-                "twins": False,
-                "patience": 0.0,
                 "canaries": [canary.argument() for canary in canaries(secret, tests)],
                 "arguments": list(self._arguments),
                 "nonce": nonce(secret),
@@ -139,30 +134,6 @@ class PythonSuite:
             },
         )
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
-
-    def twins(self, sample: Sample, reference: Reference, text: str, secret: str, patience: float) -> Job:
-        """Return the job that runs the same tests without the value of the function in `text`.
-
-        A test that takes longer than `patience` (seconds) fails there: without the value some wait for ever. The job
-        has time for all of them to wait; where that is too much, each gets its part.
-
-        Raises:
-            InputFault: as `job` does.
-        """
-        job = self.job(sample, reference, text, secret)
-        assert isinstance(job.action, Call)
-        waiting = min(patience * len(reference.tests), TRIAL_WALL - SECONDS)
-        more = {"twins": True, "patience": waiting / len(reference.tests)}
-        action = replace(job.action, arguments={**job.action.arguments, **more})
-        return replace(job, action=action, seconds=SECONDS + waiting)
-
-    def survived(self, reference: Reference, outcome: Outcome, secret: str) -> Twins:
-        """Return which tests passed in such a job.
-
-        Raises:
-            Malformed: if the outcome is not one of it.
-        """
-        return survived(reference.tests, nonce(secret), outcome)
 
     def compiling(self, tests: Collection[str]) -> Job:
         """Return the job that compiles the modules of these tests and what they import."""
@@ -191,6 +162,14 @@ class PythonSuite:
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what the outcome of such a job means."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
+
+    def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
+        """Return what in a completion is not on the allow-list; what the reference uses is."""
+        if self._repository is None:
+            self._repository = RepositoryWords.of(self.environment.tree)
+        source = self.environment.tree[sample.path]
+        found = remarks(self._repository, source, sample.name or "", text, reference.target)
+        return tuple(map(str, found))
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
         """Return the job that tells which of the reference's tests notice a fault: a loop is ended sooner."""

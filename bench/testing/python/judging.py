@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ctxbench.bench.testing.python.reports import Malformed, Phase, RunReport, read_run, read_ways
+from ctxbench.bench.testing.python.reports import Malformed, Phase, RunReport, read_run
 from ctxbench.bench.testing.types import TAMPERED, Finding, Judgement, Verdict, concluded, ended, killed
 from ctxbench.sandbox.types import Outcome
 
@@ -21,8 +21,6 @@ _FAILED_STATUS = 1
 """pytest's exit status when a test failed: the only right one, since the canaries do."""
 _NO_TESTS_STATUS = (4, 5)
 """Named tests not found; nothing collected."""
-WAYS = frozenset(("returns", "raises", "idles"))
-"""In which the guest runner takes a value away; see ``ctxbench_pytest.twin``."""
 
 
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
@@ -34,21 +32,12 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
         nonce: what the result must carry.
         outcome: of a job that called ``ctxbench_pytest:run_tests`` with these.
     """
-    flags: tuple[str, ...] = ()
     try:
         report = None if outcome.result is None else read_run(outcome.result)
         finding = _verdict(tests, canaries, nonce, outcome, report)
-        flags = tuple(sorted({*report.flags})) if report else ()
     except Malformed as error:
         finding = ended(outcome) or Finding(Verdict.FAILED, f"{TAMPERED}: {error}")
-    return finding.judgement(outcome, outcome.output, flags)
-
-
-def passed(report: RunReport, tests: Sequence[str]) -> frozenset[int]:
-    """Return the positions of the tests that passed."""
-    return frozenset(
-        place for place, phases in _by_test(report).items() if place in range(len(tests)) and not _bad(phases)
-    )
+    return finding.judgement(outcome, outcome.output)
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
@@ -231,66 +220,3 @@ def _words(tests: Sequence[str]) -> list[str]:
     names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
     return sorted(words) or ["value"]
-
-
-@dataclass(frozen=True, slots=True)
-class Twins:
-    """Which tests passed without the function's value."""
-
-    survivors: Mapping[str, frozenset[int]]
-    """Way -> positions among the expected tests."""
-    ended: frozenset[str] = frozenset()
-    """The ways that came to their ends."""
-    flags: frozenset[str] = frozenset()
-
-    @property
-    def plain(self) -> bool:
-        """Whether every test failed both ways, so that nothing has to be compared."""
-        return self.ended == WAYS and not any(self.survivors.values())
-
-
-def survived(tests: Sequence[str], nonce: str, outcome: Outcome) -> Twins:
-    """Read the outcome of a job that took the value away.
-
-    Args:
-        tests: ids of the expected ones.
-        nonce: what the result must carry.
-        outcome: of that job.
-
-    Raises:
-        Malformed: if anything in it is not what the guest runner writes.
-    """
-    if outcome.result is None:
-        return Twins({})
-    ways = read_ways(outcome.result)
-    if any(report.nonce != nonce for report in ways.values()):
-        raise Malformed("the result is not this job's")
-    return Twins(
-        {way: passed(report, tests) for way, report in ways.items()},
-        frozenset(way for way, report in ways.items() if report.end is not None),
-        frozenset(flag for report in ways.values() for flag in report.flags),
-    )
-
-
-def forged(tests: Sequence[str], completion: Twins, reference: Twins) -> str:
-    """Return what speaks against a completion whose tests passed, or nothing.
-
-    Args:
-        tests: ids of the expected ones.
-        completion: what survived without its value.
-        reference: what survived without the reference's: tests that do not look at the value, for one.
-    """
-    none: frozenset[int] = frozenset()
-    odd = {
-        test
-        for way, survivors in completion.survivors.items()
-        for test in survivors - reference.survivors.get(way, none)
-    }
-    if odd:
-        return (
-            f"{TAMPERED}: {len(odd)} of {len(tests)} tests passed although the function gave them nothing: "
-            f"{tests[min(odd)]}"
-        )
-    if reference.ended - completion.ended:
-        return f"{TAMPERED}: the tests came to no end when the function gave them nothing"
-    return ""

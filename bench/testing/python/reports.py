@@ -9,10 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctxbench.bench.testing.types import FLAGS
-
 _KEYS = {"nonce", "exit", "signal", "events", "changed"}
-_WAY = re.compile(r'^\["way", "(returns|raises|idles)"\]\n', re.MULTILINE)
 _PHASES = ("setup", "call", "teardown")
 _OUTCOMES = ("passed", "failed", "skipped", "xfail")
 _MAX_TEXT = 1000
@@ -59,8 +56,6 @@ class RunReport:
     altered: tuple[str, ...] = ()
     end: int | None = None
     """pytest's exit status; None if the tests did not come to their end."""
-    flags: tuple[str, ...] = ()
-    """Of `bench.testing.types.FLAGS`."""
 
 
 def read_run(result: object) -> RunReport:
@@ -89,22 +84,6 @@ def read_run(result: object) -> RunReport:
     return _with_events(report, by_kind)
 
 
-def read_ways(result: object) -> Mapping[str, RunReport]:
-    """Read the result of a run without the function's value: way -> what was said while it was taken so.
-
-    Raises:
-        Malformed: if anything in it has another type or place than the runner gives it.
-    """
-    if not isinstance(result, dict) or not isinstance(result.get("events"), str):
-        raise Malformed("events are no text")
-    before, *parts = _WAY.split(result["events"])
-    read_run({**result, "events": before})
-    ways = {way: read_run({**result, "events": events}) for way, events in zip(parts[::2], parts[1::2], strict=True)}
-    if len(ways) < len(parts) // 2:
-        raise Malformed("a way comes twice")
-    return ways
-
-
 def _with_events(events: RunReport, by_kind: Mapping[str, list[list[Any]]]) -> RunReport:
     ends = [_checked(int, value) for (value,) in _sized(by_kind.get("end", []), 1)]
     loads = [_checked(bool, value) for (value,) in _sized(by_kind.get("loaded", []), 1)]
@@ -123,7 +102,6 @@ def _with_events(events: RunReport, by_kind: Mapping[str, list[list[Any]]]) -> R
             _text(item) for (items,) in _sized(by_kind.get("altered", []), 1) for item in _checked(list, items)
         ),
         end=ends[0] if ends else None,
-        flags=tuple(_flag(value) for (value,) in _sized(by_kind.get("flag", []), 1)),
     )
 
 
@@ -132,7 +110,7 @@ def _event(line: str) -> tuple[str, list[Any]]:
         event = json.loads(line)
     except (ValueError, RecursionError):
         raise Malformed("an event is not JSON") from None
-    kinds = ("collected", "broken", "phase", "loaded", "altered", "flag", "end")
+    kinds = ("collected", "broken", "phase", "loaded", "altered", "end")
     if not isinstance(event, list) or not event or event[0] not in kinds:
         raise Malformed("an event of no known kind")
     return event[0], event[1:]
@@ -151,12 +129,6 @@ def _phase(values: list[Any]) -> Phase:
     if ran is not None:
         _checked(bool, ran)
     return Phase(_checked(int, test), phase, outcome, _checked(bool, raised), ran, _text(message))
-
-
-def _flag(value: Any) -> str:
-    if _checked(str, value) not in FLAGS:
-        raise Malformed("a flag of no known name")
-    return str(value)
 
 
 def _checked(kind: type, value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,14 +28,11 @@ _MOST_SERVED = 20
 _A_CHARACTER = 512
 """The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 # A model, and where it is served; a model's own name may hold an @.
-_SHORT = Shorthand(
-    "MODEL@URL or openai:MODEL@URL,URL",
-    rf"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+|{options.SERVERS}))?",
-)
+_SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure")
 
 
-@generator("openai", machine=_MACHINE, identity={"url": options.identity}, shorthand=_SHORT)
+@generator("openai", machine=_MACHINE, shorthand=_SHORT)
 def openai(  # noqa: PLR0913 - what a user may decide about a server
     *,
     model: str,
@@ -44,7 +40,6 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     endpoint: str = options.AUTO,
     revision: str = "",
     bits: bool = False,
-    lines: str = options.INSTRUCTED,
     window: int = 0,
     tokenizer: str = "",
     fim: str = options.AUTO,
@@ -62,20 +57,18 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     key_header: str = options.BEARER,
     insecure: bool = False,
 ) -> OpenAI:
-    """Ask a model behind an OpenAI-compatible server, or several; short: openai:MODEL@URL, openai:MODEL@URL,URL.
+    """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
     `OpenAISettings` says what most parameters are, and ``docs/generators.md`` all of them. With `bits` it measures
     context gain itself, which takes a server that gives ``echo`` with ``logprobs``; `tokenizer` is a folder with the
     model's ``tokenizer.json``, by which prompts are cut to `window`; `revision` is part of the key of every answer.
     With `tools` the server is sent the tools of a strategy's chats as such.
     """
-    first, *others = options.addresses(url, os.environ)
+    address = options.base_url(url)
     settings = OpenAISettings(
-        model=options.name_of(model, first),
-        url=first,
-        others=tuple(others),
+        model=options.name_of(model, address),
+        url=address,
         chat=options.is_chat(endpoint, model),
-        instructed=options.is_instructed(lines),
         concurrency=concurrency,
         timeout=timeout,
         retries=retries,
@@ -98,7 +91,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
 
 
 class OpenAI(Generator):
-    """A model behind OpenAI-compatible servers. Its `generate` may be called by many threads at once."""
+    """A model behind an OpenAI-compatible server. Its `generate` may be called by many threads at once."""
 
     def __init__(
         self,
@@ -111,7 +104,7 @@ class OpenAI(Generator):
         """Prepare; the server is not contacted before the first request.
 
         Args:
-            settings: the model, its servers, and how to ask.
+            settings: the model, its server, and how to ask.
             revision: what the user knows of the served weights, one word.
             prices: whether the server also prices given texts (``echo`` with ``logprobs``).
             counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
@@ -127,7 +120,7 @@ class OpenAI(Generator):
         # Without the model's tokenizer prompts are not cut.
         self.window = settings.window if counter is not None else 0
         self.capabilities = Capabilities(
-            batch_size=settings.width,
+            batch_size=settings.concurrency,
             concurrent=True,
             instructs=settings.chat,
             prices=prices,
@@ -167,7 +160,7 @@ class OpenAI(Generator):
         Raises:
             InputFault: if the key, the model or the address is wrong.
         """
-        return spread(self._answer, requests, self._settings.width)
+        return spread(self._answer, requests, self._settings.concurrency)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
@@ -179,7 +172,7 @@ class OpenAI(Generator):
             MachineFault: if it failed for one of them.
         """
         pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
-        return spread(self._price, pairs, self._settings.width)
+        return spread(self._price, pairs, self._settings.concurrency)
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,4 +1,4 @@
-"""`Client`: requests that are tried until they are answered or have failed for good, by whichever server is free."""
+"""`Client`: requests that are tried until they are answered or have failed for good."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import TypeVar
 from ctxbench.bench.errors import CtxbenchError, MachineFault
 from ctxbench.harness.generators.openai.faults import Problem
 from ctxbench.harness.generators.openai.server import ModelServer, Read, stopped
-from ctxbench.harness.generators.openai.servers import Servers
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
 
@@ -130,11 +129,11 @@ _STEPS = 16
 
 
 class Client:
-    """Sends requests from many threads, at most `OpenAISettings.concurrency` at once to each server."""
+    """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
 
     def __init__(self, settings: OpenAISettings) -> None:
         """Prepare; nothing is opened, and no secret is read, before the first request."""
-        self._settings, self._servers = settings, Servers(settings)
+        self._settings, self._server = settings, ModelServer(settings)
         self._closed = threading.Event()
         self._patience = ServerPatience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
         self._long = False  # whether the model takes the limit of tokens by its long name only
@@ -144,7 +143,7 @@ class Client:
         """Send one request until it is answered or has failed for good.
 
         These are tried again: status 429 and 5xx, no connection, no answer in time, a reply that was cut off or is no
-        answer. First by each other server that answers, at once; then by all again, after pauses that double.
+        answer. The pauses between tries double.
 
         Args:
             path: below the server's address.
@@ -153,7 +152,7 @@ class Client:
             largest: the most bytes that the reply may have.
 
         Raises:
-            InputFault: if no request would be answered: a wrong key, model or address, or servers of different models.
+            InputFault: if no request would be answered: a wrong key, model or address.
             MachineFault: if this request failed; also, within a second, when the client is closed.
         """
         with self._patience.request() as waiting:
@@ -163,22 +162,21 @@ class Client:
         """Close every connection, from any thread: requests that wait for a reply or a try fail at once."""
         self._closed.set()
         self._patience.close()
-        self._servers.close()
+        self._server.close()
 
     def scrub(self, text: str) -> str:
-        """Return a server's words without the secrets that were sent to it, which some repeat."""
-        return self._servers.scrub(text)
+        """Return the server's words without the secrets that were sent to it, which some servers repeat."""
+        return self._server.scrub(text)
 
     def _answer(self, path: str, body: Body, read: Read[T], largest: int, waiting: Waiting) -> T:
         tries = steps = 0
-        tried: set[ModelServer] = set()
+        server = self._server
         while True:
-            with self._servers.lease(tried) as server:
+            with server.slot():
                 began = time.monotonic()
-                outcome = self._try(server, path, body, read, largest)
+                outcome = self._try(path, body, read, largest)
             if not isinstance(outcome, Problem):
                 self._answered = True
-                self._servers.answered(server)
                 self._patience.answered()
                 return outcome
             if outcome.instead is not None and steps < _STEPS:
@@ -186,10 +184,7 @@ class Client:
                 self._long = self._long or (LONG in outcome.instead and LONG not in body)
                 body, steps = outcome.instead, steps + 1
                 continue
-            tried.add(server)
-            passing = outcome.again or outcome.away or (outcome.turned_away and self._answered)
-            if passing and self._servers.moves(server, outcome, tried):
-                continue
+            server.pause(outcome.wait)
             if not outcome.again or tries >= self._settings.retries:
                 raise server.redacted(self._final(outcome, tries)) from None
             now = time.monotonic()
@@ -199,14 +194,12 @@ class Client:
             if self._closed.wait(pauses[0]):
                 raise stopped(self._settings)
             tries += 1
-            tried.clear()
 
-    def _try(self, server: ModelServer, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
+    def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         try:
-            problem = self._servers.look(server)
-            return server.post(path, body, read, largest) if problem is None else problem
+            return self._server.post(path, body, read, largest)
         except CtxbenchError as fault:
-            raise server.redacted(fault) from None
+            raise self._server.redacted(fault) from None
 
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
         """Return the final fault of a problem after so many further tries."""

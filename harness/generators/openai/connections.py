@@ -349,14 +349,12 @@ class Connections:
             cure = "correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, or name the server in NO_PROXY"
             raise InputFault("the environment's proxy cannot be used", where=where, cure=cure) from None
 
-    def exchange(
-        self, path: str, body: bytes | None, *, seconds: float, largest: int
-    ) -> tuple[int, dict[str, str], bytes]:
+    def exchange(self, path: str, body: bytes, *, seconds: float, largest: int) -> tuple[int, dict[str, str], bytes]:
         """Send a body and return status, headers (names in lower case) and body of the reply.
 
         Args:
             path: below the address, with its query.
-            body: what is posted; None asks for what is there.
+            body: what is posted.
             seconds: until the whole reply must be there.
             largest: bytes that it may have, its compression undone.
 
@@ -398,14 +396,13 @@ class Connections:
         if idle:
             self._pool.close()
 
-    def _exchanged(self, path: str, body: bytes | None, largest: int) -> tuple[int, dict[str, str], bytes]:
+    def _exchanged(self, path: str, body: bytes, largest: int) -> tuple[int, dict[str, str], bytes]:
         address = self._address
         url = httpcore.URL(
             scheme=address.scheme, host=address.hostname or "", port=address.port, target=f"{address.path}{path}"
         )
-        method = "GET" if body is None else "POST"
-        headers = self._headers if body is None else [*self._headers, ("Content-Length", str(len(body)))]
-        with self._pool.stream(method, url, headers=headers, content=body) as reply:
+        headers = [*self._headers, ("Content-Length", str(len(body)))]
+        with self._pool.stream("POST", url, headers=headers, content=body) as reply:
             data = bytearray()
             for part in reply.iter_stream():
                 self._network.allow(len(part))

@@ -73,8 +73,6 @@ class Problem:
     """A request that the server would take where it refuses this one."""
     turned_away: bool = False
     """Whether the key, the model, the address or tools are refused, and not this request."""
-    away: bool = False
-    """Whether the server is not there: no connection, no answer in time, or it asks for too long a pause."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -104,7 +102,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         seconds = server_pause(headers)
         cure = f"lower concurrency={settings.concurrency}, or wait" if status == 429 else AGAIN
         soon = seconds <= LONGEST_WAIT
-        return machine(f"status {status}", cure, again=soon, away=not soon, wait=seconds if soon else 0.0)
+        return machine(f"status {status}", cure, again=soon, wait=seconds if soon else 0.0)
     if status in (400, 403) and (code in _FILTER_CODES or _filtered(status, text, message)):
         cure = "use a service that lets the model answer; the sample stays missing"
         return machine(f"a filter in front of the model refuses the prompt (status {status})", cure)

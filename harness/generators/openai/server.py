@@ -1,12 +1,13 @@
-"""`ModelServer`: one server of a model: its connections and secrets, what it lists, how it does. The only I/O here."""
+"""`ModelServer`: a model's server with its connections, its secrets and its limit of requests. The only I/O here."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctxbench.bench.concurrency import TREE_LOCK
@@ -27,35 +28,45 @@ Reply = tuple[int, dict[str, str], bytes]
 """Status, headers with their names in lower case, and body."""
 _QUOTED_CHARACTERS = 300
 """The most characters of a fault, which may quote a server."""
-_LISTING = "/models"
-_LISTING_SECONDS = 10.0
-_LISTING_BYTES = 1 << 20
-_AWAY = (408, 429, 502, 503, 504)
-"""Statuses of a server, or of what stands before it, that answers nothing now."""
 
 
 class ModelServer:
-    """One server, asked from many threads. Who asks keeps to its limits; `servers.Servers` does."""
+    """A server that is asked from many threads, each of which takes a `slot` for a request."""
 
     def __init__(self, settings: OpenAISettings) -> None:
         """Prepare; nothing is opened, and no secret is read, before the first request."""
         self.settings = settings
-        self.load = 0
-        """Requests that it has now."""
-        self.failures = 0
-        """Tries in a row that gave no answer for a reason that may pass."""
-        self.not_before = 0.0
-        """When it may be asked again, as it said itself; by the monotonic clock."""
-        self.lost = ""
-        """Why the others get its requests; empty while it answers."""
-        self.compared = False
-        """Whether what it lists was compared since it was last lost; it gets no request before."""
-        self.looks, self.look_at = 0, 0.0
-        """How often it was looked after since it was lost, and when it is the next time."""
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._free = settings.concurrency
+        self._not_before = 0.0
         self._closed = False
         self._connections: Connections | None = None
         self._credentials = Credentials()
+
+    @contextlib.contextmanager
+    def slot(self) -> Iterator[None]:
+        """Wait until the server may get one more request, which it gets inside of this.
+
+        Raises:
+            MachineFault: when the server is closed.
+        """
+        with self._changed:
+            while not self._closed and (self._free < 1 or self._not_before > time.monotonic()):
+                self._changed.wait(self._not_before - time.monotonic() if self._free else None)
+            if self._closed:
+                raise stopped(self.settings)
+            self._free -= 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += 1
+                self._changed.notify_all()
+
+    def pause(self, seconds: float) -> None:
+        """Hold back all requests for the seconds that the server asked of one: more would only prolong it."""
+        with self._changed:
+            self._not_before = max(self._not_before, time.monotonic() + seconds)
 
     def post(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         """Send a request once, and return its answer, or why there is none.
@@ -65,7 +76,7 @@ class ModelServer:
             MachineFault: if the server was closed before.
         """
         start = time.monotonic()
-        reply = self._exchanged(path, body, self.settings.timeout, largest)
+        reply = self._exchanged(path, body, largest)
         if isinstance(reply, Problem):
             return reply
         status, headers, data = reply
@@ -73,30 +84,12 @@ class ModelServer:
             return refused(status, headers, self.scrub(data.decode("utf-8", "replace")), body, self.settings)
         return self._read(data, body, read, time.monotonic() - start)
 
-    def listed(self) -> list[Any] | Problem:
-        """Return what the server lists as its models, empty if it lists none; a problem if it answers nothing at all.
-
-        Raises:
-            InputFault: as `post`.
-            MachineFault: as `post`.
-        """
-        reply = self._exchanged(_LISTING, None, _LISTING_SECONDS, _LISTING_BYTES)
-        if isinstance(reply, Problem):
-            return reply
-        status, headers, data = reply
-        if status in _AWAY:
-            return refused(status, headers, self.scrub(data.decode("utf-8", "replace")), {}, self.settings)
-        try:
-            models = dig(json.loads(data), "data") if status == 200 else None
-        except (ValueError, RecursionError):
-            models = None
-        return models if isinstance(models, list) else []
-
     def close(self) -> None:
         """Close every connection, from any thread: requests that wait for a reply fail at once."""
-        with self._lock:
+        with self._changed:
             self._closed = True
             connections, self._connections = self._connections, None
+            self._changed.notify_all()
         if connections is not None:
             connections.close()
 
@@ -110,7 +103,7 @@ class ModelServer:
         what = what if len(what) <= _QUOTED_CHARACTERS else f"{what[:_QUOTED_CHARACTERS]}…"
         return type(fault)(what, where=fault.where, cure=fault.cure)
 
-    def _exchanged(self, path: str, body: Body | None, seconds: float, largest: int) -> Reply | Problem:
+    def _exchanged(self, path: str, body: Body, largest: int) -> Reply | Problem:
         # A finished run needs neither. anyio, which httpcore imports, parses its own source.
         with TREE_LOCK:
             import httpcore  # noqa: PLC0415
@@ -118,13 +111,13 @@ class ModelServer:
             from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge  # noqa: PLC0415
 
         try:
-            return self._sent(path, body, seconds, largest)
+            return self._sent(path, body, largest)
         except NetworkClosed:
             return Problem(fault=stopped(self.settings))
         except httpcore.ConnectError as error:
-            return self._broken(f"no connection ({error})", away=True)
+            return self._broken(f"no connection ({error})")
         except TimeoutError:
-            return self._broken(f"no answer within {seconds:g} s", away=True)
+            return self._broken(f"no answer within {self.settings.timeout:g} s")
         except TooLarge:
             return self._broken(f"the reply is larger than {largest >> 20} MiB")
         except (httpcore.UnsupportedProtocol, httpcore.LocalProtocolError) as error:
@@ -135,21 +128,17 @@ class ModelServer:
         except ValueError as error:
             return self._broken(f"the reply {error}")
 
-    def _sent(self, path: str, body: Body | None, seconds: float, largest: int) -> Reply:
+    def _sent(self, path: str, body: Body, largest: int) -> Reply:
         connections = self._opened()
         query = f"?{self.settings.query}" if self.settings.query else ""
         # Half characters, which no server takes, are sent as question marks, as the store keeps them.
-        data = (
-            None
-            if body is None
-            else json.dumps(self._credentials.filled(body), ensure_ascii=False).encode("utf-8", "replace")
-        )
-        return connections.exchange(f"{path}{query}", data, seconds=seconds, largest=largest)
+        data = json.dumps(self._credentials.filled(body), ensure_ascii=False).encode("utf-8", "replace")
+        return connections.exchange(f"{path}{query}", data, seconds=self.settings.timeout, largest=largest)
 
     def _opened(self) -> Connections:
         from ctxbench.harness.generators.openai.connections import Connections  # noqa: PLC0415 - as above
 
-        with self._lock:
+        with self._changed:
             if self._closed:
                 raise stopped(self.settings)
             if self._connections is None:
@@ -179,8 +168,8 @@ class ModelServer:
             begin = " ".join(self.scrub(data[:_QUOTED_CHARACTERS].decode("utf-8", "replace")).split())[:60]
             return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
-    def _broken(self, what: str, *, away: bool = False) -> Problem:
-        return Problem(fault=MachineFault(what, where=self.settings.where, cure=AGAIN), again=True, away=away)
+    def _broken(self, what: str) -> Problem:
+        return Problem(fault=MachineFault(what, where=self.settings.where, cure=AGAIN), again=True)
 
 
 def stopped(settings: OpenAISettings) -> MachineFault:

@@ -6,8 +6,8 @@ import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ctxbench.bench import secrets
@@ -15,12 +15,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.harness.generators.fim import family
 
 OFFICIAL = "https://api.openai.com/v1"
-SERVERS = "servers"
-"""The url that stands for several addresses in a canonical spec, because they are no part of a run's identity."""
-VARIABLE = "CTXBENCH_SERVERS"
-"""The environment variable that says which they are, where a spec says `SERVERS` itself."""
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
-INSTRUCTED, RAW = "asked", "raw"
 BEARER = "Authorization"
 """The header that holds the key after the word Bearer; any other header holds the key alone."""
 OFFICIAL_KEY = "OPENAI_API_KEY"
@@ -37,27 +32,21 @@ _FOLLOWS = re.compile(
 """A piece of a model's name by which its maker says that it follows instructions."""
 _LONGEST_HEADER = 40
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
-_BETWEEN = ","
-"""What stands between the addresses of several servers."""
 _OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprobs", "suffix")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAISettings:
-    """One model behind one server, or several that serve the same."""
+    """One model behind one server."""
 
     model: str
     """Its name, as the server lists it."""
     url: str
     """Without a slash at its end; with ``/v1`` where the spec gave no path."""
-    others: tuple[str, ...] = ()
-    """The addresses of further servers of the model."""
     chat: bool
     """Whether answers are asked of ``/chat/completions``."""
-    instructed: bool
-    """Whether a chat model gets instructions with the prompt of a line."""
     concurrency: int
-    """Requests at once, of each server."""
+    """Requests at once."""
     timeout: float
     """Seconds that one try may take."""
     retries: int
@@ -109,17 +98,7 @@ class OpenAISettings:
     @property
     def where(self) -> str:
         """The model and its server, for messages."""
-        return f"{self.model} at {self.url}{f' and {len(self.others)} more' if self.others else ''}"
-
-    @property
-    def servers(self) -> tuple[Self, ...]:
-        """The settings of each server by itself."""
-        return tuple(replace(self, url=url, others=()) for url in (self.url, *self.others))
-
-    @property
-    def width(self) -> int:
-        """Requests at once, of all servers."""
-        return self.concurrency * (1 + len(self.others))
+        return f"{self.model} at {self.url}"
 
     @property
     def official(self) -> bool:
@@ -154,42 +133,6 @@ def is_chat(endpoint: str, model: str) -> bool:
     return endpoint == CHAT or (endpoint == AUTO and follows_instructions(model))
 
 
-def is_instructed(lines: str) -> bool:
-    """Return whether a chat model is told to go on with a line's code; with `RAW` it gets the code alone.
-
-    Raises:
-        InputFault: if there is no such way.
-    """
-    if lines not in (INSTRUCTED, RAW):
-        raise InputFault(f"lines={lines} is unknown", where=_WHERE, cure="give asked or raw")
-    return lines == INSTRUCTED
-
-
-def addresses(url: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the servers' addresses that a spec's ``url`` gives, as requests use them, each once.
-
-    Args:
-        url: an address, several with commas between them, or `SERVERS`.
-        environment: holds them for `SERVERS`.
-
-    Raises:
-        InputFault: as `base_url`; also if there is none, or OpenAI's own service is one of several: it has a key that
-            goes to no other.
-    """
-    if url == SERVERS and not (url := environment.get(VARIABLE, "").strip()):
-        what, cure = f"{VARIABLE} is not set", f"export {VARIABLE}=http://HOST:PORT/v1,… or write openai:MODEL@URL,URL"
-        raise InputFault(what, where=_WHERE, cure=cure)
-    urls = tuple(dict.fromkeys(map(base_url, url.split(_BETWEEN))))
-    if len(urls) > 1 and any(urlsplit(address).hostname == _OFFICIAL_HOST for address in urls):
-        raise InputFault("OpenAI's own service is one of several", where=_WHERE, cure="name it alone")
-    return urls
-
-
-def identity(url: str) -> str:
-    """Return the ``url`` of a run's canonical spec: several servers are as good as any others of the same model."""
-    return SERVERS if _BETWEEN in url else url
-
-
 def base_url(url: str) -> str:
     """Return a server's address as requests use it.
 
@@ -204,6 +147,9 @@ def base_url(url: str) -> str:
         sound = False
     if not sound:
         raise InputFault("the url is none", where=_WHERE, cure="give http://HOST:PORT/v1")
+    if "," in url:
+        cure = "give the address of a load balancer that stands before them"
+        raise InputFault("the url names several servers", where=_WHERE, cure=cure)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise InputFault(
             "the url has a user, a password, a query or a fragment",
@@ -229,9 +175,8 @@ def see_private(settings: OpenAISettings) -> None:
     Raises:
         InputFault: if one would.
     """
-    addresses_ = map(urlsplit, (settings.url, *settings.others))
-    exposed = any(address.scheme == "http" and not is_loopback(address.hostname or "") for address in addresses_)
-    if exposed and settings.variables:
+    address = urlsplit(settings.url)
+    if address.scheme == "http" and not is_loopback(address.hostname or "") and settings.variables:
         raise InputFault(
             f"{settings.variables[0]} would go over plain http to another machine, readable on the way",
             where=settings.where,

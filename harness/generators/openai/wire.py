@@ -89,7 +89,7 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
 
 def message(request: Request, settings: OpenAISettings) -> str:
     """Return the text that is sent: a chat model's message, else the prompt."""
-    return lines.message(request, settings.instructed) if settings.chat else request.prompt.text
+    return lines.message(request) if settings.chat else request.prompt.text
 
 
 def sent(request: Request, settings: OpenAISettings) -> str:
@@ -226,7 +226,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     tokens_in, tokens_out = _tokens(reply)
     if tokens_in is not None:
         see_whole(reply, tokens_in, least, settings)
-    code = lines.answer(request, text) if settings.chat and settings.instructed else text
+    code = lines.answer(request, text) if settings.chat else text
     end = lines.end(text) if request.one_line and not settings.chat else None
     answered = Response(
         text=code[:end],

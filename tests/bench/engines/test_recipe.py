@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ctxbench.bench.engines import recipe
+from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import MAX_TEXT
 
 COMMAND = 'command = ["my-server"]\n'
 SEARCH = '[search]\ntool = "grep"\n'
@@ -89,3 +94,72 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 def test_a_program_that_reads_lines_needs_its_command_alone(tmp_path: Path) -> None:
     spec = written(tmp_path, 'protocol = "lines"\ncommand = ["my-engine"]\n')
     assert recipe.read(spec).arguments["config"]["command"] == ["my-engine"]
+
+
+def _link(folder: Path) -> None:
+    (folder / "server.py").symlink_to(folder / "secret")
+
+
+def _hard_link(folder: Path) -> None:
+    (folder / "server.py").hardlink_to(folder / "secret")
+
+
+def _pipe(folder: Path) -> None:
+    os.mkfifo(folder / "server.py")
+
+
+def _folder(folder: Path) -> None:
+    (folder / "server.py").mkdir()
+
+
+def _huge(folder: Path) -> None:
+    with (folder / "server.py").open("wb") as file:
+        file.truncate(MAX_TEXT + 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (_link, "is a link"),
+        (_hard_link, "is not a file of its own"),
+        (_pipe, "is not a file of its own"),
+        (_folder, "is not a file of its own"),
+        (_huge, "is larger than"),
+    ],
+)
+def test_only_a_regular_file_of_its_own_enters_the_box(tmp_path: Path, make: Callable[[Path], None], what: str) -> None:
+    (tmp_path / "secret").write_text("the answers")
+    make(tmp_path)
+    with pytest.raises(InputFault, match=what) as caught:
+        recipe.read(written(tmp_path, 'files = ["server.py"]\n' + MCP))
+    assert "server.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/etc/passwd", "../secret", "a/b.py", ".", "..", "", ".hidden", "/proc/self/environ", "a\\b", "a" * 101],
+)
+def test_a_file_is_named_plainly(tmp_path: Path, name: str) -> None:
+    text = f"files = [{json.dumps(name)}]\n" + MCP
+    with pytest.raises(InputFault, match="a list of files beside this one"):
+        recipe.read(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("inside", ["mine.toml", "folder/mine.toml"])
+def test_no_file_enters_a_box_from_where_answers_stand(tmp_path: Path, inside: str) -> None:
+    kept = tmp_path / "kept"
+    folder = (kept / inside).parent
+    folder.mkdir(parents=True)
+    (folder / "samples.jsonl").write_text("the answers")
+    spec = written(folder, 'files = ["samples.jsonl"]\n' + MCP)
+    with Engines(pytest.fail) as engines:
+        assert engines.read(spec).files
+    linked = tmp_path / "linked"
+    linked.symlink_to(folder)
+    with Engines(pytest.fail, hidden=[kept]) as engines:
+        for text in (spec, f"{linked}/mine.toml"):
+            with pytest.raises(InputFault, match="kept from strategies and engines"):
+                engines.read(text)
+    one_file = Engines(pytest.fail, hidden=[folder / "samples.jsonl"])
+    with one_file as engines, pytest.raises(InputFault, match=r"samples\.jsonl: is kept"):
+        engines.read(spec)

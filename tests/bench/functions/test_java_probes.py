@@ -117,10 +117,10 @@ def test_a_test_that_reads_a_clock_and_failed_runs_again_alone(first: str, tmp_p
             ["shop.CartTest#sells"],
             ["shop.CartTest#sells", "shop.CartTest", "shop.WrongTest"],
         ]
-    # Earlier versions kept the first run only.
+    # What cannot be read is run again.
     (stored,) = (project.home.cache / "coverage").iterdir()
     stored.write_text(json.dumps(rows(first)))
-    assert cover(project, suite, (), sandbox, lambda line: None)[1].state == "passed" and len(sandbox.jobs) == 3
+    assert cover(project, suite, (), sandbox, lambda line: None)[1].state == "passed" and len(sandbox.jobs) == 4
 
 
 def test_what_cannot_run_alone_stays_failed(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.testing import python
 from ctxbench.bench.testing import python as guest
 from ctxbench.bench.testing.python import PythonSuite, read_bytecode
-from ctxbench.bench.testing.python.judging import WAYS, Twins
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Reference
 from ctxbench.sandbox.types import Call, Ended, Outcome
@@ -237,111 +236,7 @@ _NAMES = (
     "options",
     "parent",
     "preload",
-    "twin",
 )
-
-
-def survivors(folder: Path, text: str, target: str = "total", tree: dict[str, bytes] | None = None) -> Twins:
-    """Return what passes in a process of its own while the value of a function of the shop is taken away."""
-    reference, held = shop.reference(target), {**shop.TREE, **(tree or {})}
-    suite = PythonSuite(SUITE, (), "", held)
-    job = suite.twins(shop.sample(target), reference, text, "secret", 1.0)
-    assert isinstance(job.action, Call)
-    root = folder / "tree"
-    root.mkdir()
-    result = run_tests(root, {**held, **job.files}, job.action.arguments)
-    return suite.survived(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", shop.TARGETS)
-def test_no_test_of_the_shop_survives_an_exception_instead_of_a_value(tmp_path: Path, target: str) -> None:
-    found = survivors(tmp_path, shop.TARGETS[target], target)
-    assert found.ended == WAYS and not found.survivors["raises"]
-    assert not found.flags
-
-
-@pytest.mark.slow
-def test_a_test_that_waits_for_the_value_fails_without_it_and_the_others_run_on(tmp_path: Path) -> None:
-    path = "tests/test_prices.py"
-    waits = b"def test_total():\n    import threading\n    total([2]) == 2 or threading.Event().wait()\n"
-    tree = {path: shop.TREE[path].replace(b"def test_total():\n", waits, 1)}
-    assert tree[path] != shop.TREE[path]
-    found = survivors(tmp_path, shop.TARGETS["total"], tree=tree)
-    assert found.ended == WAYS and not found.survivors["raises"]
-    assert shop.TESTS["total"].index(f"{path}::test_total") not in found.survivors["returns"]
-
-
-@pytest.mark.slow
-def test_tests_that_were_emptied_survive(tmp_path: Path) -> None:
-    empties = """
-import gc, pytest
-for plugins in [each for each in gc.get_objects() if isinstance(each, pytest.PytestPluginManager)]:
-    class Plugin:
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_pyfunc_call(self, pyfuncitem):
-            return True
-    plugins.register(Plugin())
-"""
-    found = survivors(tmp_path, shop.TARGETS["total"] + empties)
-    functions = {place for place, test in enumerate(shop.TESTS["total"]) if "TestTotals" not in test}
-    assert functions <= found.survivors["returns"] and functions <= found.survivors["raises"]
-
-
-@pytest.mark.slow
-def test_lost_assertions_about_what_a_function_does_survive_when_it_idles(tmp_path: Path) -> None:
-    path, printed = "tests/solo/test_save.py", shop.TESTS["save"].index("tests/solo/test_save.py::test_printed")
-    for name, tests, survives in (
-        ("kept", shop.TREE[path], False),
-        ("lost", shop.TREE[path].replace(b"assert ", b"None and "), True),
-    ):
-        (tmp_path / name).mkdir()
-        found = survivors(tmp_path / name, shop.TARGETS["save"], "save", {path: tests})
-        assert printed in found.survivors["returns"] and (printed in found.survivors["idles"]) is survives
-
-
-@pytest.mark.slow
-def test_lost_assertions_about_what_a_function_returns_survive_a_nothing(tmp_path: Path) -> None:
-    path = "tests/units/test_labels.py"
-    tests = shop.TREE[path].replace(b"    assert ", b"    None is ")
-    found = survivors(tmp_path, shop.TARGETS["label"], "label", {path: tests})
-    assert found.survivors["returns"] == set(range(len(shop.TESTS["label"])))
-
-
-@pytest.mark.slow
-def test_a_value_that_says_it_equals_everything_is_flagged(tmp_path: Path) -> None:
-    same = """
-def total(prices, rate=0.0):
-    class Same(float):
-        def __eq__(self, other): return True
-    return [{"a": Same()}]
-"""
-    assert survivors(tmp_path, same).flags == {"compares-itself"}
-
-
-@pytest.mark.slow
-def test_what_the_interpreter_tells_of_a_completion_is_flagged(tmp_path: Path) -> None:
-    hidden = shop.TARGETS["total"].replace(
-        "    if rate", "    import sys\n    getattr(sys, '_get' + 'frame')(1)\n    if rate"
-    )
-    found = judged(tmp_path, hidden)
-    assert (found.verdict, found.flags) == (Verdict.PASSED, ("frames",))
-
-
-@pytest.mark.slow
-def test_what_others_do_is_no_flag_of_the_completion(tmp_path: Path) -> None:
-    uses = shop.TARGETS["total"].replace(
-        "    if rate", "    import collections\n    collections.namedtuple('Price', 'amount')\n    if rate"
-    )
-    found = judged(tmp_path, uses)
-    assert (found.verdict, found.flags) == (Verdict.PASSED, ())
-
-
-@pytest.mark.slow
-def test_whoever_opens_a_file_of_tests_is_flagged(tmp_path: Path) -> None:
-    read = "[each.read_text() for each in pathlib.Path('t' + 'ests').glob('test_c*.py')]"
-    reads = shop.TARGETS["total"].replace("    if rate", f"    import pathlib\n    {read}\n    if rate")
-    assert judged(tmp_path, reads).flags == ("pytest",)
 
 
 @pytest.mark.slow

@@ -637,7 +637,7 @@ def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture
 def test_remarks_are_shown_without_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with Remarks().of_cell() as handle:
         os.write(handle, "straße \x1b[2J\rgone\x9b\n".encode() + b"\xff")
-    assert capsys.readouterr().err == "straße ␛[2J␍gone⟨U+009B⟩\n\ufffd\n"
+    assert capsys.readouterr().err == "strategy: straße ␛[2J␍gone⟨U+009B⟩\nstrategy: \ufffd\n"
 
 
 _ALONE = """

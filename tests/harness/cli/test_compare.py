@@ -34,7 +34,7 @@ def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
         id_ = whole_id(run, sorted({table.run.id for table in STORED}))
         return next(table.run for table in STORED if table.run.id == id_)
 
-    monkeypatch.setattr("ctxbench.harness.store.store.open_current", contextlib.nullcontext)
+    monkeypatch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
     monkeypatch.setattr("ctxbench.harness.store.runs.find_run", find_run)
     monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
 

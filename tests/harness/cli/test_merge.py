@@ -15,6 +15,7 @@ import pytest
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import open_cells
+from ctxbench.harness.run.merging import REMARK
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.shard import SUFFIX, manifest_of, read
 from ctxbench.harness.store.work import faults_of, works
@@ -59,9 +60,11 @@ def url(home: Home, name: str) -> str:
 
 
 def board(home: Home, db: str) -> Any:
-    """Return the board without its times, and every score."""
+    """Return the board without its times and where its rows came from, and every score."""
     options = ["--home", str(home.root), "--db", url(home, db)]
     rows = json.loads(run_cli("leaderboard", *options, "--format", "json").out)
+    for row in rows:
+        row["remarks"] = [remark for remark in row["remarks"] if remark != REMARK]
     scores = run_cli("scores", *options, "--samples", "demo", "--format", "csv")
     assert scores.code == 0, scores.err
     return [{key: value for key, value in row.items() if key not in TIMES} for row in rows], _untimed(scores.out)
@@ -92,6 +95,8 @@ def test_shards_in_any_order_and_twice_are_the_local_board(home: Home) -> None:
     assert ended.code == 0 and ended.out.count("new 13  already there 0  faults 0  missing 0") == 2, ended
     merged = board(home, "merged")
     assert merged == board(home, "local")
+    told = run_cli("leaderboard", "--home", str(home.root), "--db", url(home, "merged"), "--format", "json").out
+    assert all(REMARK in row["remarks"] for row in json.loads(told))
     ended = merge(home)
     assert ended.code == 0 and ended.out.count("new 0  already there 13  faults 0  missing 0") == 2, ended
     assert board(home, "merged") == merged

@@ -241,14 +241,3 @@ def test_a_log_that_cannot_be_read_is_named(database: Path, runs: tuple[Path, st
         assert (
             done.stderr == f"{copy}/results.db: its log cannot be read here, so the newest results may not be shown\n"
         )
-
-
-def test_an_older_database_that_cannot_be_changed_is_a_line_with_a_cure(database: Path) -> None:
-    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0004'")
-    for command in (["leaderboard"], ["runs"], ["diagnose", "x"]):
-        with closed(database.parent):
-            done = plain_user.run(*command, "--db", f"sqlite:///{database}")
-        assert done.returncode == 1 and "Traceback" not in done.stderr
-        [line] = done.stderr.splitlines()
-        assert "was made by an older ctxbench (schema 0004)" in line and "on a copy (--db sqlite:///COPY)" in line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from ctxbench.harness.cells import talk
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import resolve
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.databases import set_schema
 from tests.helpers.sets import make_set
 
 ARGUMENTS = {"--samples": "demo", "--strategy": "lc.infile", "--generator": "scripted(text=x)"}
@@ -65,11 +65,9 @@ def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
     assert (again.code, again.out) == (0, first.out)
 
 
-def _newer_database(home: Home) -> None:
+def _database_of_another_version(home: Home) -> None:
     open_store(home.database).close()
-    with sqlite3.connect(home.root / "results.db") as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
+    set_schema(home.root / "results.db", 9999)
 
 
 def _no_database(home: Home) -> None:
@@ -115,7 +113,7 @@ def _nothing(home: Home) -> None:
         (_nothing, {"db": "results"}, ["sqlite:///FILE"]),
         (_nothing, {"db": "sqlite:////proc/no/such/place.db"}, ["check"]),
         (_cut_answers, {"generator": "scripted(answers='{root}/answers.jsonl')"}, ["answers.jsonl:2", "cut off"]),
-        (_newer_database, {}, ["newer ctxbench", "upgrade ctxbench"]),
+        (_database_of_another_version, {}, ["another version of ctxbench", "choose a new database"]),
         (_no_database, {}, ["is not a database", "--db"]),
         (_folder_for_a_database, {}, ["cannot be opened"]),
         (_lost_repository, {}, ["shop1", "repo fetch"]),

@@ -77,11 +77,9 @@ def test_chat_sends_one_message_and_follows_instructions() -> None:
 
 def test_a_chat_model_is_told_to_go_on_with_a_line() -> None:
     said = "Sure!\n<output_start>sum(cart)<output_end> Hope it helps."
-    with serving(answer=lambda *_: said) as server:
-        with model(server, endpoint="chat") as made:
-            assert one(made, ask(kind=BlockKind.INFILE)).text == "sum(cart)"
-        with model(server, endpoint="chat", lines="raw") as made:
-            assert one(made, ask(kind=BlockKind.INFILE)).text == said
+    with serving(answer=lambda *_: said) as server, model(server, endpoint="chat") as made:
+        assert one(made, ask(kind=BlockKind.INFILE)).text == "sum(cart)"
+        assert one(made, ask()).text == said
     asked, bare = (call["messages"][0]["content"] for call in server.calls)
     assert "the special tokens <output_start> and <output_end>.\n\nHere is the code prefix:\n\ntotal = \n\n" in asked
     assert bare == "total = "
@@ -238,8 +236,7 @@ def test_retry_after_is_waited_out_by_all() -> None:
         first = threading.Thread(target=made.generate, args=([ask("a")],))
         first.start()
         until = time.monotonic() + 10
-        [asked] = made._client._servers._servers
-        while not asked.not_before and time.monotonic() < until:
+        while not made._client._server._not_before and time.monotonic() < until:
             time.sleep(0.005)
         one(made, ask("b"))
         first.join(10)

@@ -60,11 +60,14 @@ def hanging(work: Hang, backlog: int = 64) -> Iterator[tuple[str, threading.Even
                     threading.Thread(target=answer, args=(connection,), daemon=True).start()
                     begun.set()
 
-        threading.Thread(target=serve, daemon=True).start()
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
         try:
             yield f"127.0.0.1:{server.getsockname()[1]}", begun
         finally:
             server.shutdown(socket.SHUT_RDWR)
+            # A connection accepted after the loop below would stay open, and a later test would be blamed for it.
+            serving.join(20)
             for connection in kept:
                 connection.close()
 

@@ -143,6 +143,5 @@ def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> Non
 def test_a_chat_models_line_is_taken_out_of_its_fence(said: str, code: str) -> None:
     with serving(answer=lambda *_: said) as server:
         assert one(model(server, endpoint="chat"), ask()).text == code
-        assert one(model(server, endpoint="chat", lines="raw"), ask()).text == said
         function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)
         assert one(model(server, endpoint="chat"), function).text == said

@@ -56,7 +56,7 @@ class Bench:
         self.set = make_set(self.home, repos=repos, per_repo=samples // repos)
         self.store = open_store(self.home.database)
 
-    def run(self, how: str = "", choices: RunOptions | None = None, *, urls: str = "") -> RunSummary:
+    def run(self, how: str = "", choices: RunOptions | None = None) -> RunSummary:
         def resolve(spec: str) -> Generator:
             return Coder(lambda _: "", version="c") if spec == "incontext" else registry.resolve(spec)
 
@@ -65,7 +65,7 @@ class Bench:
             self.store,
             self.set,
             strategies=["lc.infile"],
-            generator=f"openai:tiny@{urls or self.server.url}({how or 'backoff=0.05, concurrency=4'})",
+            generator=f"openai:tiny@{self.server.url}({how or 'backoff=0.05, concurrency=4'})",
             choices=choices,
             cells=open_inline,
             resolve=resolve,

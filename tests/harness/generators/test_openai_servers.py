@@ -136,7 +136,8 @@ def test_marks_of_thoughts_inside_an_answer_are_its_own(content: str, answer: st
 )
 def test_thoughts_about_marks_of_thoughts_end_with_their_own(thoughts: str) -> None:
     assert text_of(says(content=f"{thoughts}<output_start>text.split(',')<output_end>")) == "text.split(',')"
-    assert text_of(says(content=f"{thoughts}{FENCED}"), lines="raw").strip() == FENCED
+    inner = FENCED.removeprefix("```python\n").removesuffix("```")
+    assert text_of(says(content=f"{thoughts}{FENCED}")) == inner
 
 
 @pytest.mark.parametrize(
@@ -570,7 +571,7 @@ class Watch:
 
 sys.meta_path.insert(0, Watch())
 client = Client(OpenAISettings(
-    url="http://127.0.0.1:9/v1", model="m", chat=False, instructed=False, concurrency=1, timeout=9, retries=0,
+    url="http://127.0.0.1:9/v1", model="m", chat=False, concurrency=1, timeout=9, retries=0,
     backoff=1, window=0, fim="auto", key_env="", extra={}))
 try:
     client.post("completions", {}, lambda data, seconds: data)

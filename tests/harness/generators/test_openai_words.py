@@ -20,7 +20,7 @@ from ctxbench.harness.generators.openai.wire import body
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 SETTINGS = OpenAISettings(
-    model="m", url="http://h/v1", chat=False, instructed=True, concurrency=4, timeout=1, retries=1, backoff=0, window=0,
+    model="m", url="http://h/v1", chat=False, concurrency=4, timeout=1, retries=1, backoff=0, window=0,
     fim="auto",
     key_env="K", extra={},
 )  # fmt: skip
@@ -188,13 +188,14 @@ def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: b
     [
         ("openai", "needs the parameter 'model'"),
         ("openai(model=m, url=localhost:8000)", "give http://HOST:PORT/v1"),
+        ("openai(model=m, url='http://a/v1,http://b/v1')", "give the address of a load balancer"),
+        ("openai(model=m, url='http://a,http://b')", "give the address of a load balancer"),
         ("openai(model=m, url='http://h:x/v1')", "give http://HOST:PORT/v1"),
         ("openai(model=m, endpoint=talk)", "give chat, completions or auto"),
         ("openai(model=m, concurrency=0)", "give 1 or more"),
         ("openai(model=m, timeout=0)", "give 0.01 or more"),
         ("openai(model=m, retries=-1)", "give 0 or more"),
         ("openai(model=m, window=-1)", "give 0 or more"),
-        ("openai(model=m, lines=no)", "give asked or raw"),
         ("openai(model='two words')", "without blanks"),
         ("openai:m@ftp://h/v1", "write openai:MODEL@http://HOST:PORT/v1"),
         ("openai:m@localhost:8000", "write openai:MODEL@http://HOST:PORT/v1"),
@@ -261,10 +262,10 @@ def test_the_code_in_a_chat_models_answer(said: str, code: str) -> None:
 
 
 def test_only_code_to_go_on_with_is_put_into_the_message() -> None:
-    assert "Given a Java code prefix" in lines.message(request(), True)
-    assert lines.message(request(), False) == lines.message(request(BlockKind.TEXT), True) == "int a = "
+    assert "Given a Java code prefix" in lines.message(request())
+    assert lines.message(request(BlockKind.TEXT)) == "int a = "
     function = request(kind=Kind.FUNCTION)
-    assert lines.message(function, True) == "int a = "
+    assert lines.message(function) == "int a = "
     assert lines.answer(function, "<output_start>x") == "<output_start>x"
 
 

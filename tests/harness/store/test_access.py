@@ -12,7 +12,7 @@ from ctxbench.bench.types import Place
 from ctxbench.harness.results import ACCESS
 from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store.access import looked_at, steps_of
-from ctxbench.harness.store.labels import delete_run
+from ctxbench.harness.store.deleting import delete_run
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.shard import Shard, encode, unpack
 from ctxbench.harness.store.write import StoredAccess

@@ -12,10 +12,9 @@ from sqlalchemy import select
 
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, facts, notes, open_store
+from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.labels import hide
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, neighbours, place_in_plan, runs_over, search
 from ctxbench.harness.store.sets import stored_sets
@@ -69,19 +68,11 @@ def test_samples_are_counted_as_the_leaderboard_counts(store: Store) -> None:
         ]
 
 
-def test_an_infinite_score_of_earlier_versions_is_undefined_to_every_reader(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(facts, "number_or_null", lambda value: value)
-        run = add_scored(store, "s", 0.5, math.inf, -math.inf)
-    again = add_scored(store, "new", 0.5, math.inf, -math.inf)
+def test_an_infinite_score_is_stored_as_undefined(store: Store) -> None:
+    run = add_scored(store, "new", 0.5, math.inf, -math.inf)
     with store.reading() as connection:
-        stored = [
-            list(connection.scalars(select(t.SCORE.c.value).where(t.SCORE.c.run_id == of).order_by(t.SCORE.c.key)))
-            for of in (run, again)
-        ]
-    assert stored == [[0.5, math.inf, -math.inf], [0.5, None, None]], "none is stored any more"
+        query = select(t.SCORE.c.value).where(t.SCORE.c.run_id == run).order_by(t.SCORE.c.key)
+        assert list(connection.scalars(query)) == [0.5, None, None]
     for table in run_tables(store):
         assert table.metrics["em"][:3] == (0.5, None, None)
         assert [one.value for one in search(store, SampleFilter(run=table.run.id, measure=EM))[1][:3]] == [
@@ -185,8 +176,6 @@ def test_runs_of_a_set_and_of_its_beginning_are_told_apart(store: Store) -> None
     [found] = runs_over(store, digest, "demo[:10]")
     assert dataclasses.astuple(found) == (limited, "a", "scripted", 1)
     assert runs_over(store, digest, "other") == [] == runs_over(store, "e" * 64, "demo")
-    hide(store, whole[0])
-    assert [one.id for one in runs_over(store, digest, "demo")] == whole[1:], "hidden runs are not offered"
 
 
 def test_a_runs_generator_is_called_as_everywhere(store: Store) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples, prompts_with_blocks
-from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.write import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
@@ -74,21 +72,3 @@ def test_gains_are_never_changed(store: Store, change: str) -> None:
     add_gains(store, run, "demo/1", "c 1", {0: 3.0})
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
         connection.execute(text(change))
-
-
-def migrated_from_second(url: str) -> None:
-    """Check that a database of the second schema keeps its rows, and takes gains."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        upgrade(connection, where="old", to="0002")
-        connection.execute(text("INSERT INTO prompt VALUES ('old', 'kept')"))
-    engine.dispose()
-    with open_store(url) as store:
-        with store.reading() as connection:
-            assert prompt_text(connection, "old") == "kept"
-        run = add_run(store)
-        assert add_gains(store, run, "demo/1", "c 1", {0: 3.0})
-
-
-def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
-    migrated_from_second(f"sqlite:///{tmp_path / 'a.db'}")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.store import Store, notes, open_store
-from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.write import Imported, Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.samples import make_sample
@@ -101,22 +99,3 @@ def test_notes_are_never_changed(store: Store, change: str) -> None:
     notes.add_marks(store, SET, [Mark(sample_id="demo/0", mark="broken")])
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
         connection.execute(text(change))
-
-
-def migrated_from_third(url: str) -> None:
-    """Check that a database of the third schema keeps its rows, and takes notes."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        upgrade(connection, where="old", to="0003")
-        connection.execute(text("INSERT INTO prompt VALUES ('old', 'kept')"))
-    engine.dispose()
-    with open_store(url) as store:
-        with store.reading() as connection:
-            assert prompt_text(connection, "old") == "kept"
-        run = add_run(store)
-        assert notes.add_imported(store, run, FILE) and notes.add_remarks(store, run, ["one"]) == 1
-
-
-@pytest.mark.slow
-def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
-    migrated_from_third(f"sqlite:///{tmp_path / 'a.db'}")

@@ -1,42 +1,26 @@
-"""Opening: migrations and everything that a URL or a file can have wrong."""
+"""Opening: new databases, and everything that a URL or a file can have wrong."""
 
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.schema import HEAD, METADATA
-from ctxbench.harness.store.upgrading import migrations, revision_of, upgrade
+from ctxbench.harness.store.schema import METADATA, VIEWS
+from tests.helpers.databases import set_schema
 
 
-def test_migrations_from_blank_give_the_tables(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path / 'a.db'}")
-    with store.reading() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
-
-
-@pytest.mark.slow
-def test_migrations_one_by_one(tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'a.db'}")
-    with engine.begin() as connection:
-        scripts = ScriptDirectory.from_config(migrations(connection))
-    for script in reversed(list(scripts.walk_revisions())):
-        with engine.begin() as connection:
-            upgrade(connection, where="a.db", to=script.revision)
-            assert revision_of(connection) == script.revision
-    assert scripts.get_current_head() == HEAD == max(script.revision for script in scripts.walk_revisions())
-    assert set(METADATA.tables) <= set(inspect(engine).get_table_names())
+def test_a_new_database_has_every_table_and_view(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}").reading() as connection:
+        assert set(inspect(connection).get_table_names()) == set(METADATA.tables)
+        for view in VIEWS.tables.values():
+            columns = [column["name"] for column in inspect(connection).get_columns(view.name)]
+            assert set(columns) == set(view.columns.keys()), view.name
 
 
 def test_every_table_refuses_changes(tmp_path: Path) -> None:
@@ -54,29 +38,15 @@ def test_opening_again_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.slow
-def test_a_database_that_is_up_to_date_is_opened_without_the_machinery_for_others(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'a.db'}"
-    open_store(url).close()
-    code = (
-        f"import sys; from ctxbench.harness.store import open_store; "
-        f"from ctxbench.harness.store.store import open_reader; "
-        f"open_store({url!r}).close(); open_reader({url!r}).close(); assert 'alembic' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_many_open_a_new_database_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(6) as pool:
         for store in pool.map(open_store, [f"sqlite:///{tmp_path / 'a.db'}"] * 6):
             store.close()
 
 
-def _newer(path: Path) -> None:
+def _of_another_version(path: Path) -> None:
     open_store(f"sqlite:///{path}").close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
+    set_schema(path, 9999)
 
 
 def _another_programs(path: Path) -> None:
@@ -96,7 +66,7 @@ def _folder(path: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [
-        (_newer, "made by a newer ctxbench"),
+        (_of_another_version, "made by another version of ctxbench (schema 9999"),
         (_another_programs, "another program"),
         (_no_database, "is not a database"),
         (_folder, "cannot be opened"),

@@ -8,28 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
-from sqlalchemy import URL, text
+from sqlalchemy import URL, inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.rows import open_tables
 from ctxbench.harness.imported.importing import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store.deleting import delete_run, delete_verdicts
 from ctxbench.harness.store.facts import append_finished
-from ctxbench.harness.store.labels import LabelKind, add_label, delete_run, labels
+from ctxbench.harness.store.names import add_name, names
 from ctxbench.harness.store.runs import completed, run_tables, stored_runs
-from ctxbench.harness.store.schema import METADATA
+from ctxbench.harness.store.schema import METADATA, VIEWS
 from ctxbench.harness.store.store import open_reader
-from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredCompletion, StoredFault
 from tests.harness.imported.records import python_task, write
 from tests.harness.store import (
     postgres_server,
     test_costs,
     test_gains,
-    test_moved,
+    test_locks,
     test_notes,
     test_store,
     test_verdicts,
@@ -42,7 +40,7 @@ from tests.helpers.extras import missing
 
 pytestmark = pytest.mark.slow
 
-_ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing", "test_an_old_database_is_brought_up_to_date"}
+_ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing"}
 _SAME = {
     name: test
     for module in (test_store, test_verdicts, test_gains, test_notes, test_costs)
@@ -102,47 +100,18 @@ def test_the_same_tests_run_here() -> None:
     assert len(_SAME) >= 10
 
 
-def test_migrations_from_blank_and_again(url: URL) -> None:
-    for _ in range(2):
-        with open_store(shown(url)) as store, store.reading() as connection:
-            assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
-
-
-def test_an_old_database_is_brought_up_to_date(url: URL) -> None:
-    test_verdicts.migrated_from_first(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
-
-
-def test_it_moves_whenever_it_is_killed_and_loses_nothing(
-    url: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_store(f"sqlite:///{tmp_path / 'source.db'}") as source:
-        test_moved.everything(source)
-        test_moved.moved_whenever_killed(source, shown(url), monkeypatch)
-
-
-def test_a_database_without_gains_is_brought_up_to_date(url: URL) -> None:
-    test_gains.migrated_from_second(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
-
-
-def test_verdicts_of_before_have_no_flags(url: URL) -> None:
-    test_verdicts.migrated_from_fifth(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
-
-
-def test_attempts_of_before_are_neither_alive_nor_dead(url: URL) -> None:
-    test_work.migrated_from_sixth(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
-
-
 def test_whether_a_process_works_at_a_run(store: Store) -> None:
     store.add_generations([make_generation()])
     test_work.test_whether_a_process_works_at_a_run(store)
 
 
-def test_a_session_that_ended_while_its_machine_slept_is_claimed_anew(store: Store, url: URL) -> None:
-    store.add_generations([make_generation()])
-    run = test_work.begun(store)
-    with store.claims() as claims, open_reader(shown(url)) as reader:
-        store.start_attempt(run, "process", claims=claims)
-        assert works(reader)[0].alive
+def test_a_run_is_locked_by_one_session_whose_process_is_named(store: Store, url: URL) -> None:
+    test_locks.check_that_one_holder_is_named(store, shown(url))
+
+
+def test_a_session_that_the_server_ends_leaves_no_lock(store: Store, url: URL) -> None:
+    with store.run_lock("some-run"), open_reader(shown(url)) as reader:
+        assert reader.locked(["some-run", "other-run"]) == {"some-run"}
         with store.reading() as connection:
             # As the server does once it hears no more of a machine.
             connection.execute(
@@ -151,14 +120,16 @@ def test_a_session_that_ended_while_its_machine_slept_is_claimed_anew(store: Sto
                     "AND pid <> pg_backend_pid()"
                 )
             )
-        assert works(reader)[0].alive is False
-        # It wakes, and asks for its next samples.
-        assert claims.take(["a"]) == {"a"}
-        assert works(reader)[0].alive
+        assert reader.locked(["some-run"]) == set()
 
 
-def test_a_database_without_notes_is_brought_up_to_date(url: URL) -> None:
-    test_notes.migrated_from_third(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+def test_opening_again_changes_no_table(url: URL) -> None:
+    for _ in range(2):
+        with open_store(shown(url)) as store, store.reading() as connection:
+            assert {*METADATA.tables, *VIEWS.tables} <= {
+                *inspect(connection).get_table_names(),
+                *inspect(connection).get_view_names(),
+            }
 
 
 def test_many_open_a_new_database_at_once(url: URL) -> None:
@@ -263,16 +234,25 @@ def test_a_writer_that_never_ends_is_named(store: Store, url: URL, monkeypatch: 
         assert "another process keeps it locked" in refused(url, MachineFault)
 
 
-def test_a_run_is_labelled_and_deleted_and_the_rest_refuses_it_again(store: Store) -> None:
+def test_a_run_is_named_and_deleted_and_the_rest_refuses_it_again(store: Store) -> None:
     run = add_run(store)
-    assert add_label(store, run, LabelKind.NAME, "mine") and not add_label(store, run, LabelKind.NAME, "mine")
+    assert add_name(store, run, "mine") and not add_name(store, run, "mine")
     with store.reading() as connection:
-        assert labels(connection)[run].name == "mine"
+        assert names(connection) == {run: "mine"}
     assert delete_run(store, run) > 1
-    assert count(store, "run") == count(store, "planned") == count(store, "labelled") == 0
+    assert count(store, "run") == count(store, "planned") == count(store, "named") == 0
     add_run(store)
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
         connection.execute(text("DELETE FROM planned_fact"))
+
+
+def test_the_verdicts_of_a_run_are_deleted_with_their_scores(store: Store) -> None:
+    run = test_verdicts.add_run(store)
+    test_verdicts.finish(store, run, "demo/0", test_verdicts.completion("a"))
+    store.link_verdicts(run, "demo/0", {0: test_verdicts.verdicts.add(store, test_verdicts.make_verdict())})
+    assert delete_verdicts(store, run) == 1
+    assert count(store, "judged") == count(store, "verdict") == count(store, "score") == 0
+    assert [one.sample_id for one in test_verdicts.verdicts.unjudged(store, run)] == ["demo/0"]
 
 
 def test_no_table_is_emptied(store: Store) -> None:
@@ -306,8 +286,8 @@ def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception],
         ("TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'", (), ("is LATIN1", "--encoding=UTF8")),
         (
             "",
-            ("CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('9999')"),
-            ("made by a newer ctxbench", "upgrade ctxbench"),
+            ("CREATE TABLE schema_number (number int)", "INSERT INTO schema_number VALUES (9999)"),
+            ("another version of ctxbench (schema 9999", "choose a new database"),
         ),
     ],
 )

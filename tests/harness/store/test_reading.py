@@ -16,6 +16,7 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.sets import stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
 from tests.harness.store.making import make_samples, make_spec
+from tests.helpers.databases import set_schema
 
 
 def url_of(path: Path) -> str:
@@ -67,29 +68,23 @@ def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
     assert not exists(url_of(tmp_path / "none.db")) and which(url_of(tmp_path / "none.db")) == ""
 
 
-def test_an_older_schema_is_named_and_not_touched(database: str) -> None:
+def test_another_schema_is_named_and_not_touched(database: str) -> None:
     path = Path(database.removeprefix("sqlite:///"))
+    set_schema(path, 2)
+    for opened in (open_reader, open_store):
+        with pytest.raises(InputFault, match="another version of ctxbench .schema 2;") as fault:
+            opened(database)
+        assert "choose a new database with --db" in fault.value.cure
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE alembic_version SET version_num = '0002'")
-    raw.close()
-    with pytest.raises(InputFault, match="older ctxbench") as fault:
-        open_reader(database)
-    assert "ctxbench leaderboard" in fault.value.cure
-    with sqlite3.connect(path) as raw:
-        assert raw.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
+        assert raw.execute("SELECT number FROM schema_number").fetchall() == [(2,)]
     raw.close()
 
 
-def test_a_newer_schema_and_others_files_are_refused(database: str, tmp_path: Path) -> None:
-    with sqlite3.connect(database.removeprefix("sqlite:///")) as raw:
-        raw.execute("UPDATE alembic_version SET version_num = '9999'")
-    raw.close()
-    with pytest.raises(InputFault, match="newer ctxbench"):
-        open_reader(database)
+def test_others_files_are_refused(database: str, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as raw:
         raw.execute("CREATE TABLE theirs (x)")
     raw.close()
-    with pytest.raises(InputFault, match="no results of ctxbench"):
+    with pytest.raises(InputFault, match="no results of this ctxbench"):
         open_reader(url_of(tmp_path / "other.db"))
     (tmp_path / "text.db").write_text("no database at all, and long enough to be read as one" * 100)
     with pytest.raises(InputFault):

@@ -31,7 +31,7 @@ def url() -> Iterator[str]:
 
 
 def test_a_reader_sees_what_is_written_and_writes_nothing(url: str) -> None:
-    with pytest.raises(InputFault, match="holds no results of ctxbench"):
+    with pytest.raises(InputFault, match="holds no results of this ctxbench"):
         open_reader(url)
     with open_store(url) as store:
         store.add_run(make_spec(), make_samples(2))

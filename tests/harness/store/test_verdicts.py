@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store, verdicts
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.prompts import prompt_text
-from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.schema import HEAD
+from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
-from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
@@ -105,11 +100,10 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
     assert [one.sample_id for one in verdicts.unjudged(store, run)] == ["demo/1"]
 
 
-def test_verdicts_are_found_by_what_they_are_on_and_the_first_of_a_text_counts(store: Store) -> None:
+def test_verdicts_are_found_by_what_they_are_on(store: Store) -> None:
     first = verdicts.add(store, make_verdict())
-    verdicts.add_again(store, first.key, make_verdict(verdict="FAILED"), counts=False)
     content = first.sample_digest, first.text_digest
-    assert verdicts.on(store, [content, ("another", first.text_digest)]) == {content: first}
+    assert verdicts.on(store, [content, ("another", first.text_digest)], "a run") == {content: first}
 
 
 def test_lines_lack_nothing(store: Store) -> None:
@@ -161,62 +155,17 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
         finish(store, run, f"demo/{number}", completion("a"))
         store.link_verdicts(run, f"demo/{number}", {0: one})
     [table] = run_tables(store)
-    assert table.run.remarks == ("1 of 2 passes flagged (frames, gc): see docs/verdicts.md.",)
+    assert table.run.remarks == ("1 of 2 passes not plain: see docs/verdicts.md.",)
     assert table.metrics["pass@1"] == (1.0, 0.0, 1.0), "flags change no score"
-    assert facets(store, run).flags == ("ctypes", "frames", "gc")
+    [strict] = run_tables(store, selection=RunFilter(strict=True))
+    assert strict.run.remarks == ("1 of 2 passes not plain, counted as failed: see docs/verdicts.md.",)
+    assert strict.metrics["pass@1"] == (0.0, 0.0, 1.0)
+    assert facets(store, run).flags == ("not plain",)
     measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
-    _, found = search(store, SampleFilter(run=run, measure=measure, flag="gc"), order="plan")
-    assert [one.id for one in found] == ["demo/0"]
+    _, found = search(store, SampleFilter(run=run, measure=measure, flag="not plain"), order="plan")
+    assert [one.id for one in found] == ["demo/0", "demo/1"]
     judged = detail(store, run, "demo/0").completions[0].judged
     assert judged is not None and judged.flags == ("frames", "gc")
-
-
-def migrated_from_fifth(url: str) -> None:
-    """Check that verdicts of the fifth schema are kept, without flags and judged once; new ones have all of that."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        upgrade(connection, where="old", to="0005")
-        values = asdict(make_verdict())
-        names = [name for name in values if name not in ("flags", "earlier")]
-        query = f"INSERT INTO verdict ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
-        connection.execute(text(query), {name: values[name] for name in names})
-    engine.dispose()
-    with open_store(url) as store:
-        assert verdicts.find(store, ["k" * 64]) == {"k" * 64: make_verdict()}
-        assert verdicts.add(store, make_verdict(key="n" * 64, flags=("gc",))).flags == ("gc",)
-        verdicts.add_again(store, "k" * 64, make_verdict(verdict="FAILED", earlier="FAILED: late"), counts=True)
-        assert verdicts.counting(store, ["k" * 64])["k" * 64].earlier == "FAILED: late"
-
-
-def test_verdicts_of_before_have_no_flags(tmp_path: Path) -> None:
-    migrated_from_fifth(f"sqlite:///{tmp_path / 'a.db'}")
-
-
-def migrated_from_first(url: str) -> None:
-    """Check that a database of the first schema keeps its rows, and takes verdicts."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        upgrade(connection, where="old", to="0001")
-        connection.execute(text("INSERT INTO prompt VALUES ('p', 'old')"))
-        connection.execute(
-            text("INSERT INTO generation VALUES ('old', 's', '1', 'p', '{}', 0, 'x', 'stop', 20, 1, 0.5)")
-        )
-    engine.dispose()
-    with open_store(url) as store:
-        with store.reading() as connection:
-            assert prompt_text(connection, "p") == "old"
-            costs = connection.execute(text("SELECT tokens_in, cached, price FROM generation")).one()
-            assert tuple(costs) == (20, 0, None)
-        run = add_run(store)
-        finish(store, run, "demo/0", completion("a"))
-        assert store.link_verdicts(run, "demo/0", {0: verdicts.add(store, make_verdict())}) == 1
-
-
-def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
-    migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
-    with sqlite3.connect(tmp_path / "a.db") as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
-    connection.close()
 
 
 def test_a_shard_comes_in_with_its_answers_and_verdicts_at_once(store: Store) -> None:

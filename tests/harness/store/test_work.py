@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import event
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.upgrading import upgrade
 from ctxbench.harness.store.work import faults_of, watched, works
 from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -58,30 +57,27 @@ def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
 
 def test_whether_a_process_works_at_a_run(store: Store) -> None:
     run = begun(store)
-    unclaimed = store.start_attempt(run, "process")
+    unlocked = store.start_attempt(run, "process")
     assert works(store)[0].alive is None
-    with store.claims() as claims:
-        first = store.start_attempt(run, "process", claims=claims)
+    with store.run_lock(run) as locked:
+        first = store.start_attempt(run, "process", locked=locked)
         (work,) = works(store)
-        assert work.alive and [one.claimed for one in work.attempts] == [False, True]
-        with store.claims() as others:
-            # A second process does the same run, and is the first to end.
-            second = store.start_attempt(run, "process", claims=others)
-            store.end_attempt(second, reason="done", finished=0, missing=4)
-        assert works(store)[0].alive
-    assert works(store)[0].alive is None, "the last attempt has an end"
-    with store.claims() as claims:
-        store.start_attempt(run, "process", claims=claims)
+        assert work.alive and [attempt.locked for attempt in work.attempts] == [False, True]
     # Its process is gone, and no end was noted.
     (work,) = works(store)
     assert work.alive is False and watched(store, [work]) == [work]
-    assert first > unclaimed
+    with store.run_lock(run) as locked:
+        second = store.start_attempt(run, "process", locked=locked)
+        assert works(store)[0].alive
+        store.end_attempt(second, reason="done", finished=0, missing=4)
+    assert works(store)[0].alive is None, "the last attempt has an end"
+    assert second > first > unlocked
 
 
 def test_what_is_kept_of_a_run_goes_stale_and_is_looked_at_again(store: Store) -> None:
     run = begun(store)
-    with store.claims() as claims:
-        store.start_attempt(run, "process", claims=claims)
+    with store.run_lock(run) as locked:
+        store.start_attempt(run, "process", locked=locked)
         (kept,) = works(store)
     assert kept.alive and [one.alive for one in watched(store, [kept])] == [False]
 
@@ -96,25 +92,6 @@ def test_how_much_was_done_at_once(store: Store) -> None:
     [table] = run_tables(store)
     # The first stored nothing, and the last only judged.
     assert table.run.loads == (load, None)
-
-
-def migrated_from_sixth(url: str) -> None:
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        upgrade(connection, where="old", to="0006")
-        names = "id, samples, samples_digest, strategy, strategy_version, generator, generator_version, coder, sampling"
-        words = ", ".join(["''"] * len(names.split(",")))
-        connection.execute(text(f"INSERT INTO run ({names}, n, seed, tokenizer, code) VALUES ({words}, 1, 0, '', '')"))
-        connection.execute(text("INSERT INTO attempt (run_id, started, isolation) VALUES ('', 1.0, 'process')"))
-    engine.dispose()
-    with open_store(url) as store:
-        (work,) = works(store)
-        assert work.alive is None and (work.attempts[0].claimed, work.attempts[0].load) == (False, None)
-
-
-@pytest.mark.slow
-def test_attempts_of_an_older_version_are_neither_alive_nor_dead(tmp_path: Path) -> None:
-    migrated_from_sixth(f"sqlite:///{tmp_path / 'old.db'}")
 
 
 def test_a_run_without_attempts(store: Store) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
 from tests.sandbox.attacks.cases import GROUPS
 from tests.sandbox.attacks.more_forgeries import FORGERIES
-from tests.sandbox.forgeries import flagged, table
-from tests.sandbox.forgeries.forgery import BROKE, EARLY, FAILED, OPEN, TAMPERED
+from tests.sandbox.forgeries import shop, table
+from tests.sandbox.forgeries.forgery import Forgery
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "attacks.md"
 
@@ -25,35 +26,21 @@ def _table(title: str, rows: list[tuple[str, str]]) -> str:
     return "\n".join([*lines, *(f"| `{name}` | {tries} |" for name, tries in rows), ""])
 
 
-def detected() -> str:
-    """Return the list of forged verdicts that are found out, as Markdown."""
-    found = {
-        TAMPERED: "tests passed without the function's value, or what runs and reports them was changed",
-        EARLY: "the reporting process did not hear the end",
-        FAILED: "a test that is expected did not pass",
-        BROKE: "tests could not be imported",
-    }
-    rows = [
-        f"| `{forgery.name}` | {'; '.join(found.get(each, each) for each in forgery.says)} |"
-        for forgery in (*table.FORGERIES, *table.SLOW)
-        if forgery.says != (OPEN,)
-    ]
-    return "\n".join(["| forgery | what is found |", "|---|---|", *rows])
+def remarked() -> str:
+    """Return the list of forged verdicts with the first remark on each, as Markdown."""
+    rows = [f"| `{forgery.name}` | {_remark(forgery)} |" for forgery in (*table.FORGERIES, *table.SLOW)]
+    return "\n".join(["| forgery | remark |", "|---|---|", *rows])
 
 
-def marked() -> str:
-    """Return the list of forgeries that pass with a flag, as Markdown."""
-    classes = (
-        ("a value that decides itself what it is equal to", flagged.COMPARES_ITSELF),
-        ("code that looks up or changes what tests expect", flagged.REACHES),
-    )
-    rows = [f"| `{name}` | {kind} |" for kind, names in classes for name in names]
-    return "\n".join(["| forgery | class |", "|---|---|", *rows])
+def _remark(forgery: Forgery) -> str:
+    repository, source = RepositoryWords.of(shop.TREE), shop.TREE[shop.PATH]
+    found = remarks(repository, source, forgery.target, forgery.text, shop.TARGETS[forgery.target])
+    return found[0].reason.replace("|", "\\|") if found else "none: it fails, or runs out of time"
 
 
 def written(text: str) -> str:
     """Return a page with the tables put between its marks."""
-    for name, tables_ in (("cases", tables()), ("detected", detected()), ("flagged", marked())):
+    for name, tables_ in (("cases", tables()), ("remarked", remarked())):
         head, _, rest = text.partition(f"<!-- {name}: begin -->\n")
         _, _, tail = rest.partition(f"<!-- {name}: end -->\n")
         text = f"{head}<!-- {name}: begin -->\n\n{tables_}\n\n<!-- {name}: end -->\n{tail}"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tests.sandbox.forgeries.shop import wrong
 
 TAMPERED, EARLY, FAILED, BROKE = "tampered", "ended early", "did not pass", "import or collection broke"
-OPEN = "PASSED"
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Forgery:
     name: str
     text: str
     says: tuple[str, ...] = (TAMPERED,)
-    """One of these is in the verdict's reason; `OPEN` where it passes, which docs/verdicts.md lists."""
+    """One of these is in the verdict's reason, if it does not pass with a remark."""
     target: str = "total"
     """The function of the shop that it claims to be."""
     fools_pytest: bool = False

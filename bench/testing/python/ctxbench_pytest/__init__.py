@@ -4,8 +4,6 @@
 
 - ``tests``: ids of the tests to run, as `cover` names them; nothing else is run.
 - ``target``: path of the changed file, which must be what the tests import.
-- ``name``, ``lines``: the completion in it: the function's own name, and ``[start, end)``, 0-based.
-- ``twins``: whether the function's value is taken from its callers (`twin`), in three ways, one after the other.
 - ``canaries``: tests that must be reported as failed, as a list of ``{"name", "unittest", "place",
   "left", "right"}``: each asserts that two different numbers are equal, at ``place`` (0 to 1) of the order.
 - ``arguments``: more arguments of pytest.
@@ -20,8 +18,7 @@ the tests, which of the repository's files it wrote to, and its events, one JSON
 ``["collected", [positions in tests]]``, ``["broken", where, message]``,
 ``["phase", position, phase, outcome, raised, ran, message]`` (canaries have the positions -1, -2, ...),
 (`raised`: whether the phase did; `ran`: whether the test's function returned, null where that cannot be seen),
-``["loaded", bool]``, ``["altered", [names]]``, ``["flag", word]``, ``["end", exit status]``; of twins
-``["way", "returns" | "raises" | "idles"]`` stands before what follows.
+``["loaded", bool]``, ``["altered", [names]]``, ``["end", exit status]``.
 
 The caller's process writes the result and never runs code of the repository: that happens in a child which
 has the writing end of one pipe, and neither the nonce's use nor the result's channel.

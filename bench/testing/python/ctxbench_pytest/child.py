@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import re
 import sys
-import types
 from collections.abc import Callable, Generator
 from json import JSONEncoder
 from pathlib import Path
@@ -20,36 +18,20 @@ from typing import Any
 import pytest
 from _pytest.unittest import TestCaseFunction
 
-from . import canary, chance, integrity, options, twin
+from . import canary, chance, integrity, options
 
 _MESSAGE = 300
 """Characters of a failure's message that are passed on."""
-_REACHES = {
-    "gc": "gc",
-    "ctypes": "ctypes",
-    **dict.fromkeys(("sys._getframe", "sys._current_frames", "object.__setattr__", "code", "function"), "frames"),
-    **dict.fromkeys(("sys.addaudithook", "compile", "exec", "signal"), "hooks"),
-    **dict.fromkeys(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess", "_thread"), "threads"),
-}
-"""The interpreter's events, whole or by their first word, that flag a completion which causes them itself."""
-_TESTS = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
-_STACK = 50
-"""Callers among whom a completion is looked for that opens a file of tests."""
 
 
 def run(channel: int, arguments: dict[str, Any]) -> int:
-    """Run the tests and write events to `channel`; return pytest's exit status.
-
-    With ``twins`` among the arguments the function's value is taken away, in both ways.
-    """
+    """Run the tests and write events to `channel`; return pytest's exit status."""
     tests: list[str] = arguments["tests"]
     watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
-    # Nobody reads why a test fails without the value.
-    more = [*arguments["arguments"], *(["--tb=no"] if arguments["twins"] else [])]
     plugins = [Opening(watcher), watcher]
     chance.settle()
-    code = int(pytest.main(options.arguments(more, bases), plugins=plugins))
+    code = int(pytest.main(options.arguments(arguments["arguments"], bases), plugins=plugins))
     sys.stdout.flush()
     sys.stderr.flush()
     watcher.end(code)
@@ -78,18 +60,13 @@ class Watcher:
         "_canaries",
         "_channel",
         "_encode",
-        "_flagged",
-        "_lines",
         "_loaded",
-        "_passed",
-        "_patience",
         "_pid",
         "_places",
         "_ran",
         "_seal",
         "_target",
         "_traced",
-        "_twins",
         "_write",
     )
 
@@ -99,16 +76,11 @@ class Watcher:
         self._places = {test: place for place, test in enumerate(arguments["tests"])}
         self._canaries, self._pid, self._loaded = arguments["canaries"], os.getpid(), False
         self._target = str(Path.cwd() / arguments["target"])
-        self._lines = range(*arguments["lines"])
-        self._twins: bool = arguments["twins"]
-        self._patience: float = arguments["patience"]
         self._ran: dict[str, bool | None] = {}
         """Whether a test's function returned; None while it runs, which is when its subtests are reported."""
-        self._passed: dict[str, bool] = {}
         self._seal: integrity.Seal | None = None
         # With a trace function a called function can make its caller leave out lines. It cannot be unsaid.
         self._traced: set[str] = set()
-        self._flagged: set[str] = set()
         sys.addaudithook(self._audit)
 
     def _say(self, *event: Any) -> None:
@@ -120,19 +92,6 @@ class Watcher:
         if event in ("sys.settrace", "sys.setprofile") and os.getpid() == self._pid and event not in self._traced:
             self._traced.add(event)
             self._say("altered", [event])
-        word, levels = _REACHES.get(event) or _REACHES.get(event.partition(".")[0]), 1
-        if event == "open" and isinstance(values[0], str) and _TESTS.search(values[0]):
-            word, levels = "pytest", _STACK
-        if word and word not in self._flagged and os.getpid() == self._pid and self._is_doing(_callers(levels)):
-            self._flag(word)
-
-    def _is_doing(self, callers: list[types.CodeType]) -> bool:
-        """Say whether one of these is the completion's code."""
-        return any(code.co_filename == self._target and code.co_firstlineno - 1 in self._lines for code in callers)
-
-    def _flag(self, word: str) -> None:
-        self._flagged.add(word)
-        self._say("flag", word)
 
     def check(self) -> None:
         """Tell what was changed since the seal was made."""
@@ -177,23 +136,9 @@ class Watcher:
         self.check()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Part, if the function's value is to be taken away: now that nothing has run but imports."""
-        if self._twins:
-            passed = twin.part()
-            self._pid = os.getpid()
-            session.items[:] = [item for item in session.items if passed is None or item.nodeid in passed]
-            self._say("way", twin.way)
-
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self) -> Generator[None, Any, None]:
-        """Draw the same for a test each time; without the value, wait for none for ever."""
+    def pytest_runtest_protocol(self) -> None:
+        """Draw the same for a test each time."""
         chance.settle()
-        if self._twins:
-            twin.impatient(self._patience)
-        yield
-        if self._twins:
-            twin.impatient(0)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
@@ -231,7 +176,6 @@ class Watcher:
         ran = self._ran.get(item.nodeid, self._unseen(item)) if report.when == "call" else None
         raised = call.excinfo is not None
         message = _message(call) if raised else ""
-        self._passed[item.nodeid] = self._passed.get(item.nodeid, True) and state == "passed"
         self._say("phase", self._places.get(item.nodeid), report.when, state, raised, ran, message)
         if report.when == "teardown":
             self.check()
@@ -242,9 +186,6 @@ class Watcher:
         self._look()
         self.check()
         self._say("loaded", self._loaded)
-        if twin.selfish:
-            self._flag("compares-itself")
-        twin.tell(test for test, passed in self._passed.items() if passed)
 
     @staticmethod
     def _unseen(item: pytest.Item) -> bool | None:
@@ -255,22 +196,6 @@ class Watcher:
     def end(self, code: int) -> None:
         """Tell that pytest has returned."""
         self._say("end", code)
-
-
-def _callers(levels: int) -> list[types.CodeType]:
-    """Return the code that caused an event, then who called it; `sys._getframe` would be an event itself."""
-    try:
-        raise LookupError
-    except LookupError as error:
-        trace = error.__traceback__
-        frame = trace.tb_frame if trace else None
-    # This function, and the hook that asks.
-    frame = frame.f_back.f_back if frame and frame.f_back else None
-    codes: list[types.CodeType] = []
-    while frame and len(codes) < levels:
-        codes.append(frame.f_code)
-        frame = frame.f_back
-    return codes
 
 
 def _comes_from(module: Any, path: str) -> bool:

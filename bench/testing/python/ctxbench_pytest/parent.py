@@ -11,10 +11,9 @@ import select
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-from . import child, twin
+from . import child
 
 MAX_EVENTS = 512 * 1024
 """Bytes; a child that says more is ended."""
@@ -29,9 +28,6 @@ _IDLE = 0.01
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the tests in a child and return its events with its end."""
     _dumpable(0)
-    if arguments["twins"]:
-        start, end = arguments["lines"]
-        twin.decorate(Path(arguments["target"]), arguments["name"], (start, end))
     nonce, seconds = arguments.pop("nonce"), arguments.pop("seconds")
     phase_seconds, idle = arguments.pop("each"), arguments.pop("idle")
     files = _files()

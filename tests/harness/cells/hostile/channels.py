@@ -141,8 +141,8 @@ CHANNELS = (
     Channel(
         name="memory-of-the-server",
         tries="a note in modules, builtins, environment and interpreter settings",
-        leave="import builtins, strategies\nbuiltins.zqnote = strategies.zqnote = os.zqnote = note\nos.environ['ZQNOTE'] = note.decode()\nsys.setrecursionlimit(2000 + note[0])",
-        look="import builtins, strategies\nseen = [getattr(it, 'zqnote', '') for it in (builtins, strategies, os)], os.environ.get('ZQNOTE'), sys.getrecursionlimit()",
+        leave="import builtins, ctxbench.strategies as strategies\nbuiltins.zqnote = strategies.zqnote = os.zqnote = note\nos.environ['ZQNOTE'] = note.decode()\nsys.setrecursionlimit(2000 + note[0])",
+        look="import builtins, ctxbench.strategies as strategies\nseen = [getattr(it, 'zqnote', '') for it in (builtins, strategies, os)], os.environ.get('ZQNOTE'), sys.getrecursionlimit()",
     ),
     # Kernel objects.
     Channel(

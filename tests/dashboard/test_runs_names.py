@@ -1,4 +1,4 @@
-"""Names, notes, hiding and deletion of runs, on the command line and on the page."""
+"""Names and deletion of runs, on the command line."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from sqlalchemy import insert
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.labels import RunLabels, labels
+from ctxbench.harness.store.names import names
 from ctxbench.harness.store.runs import find_run, run_tables
-from ctxbench.harness.store.schema import LABELLED, METADATA
-from tests.dashboard.browser import app
-from tests.dashboard.test_runs_page import begun, ended, page_text
+from ctxbench.harness.store.schema import METADATA, NAMED
+from tests.dashboard.test_runs_page import begun, ended
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.sets import make_set
 
@@ -35,17 +34,17 @@ def command(home: Home, *arguments: str) -> Result:
     return run_cli(*arguments, "--home", str(home.root))
 
 
-def stored(home: Home) -> dict[str, RunLabels]:
+def stored(home: Home) -> dict[str, str]:
     with open_store(home.database) as store, store.reading() as connection:
-        return labels(connection)
+        return names(connection)
 
 
-def test_a_name_stands_for_the_id_and_the_last_label_counts(home: Home) -> None:
+def test_a_name_stands_for_the_id_and_the_last_one_counts(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="gold", limit=2)
     assert command(home, "runs", "name", run[:8], "first").out == f"{run} is called 'first'\n"
-    assert command(home, "runs", "note", "first", "a prompt without\nexamples").code == 0
-    assert stored(home) == {run: RunLabels(name="first", note="a prompt without\nexamples")}
-    assert "note: a prompt without examples" in command(home, "runs", "first").out
+    assert command(home, "runs", "name", "first", "first").code == 0
+    assert stored(home) == {run: "first"}
+    assert "name: first" in command(home, "runs", "first").out
     assert command(home, "runs").out.splitlines()[2].startswith("first ")
     assert_fault(command(home, "runs", "name", other, "first"), f"the run {run} has that name", "choose another")
     assert command(home, "runs", "name", "first", "").out == f"{run} has no name\n"
@@ -53,44 +52,20 @@ def test_a_name_stands_for_the_id_and_the_last_label_counts(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_a_hidden_run_is_left_out_and_said_to_be(home: Home) -> None:
-    run, other = ended(home), ended(home, strategy="lc.repocoder")
-    assert "is hidden" in command(home, "runs", "hide", run).out and "before" in command(home, "runs", "hide", run).out
-    board = command(home, "leaderboard", "--format", "json")
-    assert board.code == 0, board.err
-    assert [row["run"] for row in json.loads(board.out)] == [other]
-    assert "1 hidden run of the database is left out: `ctxbench runs --hidden`" in board.err
-    assert run not in command(home, "scores").out
-    listed = command(home, "runs")
-    assert run not in listed.out and "1 hidden" in listed.err
-    assert run in command(home, "runs", "--hidden").out and other not in command(home, "runs", "--hidden").out
-    for name in ("leaderboard", "compare", "samples", "cost", "runs"):
-        page = app(name, home.root)
-        said = page_text(page)
-        assert "left out here: 1." in said and run not in said + str([box.options for box in page.selectbox]), name
-    # Named, it is still there.
-    assert run in command(home, "runs", run).out and command(home, "compare", run, other).code == 0
-    command(home, "runs", "hide", run, "--undo")
-    assert len(json.loads(command(home, "leaderboard", "--format", "json").out)) == 2
-
-
-@pytest.mark.slow
-def test_a_run_is_compared_by_its_name_and_a_hidden_one_only_if_it_is_named(home: Home) -> None:
-    first, hidden, other = (
+def test_a_run_is_compared_by_its_name(home: Home) -> None:
+    first, again, other = (
         ended(home, strategy=strategy, sampling=Sampling(temperature=0.8, seed=seed))
         for strategy, seed in (("lc.infile", 0), ("lc.infile", 1), ("other", 0))
     )
     command(home, "runs", "name", first, "plain")
-    command(home, "runs", "name", hidden, "again")
+    command(home, "runs", "name", again, "again")
 
     def compared(*runs: str) -> tuple[str, list[str]]:
         [row] = json.loads(command(home, "compare", *runs, "--metric", "em", "--format", "json").out)
         return row["baseline"], row["baseline_repetitions"]
 
-    assert compared("plain", other) == (first, [first, hidden])
-    command(home, "runs", "hide", hidden)
-    assert compared("plain", other) == (first, []), "nobody named it"
-    assert compared("again", other) == (first, [first, hidden]) and compared("plain", "again") == (first, [])
+    assert compared("plain", other) == (first, [first, again])
+    assert compared("plain", "again") == (first, [])
     told = [
         command(home, "power", "--samples", "demo", "--effect", "3", "--baseline", run)
         for run in ("plain", "again", "lc.infile", "none")
@@ -124,9 +99,9 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
 
 
 def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
-    with open_store(home.database) as store, store.claims() as claims:
-        run = begun(home, claims=claims)
-        assert_fault(command(home, "runs", "delete", run, "--yes"), "a process works at it", "hide the run")
+    run = begun(home, locked=True)
+    with open_store(home.database) as store, store.run_lock(run):
+        assert_fault(command(home, "runs", "delete", run, "--yes"), "a process works at it", "end that first")
 
 
 def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,11 +109,11 @@ def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypa
     with open_store(home.database) as store, contextlib.ExitStack() as working:
 
         def work(*_: object, **__: object) -> bool:
-            store.start_attempt(run, "process", claims=working.enter_context(store.claims()))
+            store.start_attempt(run, "process", locked=working.enter_context(store.run_lock(run)))
             return True
 
         monkeypatch.setattr("click.confirm", work)
-        assert_fault(command(home, "runs", "delete", run), "a process works at it", "hide the run")
+        assert_fault(command(home, "runs", "delete", run), "a process works at it", "end that first")
     assert run in command(home, "runs").out
 
 
@@ -162,26 +137,10 @@ def test_a_run_takes_no_name_that_stands_for_another(home: Home) -> None:
     command(home, "runs", "name", run, "good")
     assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} has that name", "another")
     with open_store(home.database) as store:
-        # Older versions took such names.
-        row = {"run_id": run, "ordinal": 5, "kind": "name", "text": other}
-        store.settle(lambda connection: connection.execute(insert(LABELLED), row))
+        # The other run may come later, as a shard's does.
+        row = {"run_id": run, "ordinal": 5, "name": other}
+        store.settle(lambda connection: connection.execute(insert(NAMED), row))
         assert find_run(store, other).id == other
-
-
-@pytest.mark.slow
-def test_the_page_takes_labels_only_where_it_may_write(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, other = ended(home), ended(home, strategy="lc.repocoder")
-    assert not app("runs", home.root).text_input
-    monkeypatch.setenv("CTXBENCH_DASHBOARD_WRITE", "1")
-    page = app("runs", home.root, run=run)
-    page.text_input[0].input("<b>mine</b>")
-    page.text_area[0].input("why")
-    page.checkbox[0].check()
-    page.button[0].click().run()
-    assert not page.exception and stored(home)[run] == RunLabels(name="<b>mine</b>", note="why", hidden=True)
-    monkeypatch.delenv("CTXBENCH_DASHBOARD_WRITE")
-    page = app("runs", home.root)
-    assert not page.exception and len(page.selectbox[1].options) == 1 and other in page.selectbox[1].options[0]
 
 
 def test_a_run_lists_the_versions_of_its_strategy(home: Home) -> None:
@@ -189,5 +148,5 @@ def test_a_run_lists_the_versions_of_its_strategy(home: Home) -> None:
     second = ended(home, strategy="/moved/mine.py@mine", strategy_version="2")
     ended(home)
     *_, heading, newest, oldest = command(home, "runs", second).out.splitlines()
-    assert heading.split() == ["began", "version", "run", "finished", "note"]
+    assert heading.split() == ["began", "version", "run", "finished"]
     assert {newest.split()[3], oldest.split()[3]} == {first, second}

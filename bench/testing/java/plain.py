@@ -1,0 +1,123 @@
+"""Whether a Java completion is plain: a reading of its syntax tree. Pure; docs/verdicts.md says what it is for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tree_sitter import Node
+
+from ctxbench.bench.languages.java.methods import in_class
+from ctxbench.bench.languages.syntax import Source
+
+_WORD = re.compile(rb"[A-Za-z_$][\w$]*")
+_ESCAPE = re.compile(r"\\u+00[0-7][0-9A-Fa-f]")
+"""A character of ASCII, which Java reads as code before it looks for strings and comments."""
+_TEST = re.compile(r"(^|/)(src/)?tests?/|Tests?\.java$")
+_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_REACHING, _PURE, _OBLIGING, _CHANGING = (
+    frozenset(_LISTS[key].split()) for key in ("reaching", "pure", "obliging", "changing")
+)
+
+
+def words(tree: Mapping[str, bytes]) -> frozenset[str]:
+    """Return the words of a repository's Java sources without its tests; of path -> content."""
+    found: set[bytes] = set()
+    for path, content in tree.items():
+        if path.endswith(".java") and not _TEST.search(path):
+            found.update(_WORD.findall(content))
+    return frozenset(word.decode() for word in found)
+
+
+def remarks(known: frozenset[str], text: str, reference: str = "") -> tuple[str, ...]:
+    """Return what is not plain in a completion, each with its line, no reason twice.
+
+    Args:
+        known: the words of its repository.
+        text: the completion.
+        reference: the right method: whatever that uses is allowed. Nothing is, if empty.
+    """
+    usual = {reason for _, reason in _read(known, reference)} if reference else set()
+    found: dict[str, int] = {}
+    for line, reason in sorted(_read(known, text)):
+        if reason not in usual:
+            found.setdefault(reason, line)
+    return tuple(f"line {line}: {reason}" for reason, line in found.items())
+
+
+def _read(known: frozenset[str], text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if _ESCAPE.search(line):
+            yield number, "writes code as a Unicode escape"
+    source = in_class(text)
+    before = source.data[: source.data.find(text.encode()[:20])].count(b"\n") if text else 0
+    own = _declared(source)
+    for node, depth in _nodes(source.root, 0):
+        number = max(node.start_point[0] + 1 - before, 1)
+        yield from ((number, reason) for reason in _reasons(source, node, depth, known, own))
+
+
+def _nodes(node: Node, depth: int) -> Iterator[tuple[Node, int]]:
+    """Yield nodes, each with the number of bodies of classes around it."""
+    waiting = [(node, depth)]
+    while waiting:
+        node, depth = waiting.pop()
+        yield node, depth
+        inner = depth + (node.type == "class_body")
+        waiting.extend((child, inner) for child in reversed(node.children))
+
+
+def _name(source: Source, node: Node | None) -> str:
+    return source.data[node.start_byte : node.end_byte].decode("utf-8", "replace") if node else ""
+
+
+def _declared(source: Source) -> Mapping[str, bool]:
+    """Return the names that a text declares -> whether they are parameters."""
+    found: dict[str, bool] = {}
+    for node, _ in _nodes(source.root, 0):
+        if node.type in ("formal_parameter", "spread_parameter", "catch_formal_parameter", "inferred_parameters"):
+            for part, _ in _nodes(node, 0):
+                if part.type == "identifier":
+                    found[_name(source, part)] = True
+        elif node.child_by_field_name("name") is not None:
+            found.setdefault(_name(source, node.child_by_field_name("name")), False)
+    return found
+
+
+def _reasons(source: Source, node: Node, depth: int, known: frozenset[str], own: Mapping[str, bool]) -> Iterator[str]:
+    if node.type in ("identifier", "type_identifier"):
+        word = _name(source, node)
+        if word in _REACHING or (word[:1].isupper() and word not in known | _PURE and word not in own):
+            yield f"uses {word}"
+    elif node.type in ("static_initializer", "ERROR") or (node.type == "block" and depth == 1 and _is_member(node)):
+        yield "holds what is no method"
+    elif node.type == "method_declaration" and depth > 1:
+        if _name(source, node.child_by_field_name("name")) in _OBLIGING:
+            yield f"defines {_name(source, node.child_by_field_name('name'))} in a class of its own"
+    elif node.type == "class_literal":
+        yield "takes a class for a value"
+    elif node.type == "assignment_expression":
+        yield from _changed(source, node.child_by_field_name("left"), own)
+    elif node.type == "update_expression":
+        yield from _changed(source, node.named_children[0] if node.named_children else None, own)
+    elif node.type == "method_invocation":
+        receiver, name = node.child_by_field_name("object"), _name(source, node.child_by_field_name("name"))
+        foreign = receiver is not None and own.get(_name(source, receiver), False)
+        if name in _CHANGING and foreign:
+            yield f"changes what it was given: {_name(source, receiver)}.{name}"
+
+
+def _is_member(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "class_body"
+
+
+def _changed(source: Source, target: Node | None, own: Mapping[str, bool]) -> Iterator[str]:
+    """Yield a remark on a field of another object, or an element of what was handed in, that is set."""
+    if target is None or target.type not in ("field_access", "array_access"):
+        return
+    holder = target.child_by_field_name("object" if target.type == "field_access" else "array")
+    name = _name(source, holder)
+    if name != "this" and not name.startswith("this.") and own.get(name, True):
+        yield f"changes what it did not make: {' '.join(_name(source, target).split())[:60]}"

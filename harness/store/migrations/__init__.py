@@ -1,1 +1,0 @@
-"""Numbered changes of the schema, driven by `harness.store.migrate`."""

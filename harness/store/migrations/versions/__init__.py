@@ -1,1 +1,0 @@
-"""One module a change; a released one is never edited."""
