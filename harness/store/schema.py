@@ -383,7 +383,7 @@ ATTEMPT = Table(
     Column("started", Float, nullable=False),
     Column("isolation", Text, nullable=False),
     # Whether its process held the lock on the run until the attempt ended.
-    Column("locked", Integer, nullable=False),
+    Column("locked", Integer, nullable=False, server_default="0"),
     # How much was done at once; null where nobody noted it.
     Column("workers", Integer),
     Column("requests", Integer),
