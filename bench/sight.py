@@ -33,7 +33,7 @@ _CLOSES = (b"", b";", b"}", b'"', b"`", b"<", b"#", b"/", b"\\", b"*")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SoughtLine:
     """A line that is looked for, and where it stands itself."""
 
     path: str
@@ -44,7 +44,7 @@ class Line:
     """Without its comment."""
 
 
-def in_sight(wanted: Sequence[Line], texts: Mapping[str, str]) -> list[bool]:
+def in_sight(wanted: Sequence[SoughtLine], texts: Mapping[str, str]) -> list[bool]:
     """Say of each line whether its tokens stand in a second place of some texts, path -> text."""
     files = [_File(path, text) for path, text in texts.items()]
     count = Counter[bytes]()
@@ -72,7 +72,7 @@ def _again(target: _Target, places: Sequence[tuple[_File, int]]) -> bool:
 
 @dataclass(slots=True)
 class _Target:
-    line: Line
+    line: SoughtLine
     words: list[bytes] = field(init=False)
     gaps: list[bytes] = field(init=False)
     end: bytes = field(init=False)

@@ -22,7 +22,7 @@ from ctxbench.bench.projbench.candidates import (
     ordered,
 )
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.sight import Line, in_sight
+from ctxbench.bench.sight import SoughtLine, in_sight
 from ctxbench.bench.sight_imports import FileImports
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
@@ -131,10 +131,10 @@ def _paths(cuts: Sequence[Cut]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line_cut.candidate.path for line_cut in cuts))
 
 
-def _line(line_cut: Cut, *, own: str = "") -> Line:
+def _line(line_cut: Cut, *, own: str = "") -> SoughtLine:
     candidate = line_cut.candidate
     tokens = candidate.tokens or ((0, len(candidate.text)),)  # a line inside a string of several has none
-    return Line(own, candidate.line, candidate.text[tokens[0][0] : tokens[-1][1]])
+    return SoughtLine(own, candidate.line, candidate.text[tokens[0][0] : tokens[-1][1]])
 
 
 def _seen(cuts: Sequence[Cut], added: Added) -> list[str]:
