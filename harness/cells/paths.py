@@ -27,6 +27,8 @@ _SITES = ("site-packages", "dist-packages")
 _SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
 REFERENCE_FOLDER = Path(__file__).parents[1] / "reference"
 """The shipped results: what other strategies scored, sample by sample, was measured with the answers."""
+SHIPPED_ANSWERS = (REFERENCE_FOLDER, Path(specs.__file__).parent / "repos" / "codereval-tests")
+"""What ctxbench ships that says more than a strategy may know: those results, and tests of CoderEval's functions."""
 _CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 
@@ -36,6 +38,21 @@ def visible_paths() -> list[str]:
     paths += [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *map(str, _imported())]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     return _with_real(path for path in paths if path)
+
+
+def check_unseen(path: Path) -> None:
+    """Refuse a path for answers that strategies could read there.
+
+    Raises:
+        InputFault: if it lies in one of `visible_paths`.
+    """
+    real = Path(os.path.realpath(path))
+    if seen := next((folder for folder in visible_paths() if real.is_relative_to(folder)), None):
+        raise InputFault(
+            f"would hold the answers where strategies can read them, below {seen}",
+            where=str(path),
+            cure="write it elsewhere",
+        )
 
 
 def beside(spec: str) -> list[str]:

@@ -26,7 +26,7 @@ from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Query
 from ctxbench.harness.cells import contract, transport, wire
 from ctxbench.harness.cells.contract import StrategyBounds, StrategyCard, StrategyFault
-from ctxbench.harness.cells.paths import REFERENCE_FOLDER, beside, visible_paths
+from ctxbench.harness.cells.paths import SHIPPED_ANSWERS, beside, visible_paths
 from ctxbench.harness.cells.process import ForkServer, Remarks
 from ctxbench.harness.cells.questions import Questions
 from ctxbench.harness.cells.talk import (
@@ -74,7 +74,7 @@ class ForkedCells:
         self._numbers = itertools.count(1)
         self._slots = threading.BoundedSemaphore(max(1, workers))
         self._remarks = Remarks()
-        self._hidden, self._visible = [*hidden, REFERENCE_FOLDER], visible_paths()
+        self._hidden, self._visible = [*hidden, *filter(Path.exists, SHIPPED_ANSWERS)], visible_paths()
         self._servers: dict[tuple[bool, tuple[str, ...]], ForkServer] = {}
         """Whether its cells are plain, and what they see beside the usual files: the folders of a strategy file, or
         nothing -> the server."""

@@ -187,11 +187,13 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     `ctxbench` puts each sample's reference under the key `reference`. A shape that has no place for a
     sample refuses it.
     """
+    from ctxbench.bench import formats
     from ctxbench.bench import samples as sets
     from ctxbench.bench.files import write_atomic, write_jsonl
+    from ctxbench.harness.cells.paths import check_unseen
 
+    check_unseen(out)
     sample_set = sets.load(home, name)
-    from ctxbench.bench import formats
 
     form = formats.samples(shape)
     rows = form.records(sample_set.samples, sample_set.references)

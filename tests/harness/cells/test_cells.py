@@ -24,7 +24,7 @@ from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells, wire
 from ctxbench.harness.cells.contract import StrategyBounds
-from ctxbench.harness.cells.paths import REFERENCE_FOLDER
+from ctxbench.harness.cells.paths import SHIPPED_ANSWERS
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, Remarks, Scratch
 from ctxbench.harness.cells.server import _ABSENT, _JUDGED, _NEWEST, _REFUSED_CALLS
@@ -578,15 +578,18 @@ def lists(query: Query, repo: Repository, *, at: str = "") -> Context:
 @pytest.mark.slow
 @pytest.mark.usefixtures("needs_landlock")
 @pytest.mark.parametrize("namespaces", [True, False])
-def test_no_cell_reads_the_shipped_results(namespaces: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("shipped", SHIPPED_ANSWERS, ids=lambda folder: folder.name)
+def test_no_cell_reads_what_is_shipped_of_answers(
+    namespaces: bool, shipped: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if not namespaces:
         request.getfixturevalue("without_namespaces")
     file = tmp_path / "lists.py"
     file.write_text(LISTS)
-    names = [path.name for path in REFERENCE_FOLDER.iterdir()]
+    names = [path.name for path in shipped.iterdir()]
     assert names
     with open_cells([], 1) as cells:
-        for folder in (REFERENCE_FOLDER, REFERENCE_FOLDER.resolve()):
+        for folder in (shipped, shipped.resolve()):
             text = cells.run(f"{file}@lists(at='{folder}')", QUERY, view_for(QUERY), _generate).text
             assert "zq" in text and not any(name in text for name in names), text
 
