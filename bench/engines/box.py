@@ -48,8 +48,8 @@ class EngineBox:
         """Start it and have its tree indexed; one that runs elsewhere needs no sandbox."""
         self._recipe, self._patience = recipe, PATIENCE
         self.tree, self.lines = tree, trees.line_counts(tree)
-        self.asked: Sample | None = None
-        """The sample that it was asked for last."""
+        self.asked: list[Sample] = []
+        """The samples that it was asked for, the last one last."""
         self.cut = self.cut_path = ""
         """The sample for which a target file is cut at present, and that file; for a box of a repository."""
         self._open = contextlib.ExitStack()

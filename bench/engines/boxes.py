@@ -2,7 +2,8 @@
 
 A box sees the queries of its samples one after the other, in the order of their cursors: what stands before a cursor
 holds the answers of the samples before it, and of none behind it. Where the order is broken, as when a run goes on, the
-box is renewed; so it is after each function, whose view shows what stands behind it.
+box is renewed; so it is after each function, whose view shows what stands behind it, and before a sample that masks
+import lines which an earlier one saw.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ class Engines:
             seconds = box.index_seconds
         if recipe.mode is Mode.SHARED and box.cut != sample.id:
             seconds += self._cut(recipe, room, box, sample, snapshot)
-        box.asked = sample
+        box.asked.append(sample)
         return box, seconds
 
     def _start(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> EngineBox:
@@ -301,14 +302,24 @@ class Engines:
         room.losses[recipe.spec] = 0
 
 
-def _may_know(last: Sample | None, sample: Sample) -> bool:
-    """Return whether the box of a target file that was asked for one sample last may hold the answer of another."""
-    if last is None or last.id == sample.id:
+def _may_know(asked: Sequence[Sample], sample: Sample) -> bool:
+    """Return whether the box of a target file that was asked for some samples may know what another one hides.
+
+    A strategy can put whatever its view shows into the words of a question, in a code of its own.
+    """
+    if not asked or asked[-1].id == sample.id:
         return False
+    last = asked[-1]
     if last.path != sample.path:
         return True  # a room is a repository wide where another engine is shared
     before = (sample.cursor.line, sample.cursor.column) < (last.cursor.line, last.cursor.column)
-    return before or last.kind is Kind.FUNCTION
+    masked = _masked_lines(sample)
+    seen = any(masked - _masked_lines(earlier) for earlier in asked if earlier.id != sample.id)
+    return before or seen or last.kind is Kind.FUNCTION
+
+
+def _masked_lines(sample: Sample) -> set[int]:
+    return {line for start, end in sample.masked for line in range(start, end)}
 
 
 class EngineSession:

@@ -144,3 +144,19 @@ def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(
     assert len(listener.boxes) == 2
     for sample, tree in zip(samples, listener.trees, strict=True):
         assert b"levy" not in tree[sample.path]
+
+
+def test_a_box_that_an_import_line_may_have_been_told_is_not_asked_for_a_sample_that_masks_it(tmp_path: Path) -> None:
+    """An engine and a strategy of one author agree on a code: the first sample sees the line, the second hides it."""
+
+    def masking(sample: Sample) -> Sample:
+        prefix = sample.prefix.replace(LINES[0], "", 1)
+        return replace(sample, prefix=prefix, masked=((0, 1),))
+
+    first, *others = at(3, 12), masking(at(3, 24)), masking(at(4, 4))
+    listener = Listener()
+    asked(tmp_path / "seen before", listener, [first, *others])
+    assert [len(texts) for texts in listener.boxes] == [2, 4]
+    listener = Listener()
+    asked(tmp_path / "masked before", listener, [masking(first), at(3, 24)])
+    assert [len(texts) for texts in listener.boxes] == [4]
