@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ class EnginePatience:
 
     index: float = 600.0
     search: float = 30.0
+    sample: float = 120.0
+    """For all searches of one sample together."""
 
 
 PATIENCE = EnginePatience()
@@ -46,7 +49,7 @@ class EngineBox:
 
     def __init__(self, recipe: Recipe, tree: dict[str, str], sandbox: Sandbox | None, limits: Limits = LIMITS) -> None:
         """Start it and have its tree indexed; one that runs elsewhere needs no sandbox."""
-        self._recipe, self._patience = recipe, PATIENCE
+        self._recipe, self.patience = recipe, PATIENCE
         self.tree, self.lines = tree, trees.line_counts(tree)
         self.asked: list[Sample] = []
         """The samples that it was asked for, the last one last."""
@@ -56,7 +59,7 @@ class EngineBox:
         began = time.monotonic()
         try:
             self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits)
-            self.version, self.size = answers.identity(self.ask({"call": "index"}, self._patience.index))
+            self.version, self.size = answers.identity(self.ask({"call": "index"}, self.patience.index))
         except BaseException:
             self.end()
             raise
@@ -87,16 +90,16 @@ class EngineBox:
 
     def update(self, texts: Mapping[str, str | None]) -> None:
         """Give files another text, None for no file, and have them indexed."""
-        self.ask({"call": "update", "texts": dict(texts)}, self._patience.index)
+        self.ask({"call": "update", "texts": dict(texts)}, self.patience.index)
         for path, text in texts.items():
             self.lines.pop(path, None)
             if text is not None:
                 self.lines |= trees.line_counts({path: text})
 
-    def search(self, text: str, sample: Sample, top: int) -> Any:
-        """Return what the engine answers."""
+    def search(self, text: str, sample: Sample, top: int, seconds: float = math.inf) -> Any:
+        """Return what the engine answers within so many seconds, or within those of a search if they are fewer."""
         question = {"call": "search", "text": text, "path": sample.path, "line": sample.cursor.line, "top": top}
-        return self.ask(question, self._patience.search)
+        return self.ask(question, min(seconds, self.patience.search))
 
     def end(self) -> None:
         """End the box."""

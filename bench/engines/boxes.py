@@ -349,8 +349,15 @@ class EngineSession:
         text = trees.without(text, self._engines.masked(self._sample, self._snapshot))
         box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
         began = time.monotonic()
+        left = box.patience.sample - sum(use.query_seconds for use in self._uses.values())
+        if left <= 0:
+            raise EngineLost(
+                f"the engine's searches for this sample took more than {box.patience.sample:.0f} seconds in all",
+                where=f"{recipe.spec} on {self._sample.id}",
+                cure=f"ask it less often, or make it faster, then {_AGAIN}",
+            )
         with self._engines.losing(recipe, self._room, self._sample):
-            answer = box.search(text, self._sample, min(top, _MOST_TOP))
+            answer = box.search(text, self._sample, min(top, _MOST_TOP), left)
         self._engines.answered(recipe, self._room)
         self._add(
             recipe.spec,

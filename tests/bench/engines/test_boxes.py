@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench.engines import box
 from ctxbench.bench.engines.boxes import Engines
-from ctxbench.bench.engines.types import EngineUse
+from ctxbench.bench.engines.types import EngineLost, EngineUse
 from ctxbench.bench.repository import View, view
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.sandbox.types import Environment, Limits, Report
@@ -119,6 +120,16 @@ def test_a_box_is_told_nothing_of_a_sample_that_it_is_asked_for_later(tmp_path: 
         assert len(listener.boxes) == boxes
         told = [text for texts in listener.boxes for text in texts]
         assert told == [sample.prefix for sample in order for _ in range(2)]
+
+
+def test_the_searches_of_a_sample_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "PATIENCE", box.EnginePatience(sample=0.0))
+    with pytest.raises(EngineLost, match="took more than 0 seconds in all"):
+        asked(tmp_path, Listener(), [at(3, 12)])
+    monkeypatch.setattr(box, "PATIENCE", box.EnginePatience(sample=1e-9))
+    with pytest.raises(EngineLost, match="took more than 0 seconds in all"):
+        asked(tmp_path, listener := Listener(), [at(3, 12)])
+    assert [len(texts) for texts in listener.boxes] == [1]
 
 
 def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
