@@ -55,6 +55,8 @@ _REMARKS_EVERY = 10.0
 """Seconds between two remarks that a sample takes long."""
 _LOG = logging.getLogger(__name__)
 _MEND = "mend its file, or uninstall the package that provides it"
+_MOST_RESTARTS = 20
+"""Servers that are started again in one run after they were killed."""
 _MOST = 100
 _AT_ONCE = 8
 
@@ -78,6 +80,7 @@ class ForkedCells:
         self._servers: dict[tuple[bool, tuple[str, ...]], ForkServer] = {}
         """Whether its cells are plain, and what they see beside the usual files: the folders of a strategy file, or
         nothing -> the server."""
+        self._restarts = 0
         self._starting = threading.Lock()
         self._telling = threading.Lock()
         self._remarked = -math.inf
@@ -106,12 +109,21 @@ class ForkedCells:
             plain: whether its cells run strategies of `transport.PLAIN` alone.
         """
         with self._starting:
+            self._drop_ended()
             for server in self._servers.values():
                 if not server.separates:
                     return server
             if (plain, more) not in self._servers:
                 self._servers[plain, more] = self._started(plain, more)
             return self._servers[plain, more]
+
+    def _drop_ended(self) -> None:
+        """Forget servers that were killed, a few times a run: the next cell starts another."""
+        for key, server in list(self._servers.items()):
+            if self._restarts < _MOST_RESTARTS and server.ended(0):
+                self._restarts += 1
+                del self._servers[key]
+                server.close()
 
     def _started(self, plain: bool, more: Sequence[str]) -> ForkServer:
         visible = [*self._visible, *more]

@@ -22,7 +22,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells, wire
+from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells, pool, wire
 from ctxbench.harness.cells.contract import StrategyBounds
 from ctxbench.harness.cells.paths import SHIPPED_ANSWERS
 from ctxbench.harness.cells.pool import ForkedCells
@@ -470,9 +470,16 @@ def test_without_namespaces_all_cells_have_one_server(without_namespaces: None, 
         assert len(cells._servers) == 1
 
 
-def test_a_lost_server_is_a_machine_fault() -> None:
+def test_a_killed_server_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
     _run(cells, "lc.infile")
+    lost = cells._server(plain=True)
+    lost.process.kill()
+    lost.process.wait()
+    _run(cells, "lc.infile")
+    assert cells._server(plain=True) is not lost and not lost.scratch.path.exists()
+    # One that is killed again and again is left alone, and the samples stay missing.
+    monkeypatch.setattr(pool, "_MOST_RESTARTS", 1)
     cells._server(plain=True).process.kill()
     cells._server(plain=True).process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
