@@ -82,9 +82,10 @@ def uninterrupted() -> Iterator[None]:
 class SharedCache(Generic[T]):
     """A bounded table; while an entry is made, only those who want the same one wait."""
 
-    def __init__(self, most: int) -> None:
-        """Keep at most `most` entries."""
-        self._most, self._lock = most, threading.Lock()
+    def __init__(self, most: int, *, weigh: Callable[[T], int] = lambda _: 0, heaviest: int = 0) -> None:
+        """Keep at most `most` entries, and beside the latest one no more than weigh `heaviest` together."""
+        self._most, self._weigh, self._heaviest = most, weigh, heaviest
+        self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[threading.Lock, list[T]]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -95,6 +96,19 @@ class SharedCache(Generic[T]):
             while len(self._entries) > self._most:
                 self._entries.popitem(last=False)
         with lock:
-            if not cached:
-                cached.append(make())
-            return cached[0]
+            if cached:
+                return cached[0]
+            cached.append(make())
+        with self._lock:
+            self._lighten()
+        return cached[0]
+
+    def _lighten(self) -> None:
+        """Drop the entries that were asked for the longest ago while all of them weigh too much."""
+        weights = {key: self._weigh(made[0]) for key, (_, made) in self._entries.items() if made}
+        total = sum(weights.values())
+        for key in list(weights)[:-1]:
+            if total <= self._heaviest:
+                return
+            del self._entries[key]
+            total -= weights[key]

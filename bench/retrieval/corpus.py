@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Scores = npt.NDArray[np.float64]
 
-_KEPT_INDICES = 8
+_KEPT_INDICES = 3
 
 
 class Ranker(Protocol):
@@ -69,6 +69,7 @@ class Corpus:
         """What queries are compared with, unit by unit."""
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
         """Unit -> its first key; and one entry more."""
+        self.characters = sum(map(len, self.keys))
         self._indices: SharedCache[Any] = SharedCache(_KEPT_INDICES)
         self._built = built
 

@@ -40,6 +40,8 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 """A hub's revision that never means anything else."""
 _KEPT_CORPORA = 32
 """Several a repository; samples come a repository after the other."""
+_KEPT_CHARACTERS = 32_000_000
+"""Of the corpora together: an index takes some 15 bytes a character."""
 _KEPT_OWN = 256
 """Of target files, which are small: those of the samples under way."""
 _KEPT_RANKERS = 16
@@ -175,7 +177,9 @@ class Retrieval:
         self._built = built
         self._last_report = -_EVERY_SECONDS
         self._vectors: SharedCache[Vectors] = SharedCache(1)
-        self._shared: SharedCache[Corpus] = SharedCache(_KEPT_CORPORA)
+        self._shared: SharedCache[Corpus] = SharedCache(
+            _KEPT_CORPORA, weigh=lambda corpus: corpus.characters, heaviest=_KEPT_CHARACTERS
+        )
         self._own: SharedCache[Corpus] = SharedCache(_KEPT_OWN)
         self._rankers: SharedCache[tuple[str, Ranker]] = SharedCache(_KEPT_RANKERS)
 

@@ -34,6 +34,8 @@ Progress = Callable[[int, int], None]
 
 _MEMORY = 256 << 20
 """Bytes of vectors held in memory, of all encoders together."""
+_WRITTEN = 4 << 30
+"""Bytes of vectors that one run adds to the files: a strategy can ask for as many texts as it likes."""
 _PART = 128
 """Texts encoded between two reports, and kept together: what a killed process loses."""
 _DIGEST = 32
@@ -46,14 +48,15 @@ _READ = 1 << 24
 class Vectors:
     """Vectors of texts, made when they are first asked for; may be shared by threads."""
 
-    def __init__(self, folder: Path | None, *, memory: int = _MEMORY) -> None:
+    def __init__(self, folder: Path | None, *, memory: int = _MEMORY, written: int = _WRITTEN) -> None:
         """Open a cache; nothing is read or written yet.
 
         Args:
             folder: where vectors are kept, shared with other processes; None: in memory only.
             memory: bytes of vectors held in memory, the latest used.
+            written: bytes of vectors added to the files; later ones are made again by the next run.
         """
-        self._folder, self._most_bytes = folder, memory
+        self._folder, self._most_bytes, self._left = folder, memory, written
         self._lock = threading.Lock()
         self._stores: dict[str, _Store] = {}
         self._recent: OrderedDict[tuple[str, bytes], Floats] = OrderedDict()
@@ -124,7 +127,11 @@ class Vectors:
                 )
                 # Copies: a row of the whole would hold the whole in memory.
                 fresh = {digest: vector.copy() for digest, vector in zip(missing, encoded, strict=True)}
-                if store.file is not None:
+                size = sum(vector.nbytes for vector in fresh.values())
+                with self._lock:
+                    keeps = size <= self._left
+                    self._left -= size if keeps else 0
+                if store.file is not None and keeps:
                     store.file.add(fresh)
                 self._hold(store, fresh)
                 vectors |= fresh

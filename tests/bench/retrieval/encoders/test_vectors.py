@@ -116,3 +116,12 @@ def test_an_encoder_that_gives_nonsense_is_caught_before_it_is_kept(folder: Path
     whole = Counting()
     assert vectors.of(whole, "broken", ["a"]).shape == (1, 32)
     assert whole.asked == ["a"]
+
+
+def test_a_run_adds_no_more_than_its_bytes_to_the_files(tmp_path: Path) -> None:
+    vectors = Vectors(tmp_path, written=2 * 32 * 4)
+    wanted = [vectors.of(Counting(), "counting", [text]) for text in ("a", "b", "c")]
+    later, anew = Vectors(tmp_path), Counting()
+    for text, vector in zip(("a", "b", "c"), wanted, strict=True):
+        assert (later.of(anew, "counting", [text]) == vector).all()
+    assert anew.asked == ["c"]
