@@ -7,6 +7,7 @@ import html
 import importlib
 import io
 import json
+import string
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 20
 """Of a frame that a notebook displays."""
-_FORMULA = ("=", "+", "-", "@")
-"""What begins a formula in a spreadsheet, with or without blanks before it."""
+_FORMULA = tuple("=+-@＝＋－＠")
+"""What begins a formula in a spreadsheet, in full width too, whatever blanks and invisible characters precede it."""
+_UNSEEN = f"{string.whitespace}\0\xa0\u200b\u200c\u200d\u2060\ufeff"
 
 
 class ResultFrame(dict[str, tuple[Any, ...]]):
@@ -114,7 +116,7 @@ def _inert(cell: Any) -> Any:
         return cell
     # Programs also end a row at a carriage return, for which Python's writer puts no quotes.
     text = cell.replace("\r", " ")
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip(_UNSEEN).startswith(_FORMULA) else text
 
 
 def _line(tag: str, cells: Iterable[Any]) -> str:

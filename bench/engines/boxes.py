@@ -232,7 +232,8 @@ class Engines:
             seconds = box.index_seconds
         if recipe.mode is Mode.SHARED and box.cut != sample.id:
             seconds += self._cut(recipe, room, box, sample, snapshot)
-        box.asked.append(sample)
+        if not box.asked or box.asked[-1].id != sample.id:
+            box.asked.append(sample)
         return box, seconds
 
     def _start(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> EngineBox:

@@ -74,7 +74,9 @@ def test_a_board_is_shown_as_its_own_text() -> None:
     assert frame._repr_mimebundle_() == {"text/markdown": "## Board"} and repr(frame) == "## Board"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1", "\ufeff=1", "\u200b=1", "\0=1"]
+)
 def test_no_text_of_a_csv_file_is_a_formula(text: str) -> None:
     frame = ResultFrame.of_records([{text: text, "value": -0.5}])
     head, row = csv.reader(io.StringIO(frame.to_csv(), newline=""))
