@@ -14,13 +14,8 @@ NAMES = ("docker", "bubblewrap")
 """In the order in which they are tried."""
 _SECONDS = 5.0
 """An engine that takes longer to say that it is there is taken for hung."""
-_HOST = r"(?:tcp|http|unix)://[^\s,@?#]+"
-_SETTINGS = {
-    "runtime": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*"),
-    "hosts": re.compile(rf"{_HOST}(?:,{_HOST})*"),
-}
-"""What may stand in the brackets behind ``docker``."""
-SPELLINGS = "docker, docker(runtime=NAME), docker(hosts=URL,URL) or bubblewrap"
+_RUNTIME = re.compile(r"docker\(runtime=([A-Za-z0-9][A-Za-z0-9._-]*)\)")
+SPELLINGS = "docker, docker(runtime=NAME) or bubblewrap"
 _GVISOR = (
     "install gVisor (gvisor.dev/docs/user_guide/install), then `sudo runsc install && sudo systemctl restart docker`"
 )
@@ -34,26 +29,14 @@ class BackEndName:
     """One of `NAMES`."""
     runtime: str = ""
     """What the engine runs boxes with; empty for its own choice."""
-    hosts: tuple[str, ...] = ()
-    """Addresses of engines; empty for the one of Docker's own settings."""
 
 
 def read_name(name: str) -> BackEndName | None:
     """Return what a back end's name says; None if there is no such name."""
     if name in NAMES:
         return BackEndName(name)
-    inner = re.fullmatch(r"docker\((.+)\)", name)
-    settings: dict[str, str] = {}
-    # Addresses have commas between them too.
-    for part in re.split(r",\s*(?=\w+=)", inner[1]) if inner else ():
-        key, _, value = part.partition("=")
-        if key in settings or key not in _SETTINGS or not _SETTINGS[key].fullmatch(value):
-            return None
-        settings[key] = value
-    if not settings:
-        return None
-    hosts = tuple(dict.fromkeys(filter(None, settings.get("hosts", "").split(","))))
-    return BackEndName("docker", settings.get("runtime", ""), hosts)
+    match = _RUNTIME.fullmatch(name)
+    return BackEndName("docker", match[1]) if match else None
 
 
 def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -> Sandbox:
@@ -62,8 +45,8 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     Code that a model wrote is never run by a plain subprocess: where neither works, nothing is run.
 
     Args:
-        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine's such as gVisor's ``runsc``,
-            ``docker(hosts=URL,URL)`` for engines by their addresses, or None to choose.
+        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine's such as gVisor's ``runsc``, or
+            None to choose.
         cache: a folder of the sandbox's own.
         base_image: what Docker images are built on; None for what CTXBENCH_BASE_IMAGE names, else the official
             Python image.
@@ -75,8 +58,6 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     if named is None:
         raise SandboxUnavailable(f"there is no sandbox {name!r}", where="--sandbox", cure=f"use {SPELLINGS}")
     base_image = base_image or os.environ.get("CTXBENCH_BASE_IMAGE", "")
-    if named.hosts:
-        return _open_hosts(named, cache, base_image)
     docker = docker_fault() if named.back_end != "bubblewrap" else None
     if docker is None and named.runtime:
         docker = runtime_fault(named.runtime)
@@ -97,17 +78,6 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
         where="sandbox",
         cure="either will do; `ctxbench doctor` says what is missing",
     )
-
-
-def _open_hosts(named: BackEndName, cache: Path, base_image: str) -> Sandbox:
-    from ctxbench.sandbox.docker import DockerSandbox  # noqa: PLC0415 - imports Docker's SDK
-    from ctxbench.sandbox.docker.hosts import DockerHosts  # noqa: PLC0415 - as above
-
-    hosts = DockerHosts(
-        [DockerSandbox(cache, base_image=base_image, runtime=named.runtime, host=host) for host in named.hosts]
-    )
-    hosts.begin()
-    return hosts
 
 
 def docker_fault() -> SandboxError | None:

@@ -54,16 +54,11 @@ class Environment:
     """Modules imported before a job comes; never the tree's own, which a job may change."""
     variables: tuple[tuple[str, str], ...] = ()
     """Environment variables."""
-    image: str = ""
-    """A Docker image that is taken as it stands, nothing of ours in it: it runs commands only, and of the rest of
-    this record uses the tree and the variables. Empty for an image that is built."""
-    folder: str = ""
-    """With `image`: the folder, absolute, that the tree's paths and commands refer to."""
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over everything but the name."""
-        parts = [self.path, self.preload, self.variables, *([self.image, self.folder] if self.image else [])]
+        parts = [self.path, self.preload, self.variables]
         return digest_of([self.installed, file_digests(self.tree), file_digests(self.library), *parts])
 
     @cached_property

@@ -167,7 +167,7 @@ def _saved(
         reasons = ", ".join(f"{reason} {count}" for reason, count in accounted["unusable"].items())
         raise InputFault(
             f"no task can be rebuilt ({reasons or 'there is none'})",
-            cure="judge by the official harness's image instead: --image IMAGE",
+            cure="judge its completions with the official harness: `ctxbench results export --format codereval`",
         )
     manifest = {
         "ctxbench": version("ctxbench"),

@@ -22,7 +22,7 @@ _TUPLES = ("requirements", "paths", "arguments", "deselect", "jars")
 _TEXTS = ("pythonpath", "notes", "release", "encoding")
 _BUILD = "build a set with `ctxbench samples build NAME --kind function`"
 _CURES = {
-    "codereval": "import it again with --rebuild or --image IMAGE, or judge the completions elsewhere: "
+    "codereval": "import it again with --rebuild, or judge the completions elsewhere: "
     "`ctxbench results export --format codereval`"
 }
 """By the format that a set was imported from."""
@@ -120,10 +120,6 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
             f"the sample set {sample_set.name!r} says nothing of how {repo!r} is tested",
             cure=_CURES.get(str(sample_set.manifest.get("imported_from")), _BUILD),
         )
-    if str(suite_record.get("runner", "")).startswith("codereval-"):
-        from ctxbench.bench.codereval import official  # noqa: PLC0415 - of sets from the official image only
-
-        return official.suite(home, repo, entry)
     root = home.repos / str(entry.get("checkout", ""))
     cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {repo}`"
     if not entry.get("checkout") or not root.is_dir():

@@ -52,7 +52,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "power": ("ctxbench.harness.cli.power:power", "Say how many repositories a difference takes."),
     "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
-    "codereval": ("ctxbench.harness.cli.image:codereval", "Look at CoderEval's official image."),
     "image": ("ctxbench.harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
 """Name -> where the command is (``module:attribute``), and its line in the table of commands."""

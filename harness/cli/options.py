@@ -127,8 +127,7 @@ def sandbox_option(function: F) -> F:
         metavar="[docker|bubblewrap]",
         callback=sandbox_name(),
         default=None,
-        help="Where tests run; default: docker where an engine answers, else bubblewrap. "
-        "'docker(hosts=URL,URL)' takes several engines.",
+        help="Where tests run; default: docker where an engine answers, else bubblewrap.",
     )(function)
 
 

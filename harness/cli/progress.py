@@ -20,7 +20,6 @@ _REMARKS = (
     "ctxbench.harness.cells",
     "ctxbench.harness.generators",
     "ctxbench.harness.run.portions",
-    "ctxbench.sandbox.docker.hosts",
 )
 """Loggers of other work that may take long during a run or while a model answers."""
 _CLEAR = "\r\x1b[2K"

@@ -15,7 +15,7 @@ from ctxbench.harness.cli.options import FormatChoice, WithShapes, home_option, 
 from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
-    from ctxbench.bench.formats.types import Options, Task
+    from ctxbench.bench.formats.types import Options
     from ctxbench.bench.samples import SampleSet
 
 _SHAPES = FormatChoice("samples")
@@ -53,7 +53,6 @@ _SHAPES = FormatChoice("samples")
     help="Let strategies search packages installed in the repositories' folders too, as the ICL paper's did.",
 )
 @click.option("--rebuild", is_flag=True, help="CoderEval: judge by tests of rebuilt projects; needs a sandbox.")
-@click.option("--image", metavar="IMAGE", default=None, help="CoderEval: judge by the official harness's image.")
 @sandbox_option
 @click.option(
     "--workers",
@@ -84,8 +83,8 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
         revision=arguments["revision"],
         split=arguments["split"],
     )
-    if arguments["rebuild"] or arguments["image"] is not None:
-        sample_set = _executable(files, options, name, arguments)
+    if arguments["rebuild"]:
+        sample_set = _rebuilt(files, options, name, arguments)
     else:
         from ctxbench.bench.formats.importing import import_set
 
@@ -115,12 +114,10 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
 
 def _check(shape: str, options: Mapping[str, Any]) -> None:
     """Refuse options that would change nothing."""
-    executed = options["rebuild"] or options["image"] is not None
-    for name in ("rebuild", "image", "docstring"):
+    executed = options["rebuild"]
+    for name in ("rebuild", "docstring"):
         if options[name] and shape != "codereval":
             raise click.UsageError(f"--{name} is for --format codereval")
-    if options["rebuild"] and options["image"] is not None:
-        raise click.UsageError("choose one of --rebuild and --image")
     if executed and options["repos"] is not None:
         raise click.UsageError("--repos is for sets whose tests are not run: leave it out")
     if executed and options["hygiene"] == "off":
@@ -131,32 +128,16 @@ def _check(shape: str, options: Mapping[str, Any]) -> None:
         raise click.UsageError("--sandbox is for --rebuild: nothing else runs code here")
 
 
-def _executable(files: Sequence[str], options: Options, name: str, arguments: Mapping[str, Any]) -> SampleSet:
-    """Make a set whose completions are judged by execution."""
+def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mapping[str, Any]) -> SampleSet:
+    """Make a set whose completions are judged by the tests of rebuilt projects."""
     from ctxbench.bench import formats
-    from ctxbench.bench.formats.importing import read_tasks
-
-    read = read_tasks("codereval", files, options=options, report=say)
-    home, force = arguments["home"], arguments["force"]
-    about = {
-        "imported_from": "codereval",
-        "sources": list(read.sources),
-        "unusable": dict(read.unusable),
-        "remarks": list(formats.samples("codereval").remarks(read.tasks)),
-    }
-    if arguments["image"] is not None:
-        from ctxbench.bench.codereval.image import import_image
-
-        return import_image(read.tasks, home, name, image=arguments["image"], report=say, force=force, about=about)
-    return _rebuilt(read.tasks, home, name, about, arguments)
-
-
-def _rebuilt(
-    tasks: Sequence[Task], home: Home, name: str, about: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> SampleSet:
     from ctxbench.bench.codereval.rebuild import rebuild
+    from ctxbench.bench.formats.importing import read_tasks
     from ctxbench.sandbox import wheels
     from ctxbench.sandbox.registry import open_sandbox
+
+    read = read_tasks("codereval", files, options=options, report=say)
+    home = arguments["home"]
 
     def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
         return wheels.lock(requirements, project, home.cache / "sandbox", say)
@@ -164,7 +145,7 @@ def _rebuilt(
     sandbox = open_sandbox(arguments["sandbox"], home.cache / "sandbox")
     say(f"tests run in {sandbox.name}")
     return rebuild(
-        tasks,
+        read.tasks,
         home,
         name,
         sandbox=sandbox,
@@ -172,7 +153,12 @@ def _rebuilt(
         workers=arguments["workers"],
         report=say,
         force=arguments["force"],
-        about=about,
+        about={
+            "imported_from": "codereval",
+            "sources": list(read.sources),
+            "unusable": dict(read.unusable),
+            "remarks": list(formats.samples("codereval").remarks(read.tasks)),
+        },
     )
 
 
@@ -192,8 +178,8 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     from ctxbench.bench.files import write_atomic, write_jsonl
     from ctxbench.harness.cells.paths import check_unseen
 
-    check_unseen(out)
     sample_set = sets.load(home, name)
+    check_unseen(out)
 
     form = formats.samples(shape)
     rows = form.records(sample_set.samples, sample_set.references)

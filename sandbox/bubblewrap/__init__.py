@@ -89,12 +89,6 @@ class BubblewrapSandbox:
         return conversation(launcher, environment, limits)
 
     def _image(self, environment: Environment, report: Report) -> Image:
-        if environment.image:
-            raise SandboxUnavailable(
-                f"bubblewrap runs no Docker images, and {environment.name!r} needs one",
-                where=environment.image,
-                cure="use --sandbox docker",
-            )
         with self._lock:
             image = self._made.get(environment.digest)
             if image is None:

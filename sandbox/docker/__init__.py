@@ -4,8 +4,6 @@ engine    the client, and its faults in one line
 images    the base, built by what they hold once, listed, pruned
 launcher  every flag of a box
 box       frames over the attached stream, and the end
-hosts     several engines as one back end
-foreign   boxes of images that are taken as they stand
 tars      files to and from images
 """
 
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.sandbox import wheels
-from ctxbench.sandbox.docker import foreign, images
+from ctxbench.sandbox.docker import images
 from ctxbench.sandbox.docker.engine import ANSWER_SECONDS, Client, answers, connected
 from ctxbench.sandbox.docker.images import BUILDS, sweep, touch
 from ctxbench.sandbox.docker.launcher import DockerLauncher
@@ -32,16 +30,15 @@ __all__ = ["DockerSandbox", "answers"]
 class DockerSandbox:
     """Runs jobs in containers of one Docker engine."""
 
-    def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "", host: str = "") -> None:
+    def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "") -> None:
         """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet.
 
         Args:
             cache: a folder of the sandbox's own.
             base_image: what images are built on.
             runtime: what the engine runs boxes with, by the name that it has there; empty for its own choice.
-            host: the engine's address; empty for the one that Docker's own settings name.
         """
-        self.cache, self.runtime, self.host = cache, runtime, host
+        self.cache, self.runtime = cache, runtime
         self.name = f"docker(runtime={runtime})" if runtime else "docker"
         self.base_image = base_image or images.OFFICIAL
         self.base: str | None = None
@@ -50,8 +47,6 @@ class DockerSandbox:
     def prepare(self, environment: Environment, report: Report) -> str:
         """Build an environment's image unless it is there; return the digest of what a job finds."""
         with self.connected() as client:
-            if environment.image:
-                return foreign.key(client, environment)
             image = self._image(client, environment)
             if image is None:
                 self.base = self.base or images.base_id(client, self.base_image, report)
@@ -63,14 +58,8 @@ class DockerSandbox:
         """Open a pool of containers of a prepared environment; what killed pools left stopped is removed first."""
         from ctxbench.sandbox.pool import open_pool  # noqa: PLC0415
 
-        if not self.host:
-            # Whose process is gone cannot be told of an engine that others may reach from other machines.
-            with self.connected() as client:
-                sweep(client)
-        if environment.image:
-            with self.connected() as client, foreign.opened(client, environment, limits, width, self.runtime) as pool:
-                yield pool
-            return
+        with self.connected() as client:
+            sweep(client)
         with (
             self.launcher(environment, limits) as launcher,
             open_pool(launcher, environment, limits, width=width, reuse=reuse) as pool,
@@ -103,20 +92,15 @@ class DockerSandbox:
 
     def connected(self, seconds: float = ANSWER_SECONDS) -> contextlib.AbstractContextManager[Client]:
         """Give a client of the engine; see `engine.connected`."""
-        return connected(seconds, self.host)
-
-    def image_name(self, client: Client, environment: Environment) -> str:
-        """Return the name of an environment's image, whether it is there or not; empty where its base image is not."""
-        base = self.base or images.local_base(client, self.base_image)
-        return environment.image or (images.tag(environment, base) if base else "")
+        return connected(seconds)
 
     @property
     def _notes(self) -> Path:
         return self.cache / "docker"
 
     def _image(self, client: Client, environment: Environment) -> dict[str, Any] | None:
-        name = self.image_name(client, environment)
-        return images.find(client, name) if name else None
+        base = self.base or images.local_base(client, self.base_image)
+        return images.find(client, images.tag(environment, base)) if base else None
 
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
         python = images.base_python(client, base, self._notes)

@@ -24,10 +24,6 @@ class StreamEnded(SandboxLost):
     """Raised when a box's stream has come to its end."""
 
 
-class Late(SandboxLost):
-    """Raised when a box says nothing until the deadline."""
-
-
 class Streams:
     """Takes the engine's stream apart: frames of 8 bytes of header (kind, length), then data. No I/O."""
 
@@ -126,7 +122,7 @@ class DockerBox:
         except (OSError, ValueError) as error:
             raise self._lost("it was ended") from error
         if not events:
-            raise Late("it gave no answer in time", where=self._where)
+            raise SandboxLost("it gave no answer in time", where=self._where)
 
     def _lost(self, what: str) -> SandboxLost:
         return SandboxLost(what, where=self._where)
@@ -202,18 +198,6 @@ def attached(client: Client, name: str) -> socket.socket:
     """
     streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
     return _plain(client, client.api.attach_socket(name, streams))
-
-
-def executed(client: Client, box: DockerBox, argv: list[str]) -> tuple[str, socket.socket]:
-    """Start a further program in a container, as the box's own user, attached as by `attached`; return its number too.
-
-    What it says before it has read anything may be lost.
-
-    Raises:
-        SandboxUnavailable: see `attached`.
-    """
-    number = client.api.exec_create(box.name, argv, stdin=True, user=f"{box.user}:{box.user}")["Id"]
-    return str(number), _plain(client, client.api.exec_start(number, socket=True))
 
 
 def _plain(client: Client, raw: Any) -> socket.socket:

@@ -32,34 +32,29 @@ _CURES = (
 
 
 @contextlib.contextmanager
-def connected(seconds: float = ANSWER_SECONDS, host: str = "") -> Iterator[Client]:
-    """Give a client of an engine; close it.
+def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
+    """Give a client of the engine that Docker's own settings name (``DOCKER_HOST``, the context); close it.
 
     Args:
         seconds: to wait for any one answer of the engine's.
-        host: its address; empty for the one that Docker's own settings name (``DOCKER_HOST``, the context).
 
     Raises:
         SandboxUnavailable: if no engine answers.
     """
     import docker  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
-    with engine_faults(SandboxUnavailable, host or "docker"):
-        _knock(docker, seconds, host)
-        client = _client(docker, host, timeout=seconds, max_pool_size=_CONNECTIONS, version="auto")
+    with engine_faults(SandboxUnavailable, "docker"):
+        _knock(docker, seconds)
+        client = docker.from_env(timeout=seconds, max_pool_size=_CONNECTIONS, version="auto")
     try:
         yield client
     finally:
         client.close()
 
 
-def _client(docker: Any, host: str, **settings: Any) -> Client:
-    return docker.DockerClient(base_url=host, **settings) if host else docker.from_env(**settings)
-
-
-def _knock(docker: Any, seconds: float, host: str) -> None:
+def _knock(docker: Any, seconds: float) -> None:
     """Connect to the engine's socket once: where that fails the SDK would leave its own socket unclosed."""
-    named = _client(docker, host, version="1.41")  # with a version it does not connect yet
+    named = docker.from_env(version="1.41")  # with a version it does not connect yet
     path = getattr(named.api.adapters.get("http+docker://"), "socket_path", None)
     named.close()
     if path is None:

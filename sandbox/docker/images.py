@@ -84,19 +84,6 @@ def find(client: Client, name: str) -> dict[str, Any] | None:
     return attributes
 
 
-def send(here: Client, there: Client, name: str) -> None:
-    """Copy an image from one engine to another.
-
-    Raises:
-        SandboxUnavailable: if one of them does not do it.
-    """
-    with engine_faults(SandboxUnavailable, str(there.api.base_url)):
-        # To the stream's end: only then is its connection given back.
-        steps = list(there.api.load_image(here.api.get_image(name)))
-        if failed := next((str(step["error"]) for step in steps if "error" in step), ""):
-            raise OSError(f"the image {name} is not taken: {failed}")
-
-
 def build(client: Client, environment: Environment, base: str, folder: Path, report: Report) -> dict[str, Any]:
     """Build an environment's image from its fetched wheels, offline unless it needs programs.
 

@@ -256,7 +256,7 @@ def test_what_is_missing_is_said_with_its_cure(tmp_path: Path) -> None:
 
 def test_an_imported_set_that_cannot_be_judged_says_what_to_do(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    for source, cure in (("codereval", "import it again with --rebuild or --image"), ("repoeval", "--kind function")):
+    for source, cure in (("codereval", "import it again with --rebuild"), ("repoeval", "--kind function")):
         manifest = {"imported_from": source, "repositories": {"shop": {"language": "python"}}}
         with pytest.raises(InputFault, match=f"nothing of how 'shop' is tested; .*{cure}"):
             suite_of(home, replace(made, manifest=manifest), "shop")

@@ -79,17 +79,6 @@ def test_rebuild_is_given_the_tasks_and_the_account(tasks: str, prompts: str, mo
     assert [source["rows"] for source in about["sources"]] == [1, 2]
 
 
-def test_image_is_given_the_tasks_and_the_account(tasks: str, prompts: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    maker = Maker()
-    monkeypatch.setattr("ctxbench.bench.codereval.image.import_image", maker)
-    command = ("samples", "import", tasks, prompts, "--format", "codereval", "--name", "ce", "--image", "codereval:1")
-    result = run_cli(*command)
-    assert result.code == 0, result.err
-    assert (maker.given["image"], maker.given["force"]) == ("codereval:1", False)
-    assert maker.given["about"]["unusable"] == {"no_task": 1}
-    assert len(maker.tasks) == 1
-
-
 def test_docstrings_of_people(tasks: str, prompts: str, tmp_path: Path) -> None:
     human = tmp_path / "CEPythonHumanLabel.jsonl"
     rows = [json.loads(line) for line in Path(prompts).read_text().splitlines()]
