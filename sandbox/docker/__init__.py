@@ -4,7 +4,6 @@ engine    the client, and its faults in one line
 images    the base, built by what they hold once, listed, pruned
 launcher  every flag of a box
 box       frames over the attached stream, and the end
-tars      files to and from images
 """
 
 from __future__ import annotations
