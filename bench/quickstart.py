@@ -13,8 +13,8 @@ from ctxbench.bench import samples, standard
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.functions import build as functions
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.build import build
-from ctxbench.bench.projbench.candidates import read_protocol
+from ctxbench.bench.lines.build import build
+from ctxbench.bench.lines.candidates import read_protocol
 from ctxbench.bench.repositories import checkout
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet

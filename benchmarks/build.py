@@ -22,7 +22,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.syntax import parser
-from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.repositories import checkout, manifest, snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import Judge
+from ctxbench.bench.judging.suites import suite_of
+from ctxbench.bench.judging.types import Judgement
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.testing.judge import Judge
-from ctxbench.bench.testing.suites import suite_of
-from ctxbench.bench.testing.types import Judgement
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.registry import open_sandbox
 from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Report, Sandbox

@@ -9,8 +9,8 @@ from typing import Any
 from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.extract import body, head_of, moved
 from ctxbench.harness.store.runs import Completed, Text

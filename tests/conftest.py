@@ -36,7 +36,7 @@ LONGEST = (
     "tests/test_quickstart.py",
     "tests/bench/functions/test_java_real.py",
     "tests/sandbox/forgeries/test_forgeries.py",
-    "tests/bench/testing/test_java_suite.py",
+    "tests/bench/judging/test_java_suite.py",
     "tests/bench/codereval/test_rebuild.py",
     "tests/harness/generators/test_hf.py",
     "tests/harness/cells/hostile/test_hostile.py",

@@ -162,7 +162,7 @@ _NAMING = {
     "bench/repositories/pypi.py": "the package index, and the name of the interpreter",
     "bench/repositories/schema.py": "a folder of added tests is pytest's",
     "bench/samples.py": "the version of the interpreter in a set's account",
-    "bench/testing/suites.py": "sets of earlier versions name no language",
+    "bench/judging/suites.py": "sets of earlier versions name no language",
     "dashboard/pages/runs.py": "the language that a traceback is coloured in",
     "dashboard/views/benchmark.py": "the version of the interpreter in a set's account",
     "harness/cli/doctor.py": "the programs that a machine has",

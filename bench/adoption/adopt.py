@@ -19,7 +19,7 @@ from ctxbench.bench.files import explained, write_atomic
 from ctxbench.bench.functions.mining import Lock, Report
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.repositories import checkout as checkouts
 from ctxbench.bench.repositories import local, manifest, snapshot
 from ctxbench.bench.repositories.manifest import RepoManifest

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.judging.java.errors import Jar
+from ctxbench.bench.judging.java.layout import MAIN, TEST, Poms, layout
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing.java.errors import Jar
-from ctxbench.bench.testing.java.layout import MAIN, TEST, Poms, layout
 
 _NO_CLASS = re.compile(r"(?:NoClassDefFoundError|ClassNotFoundException): ([\w./]+)")
 _DECLARES_TEST = re.compile(rb"@(Test|ParameterizedTest)\b|extends \w*TestCase\b")

@@ -13,14 +13,14 @@ from ctxbench.bench.functions.python import NoWheel
 from ctxbench.bench.functions.python.covering import Uncollected
 from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.java import JavaSuite
+from ctxbench.bench.judging.java import errors as java_errors
+from ctxbench.bench.judging.java.build import Uncompiled, missing_jars
+from ctxbench.bench.judging.java.errors import companion
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.checkout import Checkout
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
-from ctxbench.bench.testing.java import JavaSuite
-from ctxbench.bench.testing.java import errors as java_errors
-from ctxbench.bench.testing.java.build import Uncompiled, missing_jars
-from ctxbench.bench.testing.java.errors import companion
 from ctxbench.sandbox.types import Sandbox
 
 _NOTHING_COLLECTED = "pytest ended with status 5"

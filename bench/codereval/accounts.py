@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ctxbench.bench.testing.suites import ADDED
+from ctxbench.bench.judging.suites import ADDED
 
 KEPT = "kept"
 NO_MANIFEST = "no_manifest"

@@ -21,8 +21,8 @@ from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, one_ahead, prepare, silent
 from ctxbench.bench.functions.types import Survey
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import sandbox_explained
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import sandbox_explained
 from ctxbench.bench.types import Kind
 
 if TYPE_CHECKING:

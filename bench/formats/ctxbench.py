@@ -32,7 +32,7 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
-from ctxbench.bench.testing.types import MOST_FLAGS, Verdict, short
+from ctxbench.bench.judging.types import MOST_FLAGS, Verdict, short
 from ctxbench.bench.types import Kind, Reference, Sample
 
 SHAPE = (

@@ -32,7 +32,7 @@ from ctxbench.bench.formats.types import (
 )
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.outline import Span
-from ctxbench.bench.projbench.repository import blanked
+from ctxbench.bench.lines.repository import blanked
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Reference, Sample, Use
 
 SHAPE = (

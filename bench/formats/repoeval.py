@@ -31,10 +31,10 @@ from ctxbench.bench.formats.types import (
     Task,
     Unusable,
 )
+from ctxbench.bench.judging.lines import indentation
+from ctxbench.bench.judging.python.text import lift, shift
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import FunctionNode, docstring, only_function
-from ctxbench.bench.testing.lines import indentation
-from ctxbench.bench.testing.python.text import lift, shift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
 
 SHAPE = (

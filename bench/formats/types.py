@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind, Reference, Sample
 
 Row = tuple[str, Mapping[str, Any]]

@@ -30,9 +30,9 @@ from ctxbench.bench.functions.mining import (
 )
 from ctxbench.bench.functions.types import Candidate, Level, Search
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge, sandbox_explained
+from ctxbench.bench.judging.types import Suite
 from ctxbench.bench.samples import SampleSet, account
-from ctxbench.bench.testing.judge import PUBLISHED_REUSE, Judge, sandbox_explained
-from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:

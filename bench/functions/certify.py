@@ -17,8 +17,8 @@ from itertools import cycle, islice
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.functions.certificates import Certificate, Certificates, Mutants
 from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, failing_tests, measured
-from ctxbench.bench.testing.judge import Judge
-from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.judging.judge import Judge
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 
 RUNS = 3

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from ctxbench.bench.functions.certificates import Mutants
 from ctxbench.bench.functions.types import TestRun
-from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.judging.judge import Judge
 from ctxbench.bench.types import Reference, Sample
 
 MOST_TESTS = 20

@@ -16,13 +16,13 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.functions.types import Search, Survey
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import sandbox_explained
+from ctxbench.bench.judging.suites import suite_of
+from ctxbench.bench.judging.types import Suite
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import sandbox_explained
-from ctxbench.bench.testing.suites import suite_of
-from ctxbench.bench.testing.types import Suite
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Sandbox
 
@@ -64,7 +64,7 @@ class Miner(Protocol):
     """What a language brings to mining."""
 
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
-        """Return what `bench.testing.suites.suite_of` needs, as a JSON object for the set's manifest.
+        """Return what `bench.judging.suites.suite_of` needs, as a JSON object for the set's manifest.
 
         May use the network, by `project.lock`.
 

@@ -13,10 +13,10 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.functions.certificates import GrowingFile, key_of
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge
+from ctxbench.bench.judging.suites import suite_of
+from ctxbench.bench.judging.types import Judgement, Suite, Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import PUBLISHED_REUSE, Judge
-from ctxbench.bench.testing.suites import suite_of
-from ctxbench.bench.testing.types import Judgement, Suite, Verdict
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.types import Sandbox
 

@@ -20,10 +20,10 @@ from ctxbench.bench.registry import Registry
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.judging.suites import Testing
     from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.imports import Import
     from ctxbench.bench.languages.syntax import Source
-    from ctxbench.bench.testing.suites import Testing
     from ctxbench.bench.types import Use
 
 

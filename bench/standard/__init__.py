@@ -33,7 +33,7 @@ class StandardSet:
     seed: int
     """Of every draw."""
     protocol: str
-    """The rules by which its lines are chosen, as `bench.projbench.candidates.read_protocol` reads them."""
+    """The rules by which its lines are chosen, as `bench.lines.candidates.read_protocol` reads them."""
     domains: Mapping[str, str]
     """Name of a shipped repository -> what its project is about; in the order of the set."""
     tested: frozenset[str]

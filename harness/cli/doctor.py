@@ -187,7 +187,7 @@ def _python() -> Iterator[DoctorFinding]:
 
 
 def _java() -> Iterator[DoctorFinding]:
-    from ctxbench.bench.testing.java.build import PROGRAMS
+    from ctxbench.bench.judging.java.build import PROGRAMS
     from ctxbench.sandbox.bubblewrap import host
 
     if shutil.which("java"):

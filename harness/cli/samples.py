@@ -159,8 +159,8 @@ def build(
     """
     _refuse_options(kind, since=since, again=again, sandbox=sandbox, protocol=protocol, set_name=set_name)
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.projbench.build import build as build_set
-    from ctxbench.bench.projbench.candidates import OURS, read_protocol
+    from ctxbench.bench.lines.build import build as build_set
+    from ctxbench.bench.lines.candidates import OURS, read_protocol
 
     line_protocol = OURS if protocol is None else read_protocol(protocol)
     standard_set = _standard_set(context, set_name, repos)

@@ -21,8 +21,8 @@ from ctxbench.bench import records
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.sample import AnsweredSample
@@ -188,7 +188,7 @@ def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: in
     Raises:
         SandboxUnavailable: if there is none.
     """
-    from ctxbench.bench.testing import judge as judging  # noqa: PLC0415 - runs over lines need none of it
+    from ctxbench.bench.judging import judge as judging  # noqa: PLC0415 - runs over lines need none of it
     from ctxbench.sandbox import registry  # noqa: PLC0415
 
     opened = registry.open_sandbox(sandbox, home.cache / "sandbox")

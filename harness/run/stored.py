@@ -16,8 +16,8 @@ from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
 from ctxbench.bench.formats.ctxbench import completions
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
 from ctxbench.harness.diagnostics import Diagnostics

@@ -20,8 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.projbench.build import build_samples
-from ctxbench.bench.projbench.candidates import read_protocol
+from ctxbench.bench.lines.build import build_samples
+from ctxbench.bench.lines.candidates import read_protocol
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import Repository, digest_of, view

@@ -14,8 +14,8 @@ import pytest
 from ctxbench.bench import standard
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.build import build
-from ctxbench.bench.projbench.candidates import read_protocol
+from ctxbench.bench.lines.build import build
+from ctxbench.bench.lines.candidates import read_protocol
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
 from ctxbench.bench.samples import SampleSet

@@ -13,8 +13,8 @@ from sqlalchemy import text as sql
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.judging import GIVE_UP, OUTPUT_KEPT, Executor, open_executor, sample_digest, verdict_key

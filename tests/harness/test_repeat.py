@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.bench.testing import judge as judging
+from ctxbench.bench.judging import judge as judging
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices, repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import RunWork, works

@@ -13,8 +13,8 @@ from sqlalchemy import text as sql
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Capabilities, Generator, Request
 from ctxbench.harness.generators.scripted import Scripted

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 from tests.helpers.samples import make_sample
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+from ctxbench.bench.judging.java.text import shift
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.testing.java.text import shift
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 PATH = "src/main/java/shop/Prices.java"

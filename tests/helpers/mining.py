@@ -9,13 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ctxbench.bench.judging import python as guest
+from ctxbench.bench.judging.python.judging import Canary
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
-from ctxbench.bench.testing import python as guest
-from ctxbench.bench.testing.python.judging import Canary
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
-from tests.bench.testing import told
+from tests.bench.judging import told
 from tests.helpers.trees import write_tree
 
 SHOP = '''

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.build import build
-from ctxbench.bench.projbench.candidates import read_protocol
+from ctxbench.bench.lines.build import build
+from ctxbench.bench.lines.candidates import read_protocol
 from ctxbench.bench.repositories.manifest import load
 from tests.helpers.trees import write_tree
 from tests.independent.line_samples import Tree, check, check_set

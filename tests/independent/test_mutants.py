@@ -8,7 +8,7 @@ import pytest
 
 from ctxbench.bench.functions.build import build
 from ctxbench.bench.home import Home
-from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.judging.judge import Judge
 from tests.helpers.mining import TEST_FILE, in_process, local_manifest
 from tests.independent.mutants import failed, mutants, rate
 

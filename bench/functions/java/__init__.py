@@ -15,21 +15,21 @@ from ctxbench.bench.functions.java.mutants import mutants
 from ctxbench.bench.functions.java.static import read_functions
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.functions.types import Candidate, Search, Spot, Survey, TestRun
-from ctxbench.bench.testing import suites
-from ctxbench.bench.testing.java import JavaSuite
-from ctxbench.bench.testing.java import errors as java_errors
-from ctxbench.bench.testing.java.build import cure_of
-from ctxbench.bench.testing.java.layout import layout
-from ctxbench.bench.testing.java.text import shift
-from ctxbench.bench.testing.suites import read_tree
-from ctxbench.bench.testing.types import Suite
+from ctxbench.bench.judging import suites
+from ctxbench.bench.judging.java import JavaSuite
+from ctxbench.bench.judging.java import errors as java_errors
+from ctxbench.bench.judging.java.build import cure_of
+from ctxbench.bench.judging.java.layout import layout
+from ctxbench.bench.judging.java.text import shift
+from ctxbench.bench.judging.suites import read_tree
+from ctxbench.bench.judging.types import Suite
 from ctxbench.sandbox.types import Sandbox
 
 __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return what `bench.testing.suites.suite_of` needs: the suite and the tree's digest."""
+    """Return what `bench.judging.suites.suite_of` needs: the suite and the tree's digest."""
     suite = project.tests
     tree = read_tree(project.root)
     layout(suite, tree, project.manifest.source_dir)

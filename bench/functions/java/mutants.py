@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ctxbench.bench.functions.choose import faulty_versions
+from ctxbench.bench.judging.java.text import zero
 from ctxbench.bench.languages.java.methods import HEAD, TAIL, in_class, within
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java.text import zero
 
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}

@@ -20,15 +20,15 @@ from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.functions.python.static import hidden_of, read_functions, uses_at
 from ctxbench.bench.functions.types import Candidate, Search, Survey, TestRun
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging import python as pytest_suite
+from ctxbench.bench.judging import suites
+from ctxbench.bench.judging.python import PythonSuite
+from ctxbench.bench.judging.python.reports import Covered
+from ctxbench.bench.judging.python.text import lift
+from ctxbench.bench.judging.types import Suite
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import is_hidden
-from ctxbench.bench.testing import python as pytest_suite
-from ctxbench.bench.testing import suites
-from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.python.reports import Covered
-from ctxbench.bench.testing.python.text import lift
-from ctxbench.bench.testing.types import Suite
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
 
@@ -40,7 +40,7 @@ class NoWheel(InputFault):
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return what `bench.testing.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
+    """Return what `bench.judging.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
     report(f"{project.manifest.name}: resolving what its tests need")
     lock, distribution = resolved(project.manifest, project.tests, project.home, project.lock)
     return suites.entry(project.tests, lock, distribution, project.root)

@@ -18,12 +18,12 @@ from typing import Any
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.judging.judge import Turns
+from ctxbench.bench.judging.python import PythonSuite
+from ctxbench.bench.judging.python.reports import Covered, Malformed, failure_causes, read_coverage, replaced
+from ctxbench.bench.judging.suites import run_job
 from ctxbench.bench.languages.python import asts
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing.judge import Turns
-from ctxbench.bench.testing.python import PythonSuite
-from ctxbench.bench.testing.python.reports import Covered, Malformed, failure_causes, read_coverage, replaced
-from ctxbench.bench.testing.suites import run_job
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0

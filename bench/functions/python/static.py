@@ -21,6 +21,7 @@ from ctxbench.bench.functions.candidates import Definitions, ListedFunction, Sta
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.python.definitions import Definition, definition_at, definitions
 from ctxbench.bench.functions.types import Level, Spot
+from ctxbench.bench.judging.suites import ADDED
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import parse
@@ -30,7 +31,6 @@ from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.python.standard import STANDARD
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repository import is_hidden
-from ctxbench.bench.testing.suites import ADDED
 from ctxbench.bench.types import Use
 
 _ORDER = tuple(Level)

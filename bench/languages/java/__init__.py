@@ -19,9 +19,9 @@ from ctxbench.bench.languages.outline import Outline
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.judging.suites import Testing
     from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.java.facts import JavaFile
-    from ctxbench.bench.testing.suites import Testing
 
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -145,13 +145,13 @@ class Java(Language):
 
     def shift(self, lines: list[str], to: str) -> list[str]:
         """Return a function's lines, or those of its body, moved so that they begin at an indentation."""
-        from ctxbench.bench.testing.java.text import shift_code
+        from ctxbench.bench.judging.java.text import shift_code
 
         return shift_code(lines, to)
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests."""
-        from ctxbench.bench.testing import java
+        from ctxbench.bench.judging import java
 
         return java
 

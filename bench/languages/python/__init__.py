@@ -18,9 +18,9 @@ from ctxbench.bench.languages.outline import Outline
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
+    from ctxbench.bench.judging.suites import Testing
     from ctxbench.bench.languages.answers import AnswerReader
     from ctxbench.bench.languages.python.facts import PythonFile
-    from ctxbench.bench.testing.suites import Testing
 
 _RESERVED = (
     "False None True and as assert async await break class continue def del elif else except finally for from "
@@ -121,13 +121,13 @@ class Python(Language):
 
     def shift(self, lines: list[str], to: str) -> list[str]:
         """Return a function's lines, or those of its body, moved so that they begin at an indentation."""
-        from ctxbench.bench.testing.python.text import shift
+        from ctxbench.bench.judging.python.text import shift
 
         return shift(lines, to)
 
     def testing(self) -> Testing:
         """Return what builds the suites of its repositories' tests."""
-        from ctxbench.bench.testing import python
+        from ctxbench.bench.judging import python
 
         return python
 

@@ -10,8 +10,8 @@ from ctxbench.bench.adoption.guess import Guess, guess
 from ctxbench.bench.adoption.java import unloaded, with_jars
 from ctxbench.bench.adoption.licences import UNKNOWN, licence
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.judging.java.errors import Jar
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing.java.errors import Jar
 
 POM = "<project><version>2.1</version>{}</project>"
 CLASS = "class Till {}\n"

@@ -13,11 +13,11 @@ import pytest
 
 from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import Judge
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.repositories import manifest as manifests
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import PypiSource
-from ctxbench.bench.testing.judge import Judge
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 from tests.bench.codereval.asked import Asked, tasks

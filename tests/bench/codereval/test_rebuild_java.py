@@ -10,9 +10,9 @@ import pytest
 from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.formats.importing import read_tasks
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import Judge
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.repositories import manifest
-from ctxbench.bench.testing.judge import Judge
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.java_shop import PATH, TREE
 

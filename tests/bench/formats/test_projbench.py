@@ -17,7 +17,7 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import projbench
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.build import build_samples, manifest_of
+from ctxbench.bench.lines.build import build_samples, manifest_of
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import make_snapshot, write_tree

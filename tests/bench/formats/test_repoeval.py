@@ -20,9 +20,9 @@ from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.functions.python import definitions
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.python.text import lift
 from ctxbench.bench.languages.python import asts
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.python.text import lift
 from ctxbench.bench.types import NEXT_LINE, UNTESTED, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
@@ -164,7 +164,7 @@ def test_what_has_no_place_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["bench/files.py", "bench/testing/python/text.py", "bench/repository.py", "sandbox/pool.py"]
+    "path", ["bench/files.py", "bench/judging/python/text.py", "bench/repository.py", "sandbox/pool.py"]
 )
 def test_heads_are_those_that_the_miner_finds(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")

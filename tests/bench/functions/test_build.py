@@ -18,11 +18,11 @@ from ctxbench.bench.functions.certify import JOBS
 from ctxbench.bench.functions.choose import MEASURING
 from ctxbench.bench.functions.verify import Verification, verify
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import PUBLISHED_REUSE
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import PUBLISHED_REUSE
 from ctxbench.bench.types import Kind
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox

@@ -6,7 +6,7 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
-from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Sample
 from tests.helpers.samples import make_sample
 

@@ -21,12 +21,12 @@ from ctxbench.bench.functions.java.covering import (
 )
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.java import JavaSuite
+from ctxbench.bench.judging.java.build import Build
+from ctxbench.bench.judging.java.layout import layout
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.testing.java import JavaSuite
-from ctxbench.bench.testing.java.build import Build
-from ctxbench.bench.testing.java.layout import layout
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome

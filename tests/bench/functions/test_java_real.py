@@ -11,11 +11,11 @@ import pytest
 from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import Judge
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import Judge
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.java_shop import MODULES, PATH, PRICES, TREE
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox

@@ -13,7 +13,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.functions.certificates import Certificates
 from ctxbench.bench.functions.certify import Certified, certify
 from ctxbench.bench.functions.choose import MEASURING, Draft
-from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 from tests.helpers.samples import make_sample
 

@@ -11,11 +11,11 @@ import pytest
 from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging.judge import Judge
+from ctxbench.bench.judging.python import reports as coverage
+from ctxbench.bench.judging.python.reports import Covered
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing.judge import Judge
-from ctxbench.bench.testing.python import reports as coverage
-from ctxbench.bench.testing.python.reports import Covered
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.mining import FILES, TEST_FILE, local_manifest

@@ -16,7 +16,7 @@ import pytest
 from ctxbench.bench import standard
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.projbench.build import build
+from ctxbench.bench.lines.build import build
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.history import Since, open_history, read_since, with_history
 from ctxbench.bench.repositories.manifest import RepoManifest

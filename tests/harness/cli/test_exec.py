@@ -12,8 +12,8 @@ from sqlalchemy import text as sql
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
-from ctxbench.bench.testing import judge as judging
-from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.judging import judge as judging
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.harness.store import open_store
 from ctxbench.sandbox import registry
 from tests.helpers.cli import Result, assert_fault, run_cli

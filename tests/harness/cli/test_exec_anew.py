@@ -11,7 +11,7 @@ from sqlalchemy import text as sql
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.harness.store import open_store
 from tests.harness.cli.test_exec import Fake, completions, execute, fake, home, records, run, write
 from tests.helpers.cli import assert_fault, run_cli

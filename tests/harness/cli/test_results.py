@@ -14,8 +14,8 @@ from sqlalchemy import text as sql
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging import judge as judging
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.testing import judge as judging
 from ctxbench.bench.types import Reference
 from ctxbench.harness.results import Origin, RunTable, Status
 from ctxbench.harness.store import open_store

@@ -10,14 +10,14 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
-from ctxbench.bench.testing.python.judging import Canary
+from ctxbench.bench.judging.python.judging import Canary
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.notes import marks_of
 from ctxbench.sandbox import registry, wheels
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
-from tests.bench.testing import told
+from tests.bench.judging import told
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.mining import in_process, local_manifest
 

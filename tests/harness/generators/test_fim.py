@@ -12,7 +12,7 @@ import pytest
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Sampling

@@ -9,9 +9,9 @@ import pytest
 from ctxbench.bench.codereval.predictions import NO_RESULT, read
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.types import RecordedSample
+from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind
 from tests.harness.imported.records import java_task, python_task
 

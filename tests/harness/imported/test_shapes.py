@@ -9,7 +9,7 @@ import pytest
 from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.projbench import first_line
-from ctxbench.bench.testing.types import Verdict
+from ctxbench.bench.judging.types import Verdict
 
 
 def read(shape: str, *records: dict[str, Any]) -> list[tuple[str, list[str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ctxbench.bench.testing.python.plain import RepositoryWords, remarks
+from ctxbench.bench.judging.python.plain import RepositoryWords, remarks
 from tests.sandbox.attacks.cases import GROUPS
 from tests.sandbox.attacks.more_forgeries import FORGERIES
 from tests.sandbox.forgeries import shop, table

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from ctxbench.bench.judging.judge import judged
+from ctxbench.bench.judging.python import PythonSuite, requirements
+from ctxbench.bench.judging.python import reports as coverage
+from ctxbench.bench.judging.types import TAMPERED, Judgement, Verdict
 from ctxbench.bench.repositories.manifest import TestSuite
-from ctxbench.bench.testing.judge import judged
-from ctxbench.bench.testing.python import PythonSuite, requirements
-from ctxbench.bench.testing.python import reports as coverage
-from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Command, Job, Outcome, Pool, Sandbox
 from tests.helpers.sandboxes import BACK_ENDS, cache, locked

@@ -1,0 +1,230 @@
+"""`JavaSuite`: how the JUnit suite of one repository judges one changed file."""
+
+from __future__ import annotations
+
+import logging
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Any
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.judging.java import plain
+from ctxbench.bench.judging.java import text as java_text
+from ctxbench.bench.judging.java.build import JUDGE, LIMITS, Build, built, sources
+from ctxbench.bench.judging.java.layout import Layout, layout
+from ctxbench.bench.judging.types import TAMPERED, Finding, Judgement, Verdict, concluded, ended, killed, span_of
+from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.uses import analyse
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
+
+SECONDS = 180.0
+"""For what waits or sleeps; a loop meets the limit on processor time long before, which is in the guest."""
+_MAX_OUTPUT = 64 * 1024
+_FAILED_STATUS = 1
+"""The launcher's exit status when a test failed: the only right one, since the canary does."""
+_ERRORS_STATUS = 1
+"""javac's exit status for errors in what it compiles; 3 is its own: out of memory, or nested too deeply."""
+_NO_MEMORY = re.compile(
+    "^(Error occurred during initialization of VM|# There is insufficient memory for the Java Runtime)", re.MULTILINE
+)
+"""What Java says where the machine gives it less than we let it have, which no code under test can bring about."""
+_ANY_ERROR = re.compile(r"^(.*: )?error: ", re.MULTILINE)
+_ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
+
+
+_LOG = logging.getLogger(__name__)
+
+
+def suite(
+    tests: TestSuite, tree: Mapping[str, bytes], entry: Mapping[str, Any], home: Home, sandbox: Sandbox | None
+) -> JavaSuite:
+    """Return a repository's suite, compiling it where the cache has no classes; see `bench.judging.suites.Testing`."""
+    where = layout(tests, tree, str(entry.get("source_dir", "")))
+    return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
+
+
+class JavaSuite:
+    """The `Suite` of a repository that JUnit tests."""
+
+    def __init__(self, tests: TestSuite, where: Layout, tree: Mapping[str, bytes], build: Build) -> None:
+        """Take a suite.
+
+        Args:
+            tests: how it is run.
+            where: what `layout` says of it.
+            tree: path -> content of the repository.
+            build: what `bench.judging.java.build` made of it.
+        """
+        self.tests, self.layout, self.tree, self.build = tests, where, tree, build
+        # The sources hold the answers and nothing needs them: the one changed file comes with its job.
+        other_files = {path: content for path, content in tree.items() if not path.endswith(".java")}
+        self.environment = sources(tests, other_files, build)
+        self.limits = LIMITS
+        self._words = plain.words(tree)
+        self._entries = frozenset(zipfile.ZipFile(BytesIO(build.main)).namelist())
+
+    def blank(self, sample: Sample) -> str:
+        """Return the method with a body that returns null, 0 or false."""
+        start, _ = span_of(sample)
+        return java_text.blank("\n".join(sample.prefix.split("\n")[start:]))
+
+    def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that compiles the file with `text` in it and runs the reference's tests.
+
+        Raises:
+            InputFault: if the text is no text of such a method, or cannot be written in the file's encoding.
+        """
+        if sample.path not in self.tree:
+            raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
+        source = self.tree[sample.path]
+        changed = java_text.splice(source, self.layout.encoding, span_of(sample), sample.name or "", text)
+        call = Call(
+            function=JUDGE,
+            arguments={
+                "path": sample.path,
+                "types": self.types(sample.path),
+                "classes": self._classes(sample.path),
+                "tests": list(reference.tests),
+                "secret": secret,
+                **self.layout.running(),
+            },
+        )
+        return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
+
+    def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
+        """Return what the outcome of such a job means."""
+        return judge(reference.tests, outcome, secret)
+
+    def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
+        """Return what of a completion is not plain; what the reference uses is."""
+        return plain.remarks(self._words, text, reference.target)
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that tells which of the reference's tests notice a fault: the one that judges."""
+        return self.job(sample, reference, text, secret)
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        return failing(reference.tests, outcome)
+
+    def types(self, path: str) -> list[str]:
+        """Return the top-level types of a file as paths of classes without ``.class``."""
+        facts: JavaFile = analyse(path, self.tree[path].decode(self.layout.encoding, "replace"))
+        folder = facts.package.replace(".", "/")
+        return [f"{folder}/{declared.name}".lstrip("/") for declared in facts.types if "." not in declared.name]
+
+    def _classes(self, path: str) -> list[str]:
+        """Return the entries of the main jar that were compiled from a file."""
+        types = self.types(path)
+        return sorted(
+            name for name in self._entries if any(name == f"{t}.class" or name.startswith(f"{t}$") for t in types)
+        )
+
+
+def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
+    """Return what the outcome of a run of `tests` means.
+
+    Args:
+        tests: ids of those that must pass.
+        outcome: of a job that called ``ctxbench_java:judge`` with these.
+        secret: what the canary must say.
+    """
+    return _verdict(tests, outcome, secret).judgement(outcome, _output(outcome))
+
+
+def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
+    """Return which tests noticed a fault, None if that is not known: what does not compile says nothing of tests.
+
+    Args:
+        tests: ids of those that were run.
+        outcome: as `judge` takes it.
+    """
+    report = outcome.result
+    if not isinstance(report, dict) or report.get("compiled") is not True:
+        return None
+    tested = report.get("tests")
+    if not isinstance(tested, dict) or not tested:
+        return None
+    return frozenset(name for name in tests if (_state(tested.get(name)) or ("", ""))[0] != "passed")
+
+
+def _output(outcome: Outcome) -> str:
+    messages = outcome.result.get("messages") if isinstance(outcome.result, dict) else None
+    return (outcome.output + (messages if isinstance(messages, str) else ""))[:_MAX_OUTPUT]
+
+
+def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> Finding:
+    early = ended(outcome)
+    if early:
+        return early
+    report = outcome.result
+    if not isinstance(report, dict):
+        what = f"no result came (exit status {outcome.exit_code})"
+        if outcome.out_of_memory:
+            what = "out of memory"
+        return Finding(Verdict.FAILED, f"ended early: {what}")
+    if report.get("unusable"):
+        return Finding(Verdict.BROKEN, str(report["unusable"]))
+    if report.get("overtime"):
+        return Finding(Verdict.TIMED_OUT, "ran out of processor time")
+    if report.get("compiled") is not True:
+        return _uncompiled(report.get("exit"), str(report.get("messages", "")), outcome)
+    if report.get("foreign"):
+        return Finding(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {report['foreign']}")
+    tested = report.get("tests")
+    if not isinstance(tested, dict):
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the result has another form")
+    return _tested(tests, report, tested, outcome, secret)
+
+
+def _tested(
+    tests: Sequence[str], report: Mapping[str, Any], tested: Mapping[str, Any], outcome: Outcome, secret: str
+) -> Finding:
+    states = {name: _state(tested.get(name)) for name in tests}
+    run = sum(1 for state in states.values() if state is not None)
+    canary = _state(report.get("canary"))
+    if canary is None and not run:
+        return Finding(Verdict.FAILED, _cut_short(report.get("exit"), "no report came", outcome))
+    if canary is None or canary[0] == "passed":
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
+    if not canary[1].endswith(f": {secret}"):
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run)
+    if not run:
+        return Finding(Verdict.NO_TESTS, "none of the expected tests was found")
+    wrong = {
+        name: "not run" if state is None else f"{state[0]}: {state[1]}"
+        for name, state in states.items()
+        if state is None or state[0] != "passed"
+    }
+    unproven = ""
+    if report.get("exit") != _FAILED_STATUS or outcome.exit_code != 0:
+        unproven = f"{TAMPERED}: exit status {report.get('exit')} where it must be {_FAILED_STATUS}"
+    return concluded(tests, wrong, unproven, run)
+
+
+def _state(value: object) -> tuple[str, str] | None:
+    if isinstance(value, list) and len(value) >= 2 and isinstance(value[0], str) and isinstance(value[1], str):
+        return value[0], value[1]
+    return None
+
+
+def _uncompiled(status: object, messages: str, outcome: Outcome) -> Finding:
+    """Return why there are no classes: javac found errors, could not run here, or came to no end of its own."""
+    first_line = messages.strip().partition("\n")[0]
+    if status == _ERRORS_STATUS and _ANY_ERROR.search(messages):
+        match = _ERROR.search(messages)
+        return Finding(Verdict.FAILED, f"does not compile: {match.group(1) if match else first_line}")
+    if status == _ERRORS_STATUS and _NO_MEMORY.search(messages):
+        return Finding(Verdict.BROKEN, f"javac finds too little memory: {first_line}")
+    return Finding(Verdict.FAILED, _cut_short(status, f"javac said: {first_line}", outcome))
+
+
+def _cut_short(status: object, otherwise: str, outcome: Outcome) -> str:
+    """Return why a program came to no end of its own: what killed it, or `otherwise`."""
+    what = f"{otherwise} (exit status {status})"
+    return f"ended early: {killed(-status, outcome) if isinstance(status, int) and status < 0 else what}"

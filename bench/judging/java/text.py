@@ -1,0 +1,157 @@
+"""Java methods in text: found in their file, taken over from a completion, blanked. Pure; javac has the last word."""
+
+from __future__ import annotations
+
+import os.path
+
+from tree_sitter import Node
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.judging.lines import indentation, replace_lines, unindented
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.java.methods import HEAD, TAIL, MethodParts, declared, in_class, name_of, within
+from ctxbench.bench.languages.java.outline import COMMENTS
+from ctxbench.bench.languages.syntax import Source, rows
+
+_ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
+_BLANKS = " \t\f\r"
+"""What Java takes off the ends of a text block's lines, and Python's other blanks may be letters to it."""
+_CURE = "give the whole method, from its first modifier to its closing brace"
+
+
+def leaf(name: str) -> str:
+    """Return the bare name of ``Outer.method(int)``."""
+    return name.partition("(")[0].rpartition(".")[2]
+
+
+def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text: str) -> bytes:
+    r"""Return a Java file with the lines of one method replaced.
+
+    The text gets the indentation that the method has in the file, and the file's line ends. Javadoc and
+    annotations stand outside the span and stay; those in the text are dropped.
+
+    Args:
+        source: the file.
+        encoding: of the file.
+        span: lines ``[start, end)``, 0-based; ``\r\n`` and ``\r`` end lines as ``\n`` does.
+        name: the method's, as `Candidate.name`.
+        text: the method, at any indentation.
+
+    Raises:
+        InputFault: if the text is not the text of such a method, or the encoding cannot hold it.
+    """
+    return replace_lines(source, encoding, span, lambda to: shift(method_text(text, leaf(name)).split("\n"), to), _CURE)
+
+
+def method_text(text: str, name: str) -> str:
+    """Return a completion without the method's Javadoc and annotations, and without blank ends.
+
+    Raises:
+        InputFault: if it declares no method of that name, or more than a class may hold.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    source = in_class(text)
+    types = [child for child in source.root.named_children if child.type not in COMMENTS]
+    body = types[0].child_by_field_name("body") if types else None
+    if len(types) != 1 or body is None or body.end_byte != len(source.data) - 1:
+        raise InputFault("the text is more, or less, than the text of a method", cure=_CURE)
+    declarations = [node for node in body.named_children if node.type == "method_declaration"]
+    methods = [
+        method for node in declarations if name_of(source, node) == name and (method := declared(node)) is not None
+    ]
+    if not methods:
+        raise InputFault(f"the text declares no method {name!r}", cure=_CURE)
+    first = methods[0]
+    begin = _leading(first.node)
+    text_of_method = source.data[len(HEAD) : begin] + source.data[first.first.start_byte : -len(TAIL)]
+    return (
+        text_of_method.decode("utf-8", "replace").strip("\n").rstrip() if begin > len(HEAD) else _flush(source, first)
+    )
+
+
+def _flush(source: Source, method: MethodParts) -> str:
+    """Return the method with the indentation that its first line has."""
+    at = method.first.start_byte
+    line = source.data.rfind(b"\n", 0, at) + 1
+    blank = source.data[line:at] if not source.data[line:at].strip() else b""
+    return (blank + source.data[at : -len(TAIL)]).decode("utf-8", "replace").rstrip()
+
+
+def _leading(node: Node) -> int:
+    """Return where the comments directly before a member begin."""
+    begin, before = node.start_byte, node.prev_named_sibling
+    while before is not None and before.type in COMMENTS:
+        begin, before = before.start_byte, before.prev_named_sibling
+    return begin
+
+
+def shift(lines: list[str], to: str) -> list[str]:
+    """Return lines moved so that the first one that is not blank begins at the indentation `to`, without blank ends.
+
+    A text block that stands deeper than that line moves with the code, any other stays: both keep its value, which
+    counts from its least indented line. Another line that is indented less than the first one loses what it has.
+
+    Args:
+        lines: without their ends.
+        to: spaces or tabs.
+    """
+    return _moved(lines, indentation(next((line for line in lines if line.strip(_BLANKS)), "")), to)
+
+
+def shift_code(lines: list[str], to: str) -> list[str]:
+    """Return lines moved as by `shift`, but so that the least indented line of code begins there.
+
+    Code keeps its indentation within the text, however odd; comments may stand where they like.
+    """
+    source = Source("\n".join(lines), JAVA)
+    others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
+    for comment in (node for kind in COMMENTS for node in source.find(kind)):
+        row, byte = comment.start_point
+        behind_code = lines[row].encode()[:byte].strip()
+        others.update(rows(comment)[1 if behind_code else 0 :])
+    indents = [indentation(line) for row, line in enumerate(lines) if line.strip(_BLANKS) and row not in others]
+    # What all begin with, tabs and spaces told apart.
+    return _moved(lines, os.path.commonprefix(indents), to)  # noqa: RUF071 - these are no paths
+
+
+def _moved(lines: list[str], away: str, to: str) -> list[str]:
+    lines = [line.rstrip(_BLANKS) for line in lines]
+    if away == to:
+        return lines
+    fixed = _shallow_blocks(lines, away)
+    return [line if number in fixed or not line else to + unindented(line, away) for number, line in enumerate(lines)]
+
+
+def _shallow_blocks(lines: list[str], away: str) -> set[int]:
+    """Return the lines that begin inside a text block of which one stands no deeper than `away`."""
+    deeper = tuple(away + blank for blank in " \t")
+    numbers: set[int] = set()
+    for string in Source("\n".join(lines), JAVA).find("string_literal"):
+        inner = rows(string)[1:]
+        if not all(lines[row].startswith(deeper) for row in inner if lines[row]):
+            numbers.update(inner)
+    return numbers
+
+
+def blank(head: str) -> str:
+    """Return a method that does nothing and compiles.
+
+    Args:
+        head: its text up to its opening brace, which is the last character but blanks.
+
+    Raises:
+        InputFault: if that is no method's head.
+    """
+    source = in_class(f"{head}}}")
+    for node in within(source.root):
+        kind = node.child_by_field_name("type") if node.type == "method_declaration" else None
+        if kind is not None:
+            returned = source.text(kind) + ("[]" if node.child_by_field_name("dimensions") is not None else "")
+            value = "" if returned == "void" else f" return {zero(returned)};"
+            return f"{head.rstrip()}{value} }}\n"
+    raise InputFault("the sample's prefix does not end in the head of a method", cure="build the sample set again")
+
+
+def zero(kind: str) -> str:
+    """Return the value of a type, as Java writes it, that stands for nothing."""
+    return _ZEROS.get(kind, "null")

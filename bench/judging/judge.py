@@ -1,0 +1,301 @@
+"""`Judge`: verdicts on completions of one sample set, over pools that are opened when they are first needed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, runtime_checkable
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained, sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.judging.python import Compiling, bytecode, with_bytecode
+from ctxbench.bench.judging.suites import suite_of
+from ctxbench.bench.judging.types import MOST_FLAGS, Judgement, Reading, Suite, Verdict, short
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
+
+VERSION = 3
+"""Of what a verdict means: part of the key under which verdicts are kept, so that older ones are not mixed in."""
+_LOG = logging.getLogger(__name__)
+MOST_CHARACTERS = 1_000_000
+"""A longer completion is no function; it would not fit into a box with the repository."""
+PUBLISHED_REUSE = 50
+"""Jobs of one box where only a repository's own code is judged, with empty bodies and faults that we put into it. A
+box is empty again after each, or thrown away; what a model wrote gets a fresh one all the same."""
+
+
+@contextlib.contextmanager
+def sandbox_explained() -> Iterator[None]:
+    """Turn the sandbox's fault of having no box into a `MachineFault` of one line."""
+    try:
+        yield
+    except SandboxUnavailable as error:
+        raise MachineFault(error.what, where=error.where, cure=error.cure) from error
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A `Suite` that tells of each test what became of it."""
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the reference's tests for no verdict; arguments and faults are `Suite.job`'s."""
+        ...
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        ...
+
+
+def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, reference: Reference, text: str) -> Judgement:
+    """Return the verdict on a completion, and what of it is not plain.
+
+    Args:
+        suite: how the tests are run.
+        run: runs a job.
+        sample: what was asked for.
+        reference: its answer and tests.
+        text: the completion.
+
+    Raises:
+        SandboxLost: if the machine failed.
+    """
+    secret = secrets.token_hex(16)
+    try:
+        job = suite.job(sample, reference, text, secret)
+    except InputFault as fault:
+        return Judgement(verdict=Verdict.FAILED, reason=str(fault))
+    judgement = suite.judge(reference, run(job), secret)
+    if not isinstance(suite, Reading) or text == reference.target:
+        return judgement
+    return replace(judgement, flags=tuple(map(short, suite.remarks(sample, reference, text)[:MOST_FLAGS])))
+
+
+class _Room:
+    """One repository: its suite, its image and, once it is needed, its pool."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.lock = threading.Lock()
+        self.suite = suite
+        self.image = ""
+        self.pool: Pool | None = None
+        self.bytecode: Mapping[str, bytes] = {}
+
+
+class Judge:
+    """Judges completions; a context manager that ends every box on leaving. Safe to use from many threads."""
+
+    def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, reuse: int = 1) -> None:
+        """Judge samples of `sample_set` in boxes of `sandbox`.
+
+        Args:
+            home: where the repositories are.
+            sample_set: the samples with their references.
+            sandbox: the back end.
+            width: how many completions of one repository are judged at once.
+            reuse: jobs after which a box is thrown away; 1 unless none of the completions is a model's
+                (`PUBLISHED_REUSE`).
+        """
+        self._turns = Turns(home.cache)
+        self._home, self._set, self._sandbox, self._width, self._reuse = home, sample_set, sandbox, width, reuse
+        self._lock = threading.Lock()
+        self._rooms: dict[str, _Room] = {}
+        self._open = contextlib.ExitStack()
+        self._closed = False
+
+    def __enter__(self) -> Judge:
+        """Open nothing yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End every box."""
+        with self._lock:
+            self._closed = True
+            self._rooms.clear()
+            pools = self._open.pop_all()
+        pools.__exit__(kind, error, trace)
+
+    def image(self, sample: Sample) -> str:
+        """Return a key of all that a verdict on this sample depends on beside its tests and the completion.
+
+        Raises:
+            InputFault: if the repository is not there as the set was built from it.
+            MachineFault: if the image cannot be made here.
+        """
+        room = self._room(sample.repo)
+        with room.lock:
+            return self._prepared(room)
+
+    def judge(self, sample: Sample, text: str, *, alone: bool = False, lenient: bool = True) -> Judgement:
+        """Return the verdict on `text` as the function that a sample asks for.
+
+        Args:
+            sample: one of the set's.
+            text: the whole function.
+            alone: wait until no other job of this home folder runs, and keep others waiting.
+            lenient: judge a text once more, alone, that failed only by tests that read a clock: the machine may have
+                been busy.
+
+        Raises:
+            InputFault: if the repository is not there as the set was built from it.
+            MachineFault: if no box can be had at all; one that was lost gives `Verdict.BROKEN`.
+        """
+        reference = self._set.references[sample.id]
+        if not reference.tests:
+            return Judgement(verdict=Verdict.NO_TESTS, reason="the sample has no tests")
+        if len(text) > MOST_CHARACTERS:
+            return Judgement(verdict=Verdict.FAILED, reason=f"longer than {MOST_CHARACTERS} characters")
+        room = self._room(sample.repo)
+        first = self._judged(room, sample, text, alone=alone)
+        if alone or not lenient or not first.failed or not set(first.failed) <= set(reference.clocks):
+            return first
+        again = self._judged(room, sample, text, alone=True)
+        return replace(again, earlier=f"{first.verdict}: {first.reason}")
+
+    def _judged(self, room: _Room, sample: Sample, text: str, *, alone: bool) -> Judgement:
+        reference = self._set.references[sample.id]
+        run = partial(self._in_turn, room, self._turns.alone if alone else self._turns.together)
+        try:
+            return judged(room.suite, run, sample, reference, text)
+        except SandboxLost as lost:
+            return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
+
+    def _in_turn(self, room: _Room, turn: Callable[[], AbstractContextManager[None]], job: Job) -> Outcome:
+        with turn():
+            return self._run(room, job)
+
+    def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
+        """Return which of a reference's tests do not pass with `text` as the function, None if that is not known.
+
+        No verdict: what the code says of its own tests is believed, so it must be of nobody who would lie. What a
+        busy machine may be to blame for is tried once more, alone: a run without an end of its own, and failures of
+        tests that read a clock.
+
+        Raises:
+            InputFault: if the repository is not there as the set was built from it.
+            MachineFault: if no box can be had, or it was lost.
+        """
+        room = self._room(sample.repo)
+        if not isinstance(room.suite, Telling):
+            return None
+        try:
+            ended, noticing = self._tried(room, room.suite, sample, reference, text)
+            if ended is not Ended.EXITED:
+                return self._tried(room, room.suite, sample, reference, text, alone=True)[1]
+            timed = (noticing or frozenset()).intersection(reference.clocks)
+            if timed:
+                fewer = replace(reference, tests=tuple(test for test in reference.tests if test in timed))
+                _, again = self._tried(room, room.suite, sample, fewer, text, alone=True)
+                return noticing if noticing is None or again is None else noticing - (timed - again)
+            return noticing
+        except SandboxLost as lost:
+            raise MachineFault(
+                str(lost), where=sample.id, cure="run the same command again; what was done is kept"
+            ) from lost
+
+    def _tried(
+        self, room: _Room, suite: Telling, sample: Sample, reference: Reference, text: str, *, alone: bool = False
+    ) -> tuple[Ended, frozenset[str] | None]:
+        """Return how a run for no verdict ended, and which tests did not pass in it."""
+        job = suite.trial(sample, reference, text, secrets.token_hex(16))
+        outcome = self._in_turn(room, self._turns.alone if alone else self._turns.together, job)
+        return outcome.ended, suite.failing(reference, outcome)
+
+    def _room(self, repo: str) -> _Room:
+        with self._lock:
+            if repo not in self._rooms:
+                self._rooms[repo] = _Room(suite_of(self._home, self._set, repo, self._sandbox))
+            return self._rooms[repo]
+
+    def _tests(self, room: _Room) -> set[str]:
+        """Return the tests of all samples of a repository."""
+        return {
+            test
+            for sample in self._set.samples
+            if self._rooms.get(sample.repo) is room
+            for test in self._set.references[sample.id].tests
+        }
+
+    def _prepared(self, room: _Room) -> str:
+        if not room.image:
+            with sandbox_explained():
+                digest = self._sandbox.prepare(room.suite.environment, _LOG.info)
+            parts = [VERSION, self._sandbox.name, digest, room.suite.environment.digest, asdict(room.suite.limits)]
+            room.image = sha256(json.dumps(parts))
+        return room.image
+
+    def _run(self, room: _Room, job: Job) -> Outcome:
+        pool = self._pool(room)
+        return pool.run(replace(job, files=with_bytecode(job, room.bytecode)))
+
+    def _pool(self, room: _Room) -> Pool:
+        with room.lock:
+            if room.pool is None:
+                self._prepared(room)
+                with sandbox_explained():
+                    manager = self._sandbox.open(
+                        room.suite.environment, limits=room.suite.limits, width=self._width, reuse=self._reuse
+                    )
+                    pool = manager.__enter__()
+                # Only after it was entered: one that could not be opened has nothing to end.
+                with self._lock:
+                    late = self._closed
+                    if not late:
+                        self._open.push(manager.__exit__)
+                if late:
+                    manager.__exit__(None, None, None)
+                    raise MachineFault("the judge is closed", cure="judge before it is left")
+                room.pool = pool
+                if isinstance(room.suite, Compiling):
+                    room.bytecode = bytecode(room.suite, self._tests(room), pool, room.image, self._home)
+            return room.pool
+
+
+class Turns:
+    """Two lock files; who wants to be alone keeps new jobs waiting, so that a long run cannot starve it.
+
+    Each turn opens the files anew, so that threads of one process keep each other out too. A process that dies gives
+    its turns back.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, made when it is first needed."""
+        self._door, self._room = folder / "judging.door", folder / "judging.room"
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Wait until nobody is alone; keep everybody from being alone until the block ends."""
+        with contextlib.ExitStack() as room:
+            with _locked(self._door, fcntl.LOCK_SH):
+                room.enter_context(_locked(self._room, fcntl.LOCK_SH))
+            yield
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until the jobs that run are done; let none begin until the block ends."""
+        with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
+            yield
+
+
+@contextlib.contextmanager
+def _locked(path: Path, how: int) -> Iterator[None]:
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    with file:
+        fcntl.flock(file, how)
+        yield

@@ -1,0 +1,222 @@
+"""From an outcome to a verdict: passed only if every expected test did, exactly once, and nothing speaks against it.
+
+Pure. The reasons are a few fixed phrases, with the detail behind a colon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ctxbench.bench.judging.python.reports import Malformed, Phase, RunReport, read_run
+from ctxbench.bench.judging.types import TAMPERED, Finding, Judgement, Verdict, concluded, ended, killed
+from ctxbench.sandbox.types import Outcome
+
+_FAILED_STATUS = 1
+"""pytest's exit status when a test failed: the only right one, since the canaries do."""
+_NO_TESTS_STATUS = (4, 5)
+"""Named tests not found; nothing collected."""
+
+
+def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
+    """Return what the outcome of a run of `tests` means.
+
+    Args:
+        tests: ids of those that must pass.
+        canaries: those that must fail.
+        nonce: what the result must carry.
+        outcome: of a job that called ``ctxbench_pytest:run_tests`` with these.
+    """
+    try:
+        report = None if outcome.result is None else read_run(outcome.result)
+        finding = _verdict(tests, canaries, nonce, outcome, report)
+    except Malformed as error:
+        finding = ended(outcome) or Finding(Verdict.FAILED, f"{TAMPERED}: {error}")
+    return finding.judgement(outcome, outcome.output)
+
+
+def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
+    """Return which tests noticed a fault, None if that is not known.
+
+    Where the run was cut short, what was not run did not notice: only the test that it ended in did, unless it was
+    the time of all tests together that ended it.
+
+    Args:
+        tests: ids of those that were run.
+        outcome: as `judge` takes it.
+    """
+    try:
+        report = read_run(outcome.result) if outcome.result is not None else None
+    except Malformed:
+        return None
+    if report is None:
+        return None
+    by_test = _by_test(report)
+    noticing = {place for place in range(len(tests)) if _bad(by_test.get(place, []))}
+    if report.end is None and by_test:
+        noticing &= by_test.keys()
+        if report.signal == signal.SIGXCPU:
+            noticing = {place for place in noticing if any(phase.outcome != "passed" for phase in by_test[place])}
+    return frozenset(test for place, test in enumerate(tests) if place in noticing)
+
+
+def _verdict(
+    tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome, report: RunReport | None
+) -> Finding:
+    early = ended(outcome)
+    if early:
+        return early
+    if report is None:
+        return Finding(Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})")
+    by_test = _by_test(report)
+    if report.signal == signal.SIGXCPU:
+        return Finding(Verdict.TIMED_OUT, "ran out of processor time")
+    run = sum(1 for place in by_test if place is not None and 0 <= place < len(tests))
+    reason = _lie(report, by_test, tests, canaries, nonce) or _cut_short(report, outcome)
+    if reason:
+        return Finding(Verdict.FAILED, reason, run)
+    if report.broken:
+        where, what = report.broken[0]
+        return Finding(Verdict.FAILED, f"import or collection broke: {where}: {what}", run)
+    if not run and not report.collected and report.end in _NO_TESTS_STATUS:
+        return Finding(Verdict.NO_TESTS, "none of the expected tests was found")
+    if not report.collections:
+        return Finding(Verdict.FAILED, f"import or collection broke: exit status {report.end}", run)
+    wrong = _wrong(by_test, tests)
+    unproven = _unproven(report, by_test, canaries, outcome)
+    return concluded(tests, wrong, unproven, run)
+
+
+def _by_test(report: RunReport) -> dict[int, list[Phase]]:
+    by_place: dict[int, list[Phase]] = {}
+    for phase in report.phases:
+        by_place.setdefault(phase.test, []).append(phase)
+    return by_place
+
+
+def _lie(
+    report: RunReport, by_test: dict[int, list[Phase]], tests: Sequence[str], canaries: Sequence[Canary], nonce: str
+) -> str:
+    """Return what cannot be said without lying, or nothing."""
+    if report.nonce != nonce:
+        return f"{TAMPERED}: the result is not this job's"
+    if report.changed:
+        return f"{TAMPERED}: it wrote to {', '.join(report.changed)}"
+    if report.altered:
+        return f"{TAMPERED}: it changed {', '.join(dict.fromkeys(report.altered))}"
+    places = {*range(len(tests)), *range(-len(canaries), 0)}
+    if report.collections > 1 or not by_test.keys() <= places or len(set(report.collected)) < len(report.collected):
+        return f"{TAMPERED}: tests that were not asked for"
+    for phases in by_test.values():
+        if not _in_order(phases):
+            return f"{TAMPERED}: a test was reported more than once, or in parts"
+        if any(phase.outcome == "passed" and (phase.raised or phase.ran is False) for phase in phases):
+            return f"{TAMPERED}: a test that failed or was not run was reported as passed"
+    for number in range(1, len(canaries) + 1):
+        phases = by_test.get(-number, [])
+        if any(phase.phase == "call" and phase.outcome == "passed" for phase in phases):
+            return f"{TAMPERED}: a test that must fail was reported as passed"
+    return ""
+
+
+def _in_order(phases: Sequence[Phase]) -> bool:
+    """Say whether the phases are setup, calls (one for each subtest too), teardown, as far as they got."""
+    names = [phase.phase for phase in phases]
+    setups, teardowns = names.count("setup"), names.count("teardown")
+    if setups != 1 or names[0] != "setup" or teardowns > 1:
+        return False
+    return not teardowns or names[-1] == "teardown"
+
+
+def _cut_short(report: RunReport, outcome: Outcome) -> str:
+    if report.signal is not None:
+        return killed(report.signal, outcome)
+    if report.end is None:
+        return f"ended early: exit status {report.exit} before all tests were done"
+    if report.end != report.exit:
+        return f"{TAMPERED}: exit status {report.exit} where the tests ended with {report.end}"
+    return ""
+
+
+def _wrong(by_test: dict[int, list[Phase]], tests: Sequence[str]) -> Mapping[str, str]:
+    """Return the expected tests that did not pass, in their order, each with the reason."""
+    bad = {test: _bad(by_test.get(place, [])) for place, test in enumerate(tests)}
+    return {test: why for test, why in bad.items() if why}
+
+
+def _bad(phases: Sequence[Phase]) -> str:
+    if not phases:
+        return "not run"
+    for phase in phases:
+        if phase.outcome != "passed":
+            return f"{phase.outcome} in {phase.phase}: {phase.message}" if phase.message else phase.outcome
+    names = [phase.phase for phase in phases]
+    return "" if "call" in names and "teardown" in names else "not run to its end"
+
+
+def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequence[Canary], outcome: Outcome) -> str:
+    """Return what is missing for a pass although every test was reported as passed, or nothing."""
+    if any(not canary.failed_as_it_must(by_test.get(-number, [])) for number, canary in enumerate(canaries, 1)):
+        return f"{TAMPERED}: a test that must fail did not fail as it must"
+    if report.exit != _FAILED_STATUS or outcome.exit_code != 0 or report.collections != 1:
+        return f"{TAMPERED}: exit status {report.exit} where it must be {_FAILED_STATUS}"
+    if report.loaded is not True:
+        return "the tests did not import the changed file"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One test that asserts that two different numbers are equal."""
+
+    name: str
+    unittest: bool
+    """Whether it is a method of a TestCase, where the real tests have one."""
+    place: float
+    """From 0 to 1: where among the tests."""
+    left: int
+    right: int
+
+    def argument(self) -> dict[str, Any]:
+        """Return it as the guest runner takes it."""
+        return asdict(self)
+
+    def failed_as_it_must(self, phases: Sequence[Phase]) -> bool:
+        """Say whether these phases are those of this canary, run once and failed for its own reason."""
+        if [(phase.phase, phase.outcome) for phase in phases] != [
+            ("setup", "passed"),
+            ("call", "failed"),
+            ("teardown", "passed"),
+        ]:
+            return False
+        return phases[1].raised and f"{self.left} == {self.right}" in phases[1].message
+
+
+def canaries(secret: str, tests: Sequence[str]) -> tuple[Canary, ...]:
+    """Draw a job's canaries: one last of all, two anywhere; one of these a method, if the tests have methods."""
+    drawn = random.Random(hashlib.sha256(f"canaries {secret}".encode()).digest())  # noqa: S311 - seeded by a secret
+    words = _words(tests)
+    drawn_canaries: list[Canary] = []
+    for unittest, place in ((False, drawn.random()), (True, drawn.random()), (False, 1.0)):
+        first, second = drawn.sample(range(1000, 10_000), 2)
+        number = drawn.randrange(2, 100) + 100 * len(drawn_canaries)
+        name = "_".join(["test", *drawn.sample(words, min(2, len(words))), str(number)])
+        drawn_canaries.append(Canary(name, unittest, place, first, second))
+    return tuple(drawn_canaries)
+
+
+def nonce(secret: str) -> str:
+    """Return what must come back with a job's result."""
+    return hashlib.sha256(f"nonce {secret}".encode()).hexdigest()
+
+
+def _words(tests: Sequence[str]) -> list[str]:
+    """Return the words of the tests' own names, so that a canary's name looks like them."""
+    names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
+    words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
+    return sorted(words) or ["value"]

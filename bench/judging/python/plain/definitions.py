@@ -1,0 +1,98 @@
+"""What a completion defines beside its function, and the classes that it defines anywhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ctxbench.bench.judging.python.plain import allowed
+from ctxbench.bench.judging.python.plain.names import BoundNames, RepositoryWords, is_dunder
+from ctxbench.bench.languages.python import asts
+
+_COMMON = frozenset(["name", "value", "key", "text", "data", "count", "index"])
+"""Attributes that tests read everywhere: defining one makes no value oblige."""
+
+Findings = Iterator[tuple[ast.AST, str]]
+
+
+def outermost(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
+    """Yield what stands beside the function and is no new helper: what hides other names, or runs on import."""
+    leaf = own.rpartition(".")[2]
+    found = 0
+    for node in tree.body:
+        if isinstance(node, asts.FunctionNode | ast.ClassDef):
+            if node.name == leaf and isinstance(node, asts.FunctionNode):
+                found += 1
+                continue
+            if file.defined.get(node.name) == ast.dump(node):
+                continue
+            yield from _hides(node, node.name, file, repository)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _imports(node, file, repository)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    yield from _hides(node, target.id, file, repository)
+                else:
+                    yield node, "runs when its file is imported"
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            yield node, "runs when its file is imported"
+    if found != 1:
+        yield tree, f"defines its function {found} times"
+
+
+def _hides(node: ast.AST, name: str, file: BoundNames, repository: RepositoryWords) -> Findings:
+    """Yield what is wrong with binding a name beside the function."""
+    known = file.knows(name) or name in allowed.BUILTINS or name in repository.tests
+    if known or is_dunder(name) or name.startswith(("test", "pytest", "setUp", "tearDown", "setup", "teardown")):
+        yield node, f"binds {name} beside its function"
+
+
+def _imports(node: ast.Import | ast.ImportFrom, file: BoundNames, repository: RepositoryWords) -> Findings:
+    inner = BoundNames()
+    inner.add_import(node)
+    for name, module in inner.modules.items():
+        if file.modules.get(name) != module and (file.knows(name) or name != module.rpartition(".")[2]):
+            yield from _hides(node, name, file, repository)
+    for name, member in inner.members.items():
+        if file.members.get(name) != member and (file.knows(name) or name != member[1] or name in allowed.BUILTINS):
+            yield from _hides(node, name, file, repository)
+
+
+def classes(tree: ast.Module, names: BoundNames, repository: RepositoryWords) -> Findings:
+    """Yield what makes a class more than a record with methods of its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from _class(node, names, repository)
+
+
+def _class(node: ast.ClassDef, names: BoundNames, repository: RepositoryWords) -> Findings:
+    if node.keywords:
+        yield node, "makes a class by a metaclass or with arguments"
+    if len(node.bases) > 1:
+        yield node, "makes a class of several others"
+    for base in node.bases:
+        path = names.path(base)
+        if path.rpartition(".")[2] not in allowed.BASES or (names.knows(path) and path not in names.members):
+            yield node, f"makes a class of {ast.unparse(base)[:60]}"
+    for inner in node.body:
+        for name in _defined(inner):
+            if is_dunder(name):
+                if name not in allowed.METHODS | allowed.CLASS_NAMES:
+                    yield inner, f"defines {name}"
+            elif name in allowed.VALUES:
+                yield inner, f"defines {name}, a method of builtin values"
+            elif name in repository.tests and name not in _COMMON:
+                yield inner, f"defines {name}, which tests name"
+        if not isinstance(inner, asts.FunctionNode | ast.Assign | ast.AnnAssign | ast.Expr | ast.Pass | ast.ClassDef):
+            yield inner, "runs statements in a class"
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, asts.FunctionNode | ast.ClassDef):
+        yield node.name
+    else:
+        yield from (
+            part.id for part in ast.walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+        )

@@ -1,0 +1,167 @@
+"""What the names of a file, of its repository and of a completion stand for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ctxbench.bench.judging.python.plain import allowed
+from ctxbench.bench.languages.python import asts
+
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_TEST_PATH = re.compile(r"(.*/)?(tests?/.*|conftest\.py|test_[^/]*\.py|[^/]*_test\.py)")
+TEST_TEXT = re.compile(
+    r"(.*[/\\])?(tests?[/\\].*|conftest.*|test_.*\.py|.*_test\.py)|pytest.*|PYTEST_.*|unittest.*|ctxbench.*"
+)
+"""A string that names tests or what runs them."""
+_TEST_MODULE = re.compile(r"_?pytest|pluggy|unittest|mock|doctest|conftest|tests?|test_.*|.*_tests?|ctxbench_.*")
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryWords:
+    """The words of a repository's Python files."""
+
+    sources: frozenset[str]
+    tests: frozenset[str]
+    """Those of its tests."""
+
+    @classmethod
+    def of(cls, tree: Mapping[str, bytes]) -> RepositoryWords:
+        """Read the words of path -> content."""
+        sources: set[bytes] = set()
+        tests: set[bytes] = set()
+        for path, content in tree.items():
+            if path.endswith(".py"):
+                (tests if _TEST_PATH.fullmatch(path) else sources).update(_WORD.findall(content))
+        return cls(_decoded(sources), _decoded(tests))
+
+
+def _decoded(words: set[bytes]) -> frozenset[str]:
+    return frozenset(word.decode("ascii", "replace") for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundNames:
+    """The names that some statements bind."""
+
+    modules: dict[str, str] = field(default_factory=dict)
+    """Name -> the module that it stands for."""
+    members: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Name -> the module that it comes from, and its name there."""
+    imports: set[str] = field(default_factory=set)
+    """Modules that are imported."""
+    defined: dict[str, str] = field(default_factory=dict)
+    """Name -> what is defined under it, as a text; empty where that is no function or class."""
+    starred: list[str] = field(default_factory=list)
+    """Modules of which all names are imported."""
+
+    def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Bind what an import binds."""
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                self.imports.add(name.name)
+                self.modules[name.asname or name.name.partition(".")[0]] = (
+                    name.name if name.asname else name.name.partition(".")[0]
+                )
+            return
+        module = "." * node.level + (node.module or "")
+        self.imports.add(module)
+        for name in node.names:
+            if name.name == "*":
+                self.starred.append(module)
+            elif allowed.is_module(f"{module}.{name.name}"):
+                self.modules[name.asname or name.name] = f"{module}.{name.name}"
+            else:
+                self.members[name.asname or name.name] = (module, name.name)
+
+    def knows(self, name: str) -> bool:
+        """Say whether a name is bound."""
+        return name in self.modules or name in self.members or name in self.defined
+
+    def module(self, node: ast.expr) -> str:
+        """Return the module that an expression stands for, empty if that is not known."""
+        if isinstance(node, ast.Name):
+            return self.modules.get(node.id, "")
+        if isinstance(node, ast.Attribute):
+            inner = self.module(node.value)
+            if inner and (allowed.is_module(f"{inner}.{node.attr}") or f"{inner}.{node.attr}" in self.imports):
+                return f"{inner}.{node.attr}"
+        return ""
+
+    def path(self, node: ast.expr) -> str:
+        """Return the dotted path of what a name or attribute of a module stands for, else empty."""
+        if isinstance(node, ast.Name):
+            if node.id in self.members:
+                return ".".join(self.members[node.id])
+            return node.id
+        if not isinstance(node, ast.Attribute):
+            return ""
+        inner = self.module(node.value)
+        if not inner and isinstance(node.value, ast.Name) and node.value.id in self.members:
+            inner = self.path(node.value)
+        return f"{inner}.{node.attr}" if inner else ""
+
+
+@lru_cache(maxsize=32)
+def of_file(source: bytes) -> BoundNames:
+    """Return the names that a file binds at its top level; none if it cannot be read."""
+    names = BoundNames()
+    tree = asts.parse(source)
+    for node in _top(tree) if tree else ():
+        _bind(names, node)
+    return names
+
+
+def of_text(tree: ast.Module) -> BoundNames:
+    """Return the names that a completion imports anywhere, and defines at its top level."""
+    names = BoundNames()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names.add_import(node)
+    for node in tree.body:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            _bind(names, node)
+    return names
+
+
+def _top(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements that run when a file is imported, but for those of classes."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, asts.FunctionNode | ast.ClassDef | ast.Lambda):
+            yield from _top(child)
+
+
+def _bind(names: BoundNames, node: ast.AST) -> None:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names.add_import(node)
+    elif isinstance(node, asts.FunctionNode | ast.ClassDef):
+        names.defined[node.name] = ast.dump(node)
+    else:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                names.defined.setdefault(inner.id, "")
+
+
+def is_reaching(name: str) -> bool:
+    """Say whether an attribute or a name of a module reaches for the interpreter, the tests or files."""
+    return name in allowed.REACHING or name.strip("_") in allowed.REACHING
+
+
+def is_of_tests(module: str) -> bool:
+    """Say whether a module is one of tests or of what runs them."""
+    return any(_TEST_MODULE.fullmatch(part) for part in module.split("."))
+
+
+def is_dunder(name: str) -> bool:
+    """Say whether a name has two underscores at both ends."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def words(text: str) -> list[str]:
+    """Return the identifiers in a text."""
+    return _IDENTIFIER.findall(text)

@@ -1,0 +1,128 @@
+"""Puts the text of a whole function into the place of another in its file. Pure; only the span changes.
+
+Whether the result is Python is not asked: if it is not, the tests fail, and that is the completion's doing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import re
+import tokenize
+import warnings
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import UTF8
+from ctxbench.bench.judging.lines import indentation, replace_lines, unindented
+from ctxbench.bench.languages.python import asts, declared_encoding
+
+_CURE = "give the whole function, from its `def` line to its end"
+# Newer Pythons give strings with fields as several tokens.
+_OPEN = tuple(getattr(tokenize, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(tokenize, name))
+_CLOSE = tuple(getattr(tokenize, name) for name in ("FSTRING_END", "TSTRING_END") if hasattr(tokenize, name))
+_BEFORE_STATEMENT = (tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
+
+
+def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
+    r"""Return a Python file with the lines of one function replaced.
+
+    The text is moved to the indentation that the function has in the file and gets the file's line ends.
+    Decorators stand outside the span and stay; those in the text are dropped.
+
+    Args:
+        source: the file.
+        span: lines ``[start, end)`` of the function without its decorators, 0-based; ``\r\n`` and ``\r`` end
+            lines as ``\n`` does.
+        name: the function's, ``Class.method`` for a method.
+        text: the function, at any indentation.
+
+    Raises:
+        InputFault: if the text defines no such function, or the file's encoding cannot hold it.
+    """
+    mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
+    encoding = (declared_encoding(source) or UTF8).removesuffix("-sig")
+    body = source[len(mark) :]
+    return mark + replace_lines(body, encoding, span, lambda to: shift(without_decorators(text, name), to), _CURE)
+
+
+def lift(lines: list[str]) -> str:
+    """Return a function's lines moved to the left margin, as `splice` takes and puts back; ended by a newline."""
+    return "\n".join(shift([line.rstrip("\r\n") for line in lines], "")).rstrip() + "\n"
+
+
+def without_decorators(text: str, name: str) -> list[str]:
+    """Return the lines of a function's text without blank ends and without the function's decorators.
+
+    Raises:
+        InputFault: if the text does not define the function.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    leaf = name.rpartition(".")[2]
+    begins = re.compile(rf"[ \t]*(async[ \t]+)?def[ \t]+{re.escape(leaf)}\b")
+    starts = [number for number, line in enumerate(lines) if begins.match(line)]
+    if not starts:
+        raise InputFault(f"the text defines no function {leaf!r}", cure=_CURE)
+    spans = _decorators(lines, leaf)
+    if spans is None:
+        # Not Python: what stands before the definition and begins like a decorator.
+        first = starts[0]
+        return lines[first:] if lines[0].lstrip().startswith("@") else lines
+    return [line for number, line in enumerate(lines) if number not in spans]
+
+
+def _decorators(lines: list[str], leaf: str) -> set[int] | None:
+    """Return the lines of the decorators of the outermost function of that name; None if that is no Python."""
+    tree = asts.parse("\n".join(shift(lines, "")))
+    if tree is None:
+        return None
+    for node in tree.body:
+        if isinstance(node, asts.FunctionNode) and node.name == leaf and node.decorator_list:
+            first = min(decorator.lineno for decorator in node.decorator_list) - 1
+            return set(range(first, node.lineno - 1))
+    return set()
+
+
+def shift(lines: list[str], to: str) -> list[str]:
+    """Return lines moved so that the first one that is not blank begins at the indentation `to`.
+
+    Lines inside strings stay, except in docstrings, where the words move with the code. Blank lines stay.
+    A line that is indented less than the first one (inside brackets) loses what it has.
+
+    Args:
+        lines: without their ends.
+        to: spaces or tabs.
+    """
+    first = next((line for line in lines if line.strip()), "")
+    away = indentation(first)
+    if away == to:
+        return list(lines)
+    fixed = _inside_strings(lines, away)
+    stays = [number in fixed or not line.strip() for number, line in enumerate(lines)]
+    return [line if stay else to + unindented(line, away) for line, stay in zip(lines, stays, strict=True)]
+
+
+def _inside_strings(lines: list[str], away: str) -> set[int]:
+    """Return the lines that begin inside a string that is no docstring, as far as a text has tokens."""
+    text = "\n".join(unindented(line, away) for line in lines) + "\n"
+    numbers: set[int] = set()
+    opened: list[int] = []
+    statement = True
+    # What was read up to a fault counts: a text that was cut off has its strings too.
+    with contextlib.suppress(tokenize.TokenError, SyntaxError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in (tokenize.NL, tokenize.COMMENT):
+                continue
+            if token.type in _OPEN:
+                opened.append(token.start[0])
+            elif token.type in _CLOSE and opened:
+                numbers.update(range(opened.pop(), token.end[0]))
+            elif token.type == tokenize.STRING and not statement:
+                numbers.update(range(token.start[0], token.end[0]))
+            statement = token.type in _BEFORE_STATEMENT
+    return numbers

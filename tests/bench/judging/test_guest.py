@@ -1,0 +1,316 @@
+"""The guest runner on trusted code; what untrusted code may try is in tests/sandbox/forgeries."""
+
+from __future__ import annotations
+
+import marshal
+from dataclasses import replace
+from pathlib import Path
+from types import CodeType
+
+import pytest
+
+from ctxbench.bench.judging import python
+from ctxbench.bench.judging import python as guest
+from ctxbench.bench.judging.python import PythonSuite, read_bytecode
+from ctxbench.bench.judging.types import Judgement, Verdict
+from ctxbench.bench.repositories.manifest import TestSuite
+from ctxbench.bench.types import Reference
+from ctxbench.sandbox.types import Call, Ended, Outcome
+from tests.bench.judging.runner import call, run_tests
+from tests.sandbox.forgeries import shop
+
+SUITE = TestSuite(paths=("tests",))
+
+
+def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS["total"], **files: str) -> Judgement:
+    tree = shop.TREE | {path.replace("__", "/"): content.encode() for path, content in files.items()}
+    suite = PythonSuite(SUITE, (), "", tree)
+    reference = Reference(id="shop/total", target=shop.TARGETS["total"], tests=tests)
+    job = suite.job(shop.sample(), reference, text, "secret")
+    assert isinstance(job.action, Call) and job.action.function == guest.RUN
+    root = folder / "tree"
+    root.mkdir()
+    result = run_tests(root, {**tree, **job.files}, job.action.arguments)
+    return suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
+
+
+def test_a_right_function_passes_every_kind_of_test(tmp_path: Path) -> None:
+    found = judged(tmp_path, shop.TARGETS["total"])
+    assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 6)
+
+
+def test_a_wrong_function_fails_with_the_tests_own_words(tmp_path: Path) -> None:
+    found = judged(tmp_path, shop.TARGETS["total"].replace("sum(", "max("))
+    assert found.verdict is Verdict.FAILED
+    assert found.reason.startswith(
+        "5 of 6 tests did not pass: tests/test_prices.py::test_total: failed in call: Assert"
+    )
+
+
+def test_a_text_that_is_no_python_breaks_the_import(tmp_path: Path) -> None:
+    found = judged(tmp_path, "def total(prices, rate=0.0) return 1")
+    assert (
+        found.reason.startswith("import or collection broke: tests/test_prices.py: ") and "SyntaxError" in found.reason
+    )
+
+
+def test_only_the_expected_tests_are_run(tmp_path: Path) -> None:
+    found = judged(tmp_path, shop.TARGETS["total"].replace("sum(", "max("), tests=shop.TESTS["total"][3:4])
+    assert (found.verdict, found.tests_run) == (Verdict.PASSED, 1)
+
+
+def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
+    found = judged(
+        tmp_path,
+        shop.TARGETS["total"],
+        tests=(*shop.TESTS["total"][:2], "tests/test_prices.py::test_total_with_rate[9-9]"),
+    )
+    assert found.reason == "1 of 3 tests did not pass: tests/test_prices.py::test_total_with_rate[9-9]: not run"
+    found = judged(tmp_path / "..", shop.TARGETS["total"], tests=("tests/test_prices.py::test_other",))
+    assert found.verdict is Verdict.NO_TESTS
+
+
+@pytest.mark.slow
+def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> None:
+    settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\nxfail_strict = true\n"
+    warns = shop.TARGETS["total"].replace(
+        "    if rate", "    import warnings\n    warnings.warn('old', DeprecationWarning)\n    if rate"
+    )
+    root = tmp_path / "a"
+    root.mkdir()
+    assert judged(root, warns, pytest__ini="").verdict is Verdict.PASSED
+    (tmp_path / "b").mkdir()
+    tree = {"pytest.ini": settings.encode()}
+    suite = PythonSuite(SUITE, (), "", shop.TREE | tree)
+    job = suite.job(shop.sample(), shop.reference(), warns, "s")
+    assert isinstance(job.action, Call)
+    result = run_tests(tmp_path / "b", {**suite.environment.tree, **job.files}, job.action.arguments)
+    outcome = Outcome(ended=Ended.EXITED, exit_code=0, result=result)
+    assert suite.judge(shop.reference(), outcome, "s").verdict is Verdict.PASSED
+
+
+KINDS = """
+import unittest
+import pytest
+from shop.prices import total
+
+@pytest.mark.filterwarnings("error")
+def test_marked(): assert total([1]) == 1
+
+class TestSome(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): cls.prices = [1, 2]
+    def test_subs(self):
+        for price in self.prices:
+            with self.subTest(price=price):
+                self.assertEqual(total([price]), price)
+    @unittest.skip("no")
+    def test_skipped(self): pass
+    @unittest.expectedFailure
+    def test_expected(self): self.assertEqual(total([1]), 2)
+
+class TestLater(unittest.IsolatedAsyncioTestCase):
+    async def test_later(self): self.assertEqual(total([1]), 1)
+
+@pytest.mark.xfail
+def test_known(): assert total([1]) == 2
+
+@pytest.fixture
+def broken():
+    yield 1
+    raise OSError("left")
+
+def test_teardown(broken): assert total([1]) == 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "wanted"),
+    [
+        ("test_marked", ""),
+        ("TestSome::test_subs", ""),
+        ("TestLater::test_later", ""),
+        ("TestSome::test_skipped", "skipped"),
+        ("TestSome::test_expected", "xfail"),
+        ("test_known", "xfail"),
+        ("test_teardown", "failed in teardown: OSError: left"),
+    ],
+)
+def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted: str) -> None:
+    tests = (f"tests/test_kinds.py::{test}",)
+    tree = shop.TREE | {"tests/test_kinds.py": KINDS.encode()}
+    suite = PythonSuite(SUITE, (), "", tree)
+    reference = Reference(id="x", target="", tests=tests)
+    job = suite.job(shop.sample(), reference, shop.TARGETS["total"], "s")
+    assert isinstance(job.action, Call)
+    (tmp_path / "t").mkdir()
+    result = run_tests(tmp_path / "t", {**tree, **job.files}, job.action.arguments)
+    found = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "s")
+    assert found.verdict is (Verdict.FAILED if wanted else Verdict.PASSED), found
+    assert wanted in found.reason
+
+
+@pytest.mark.slow
+def test_what_loops_is_ended_by_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "CPU_SECONDS", 1)
+    found = judged(tmp_path, "def total(prices, rate=0.0):\n    while True: pass\n")
+    assert (found.verdict, found.reason) == (Verdict.TIMED_OUT, "ran out of processor time")
+
+
+def test_files_that_a_test_writes_beside_the_repositorys_are_no_matter(tmp_path: Path) -> None:
+    writes = shop.TARGETS["total"].replace("    if rate", "    open('new.txt', 'w').close()\n    if rate")
+    assert judged(tmp_path, writes).verdict is Verdict.PASSED
+
+
+def test_a_file_that_is_written_to_is_noticed_even_when_it_is_put_back(tmp_path: Path) -> None:
+    writes = shop.TARGETS["total"].replace(
+        "    if rate",
+        "    text = open('tests/conftest.py').read()\n    open('tests/conftest.py', 'w').write(text)\n    if rate",
+    )
+    assert judged(tmp_path, writes).reason == "tampered: it wrote to tests/conftest.py"
+
+
+PROPERTIES = """
+import time
+from hypothesis import given, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from shop.prices import total
+
+drawn = []
+
+@given(st.text('ab'), st.integers())
+def test_draws(text, number): drawn.append((text, number))
+
+def test_drawn(): open("drawn", "w").write("".join(f"{pair!a}|" for pair in drawn))
+
+@settings(deadline=1, max_examples=3)
+@given(st.integers())
+def test_slow(number): time.sleep(0.01)
+
+class Machine(RuleBasedStateMachine):
+    @rule(number=st.integers())
+    def adds(self, number): time.sleep(0.002)
+
+Machine.TestCase.settings = settings(deadline=1, max_examples=2)
+TestMachine = Machine.TestCase
+
+@given(st.integers())
+def test_fails(number): assert total([number]) == number < 1000
+"""
+
+
+@pytest.mark.slow
+def test_examples_hang_on_no_clock_and_on_no_constant_of_the_completion(tmp_path: Path) -> None:
+    names = ("test_draws", "test_drawn", "test_slow", "TestMachine::runTest", "test_fails")
+    tests = tuple(f"tests/test_properties.py::{name}" for name in names)
+    tree = shop.TREE | {"tests/test_properties.py": PROPERTIES.encode()}
+    suite, reference = PythonSuite(SUITE, (), "", tree), replace(shop.reference(), tests=tests)
+    completion = shop.TARGETS["total"]
+    drawn = []
+    for text in (completion, completion.replace("    if rate", "    what = 987654, 'constant'\n    if rate")):
+        job = suite.job(shop.sample(), reference, text, "secret")
+        assert isinstance(job.action, Call)
+        root = tmp_path / str(len(drawn)) / "tree"
+        root.mkdir(parents=True)
+        result = run_tests(root, {**tree, **job.files}, job.action.arguments)
+        judgement = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
+        # The trace function of Hypothesis's explanations would be taken for tampering.
+        assert (judgement.verdict, judgement.failed) == (Verdict.FAILED, tests[-1:])
+        drawn.append((root / "drawn").read_text())
+    assert drawn[0] == drawn[1]
+    assert drawn[0].count("|") == 100
+
+
+def test_the_library_is_the_package_and_nothing_else() -> None:
+    assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
+
+
+_NAMES = (
+    "__init__",
+    "bytecode",
+    "canary",
+    "chance",
+    "child",
+    "covering",
+    "integrity",
+    "options",
+    "parent",
+    "preload",
+)
+
+
+@pytest.mark.slow
+def test_bytecode_holds_the_rewritten_tests_and_what_they_import_for_their_text_only(tmp_path: Path) -> None:
+    suite = PythonSuite(SUITE, (), "", shop.TREE)
+    job = suite.compiling(shop.TESTS["total"])
+    assert isinstance(job.action, Call) and job.action.function == guest.COMPILE
+    (tmp_path / "tree").mkdir()
+    compiled = read_bytecode(call("compiled", tmp_path / "tree", shop.TREE, job.action.arguments))
+    stems = {path.rpartition("/")[2].partition(".")[0]: path for path in compiled}
+    assert {"test_prices", "conftest", "prices"} <= set(stems)
+    assert "-pytest-" in stems["test_prices"] and "-pytest-" not in stems["prices"]
+    # Bytecode is taken where its text is the file's, and only there: the function can be wrong, or right, in its file.
+    emptied = {path: held[:16] + marshal.dumps(_emptied(marshal.loads(held[16:]))) for path, held in compiled.items()}
+    wrong = shop.TARGETS["total"].replace("sum(", "max(")
+    for number, (files, tests, verdict) in enumerate(
+        [
+            (compiled, {}, Verdict.FAILED),
+            (emptied, {}, Verdict.PASSED),
+            (emptied, {"tests/test_prices.py": shop.TREE["tests/test_prices.py"] + b"\n"}, Verdict.FAILED),
+        ]
+    ):
+        job = suite.job(shop.sample(), shop.reference("total"), wrong, "secret")
+        assert isinstance(job.action, Call)
+        (folder := tmp_path / str(number) / "tree").mkdir(parents=True)
+        result = run_tests(folder, {**shop.TREE, **files, **tests, **job.files}, job.action.arguments)
+        outcome = Outcome(ended=Ended.EXITED, exit_code=0, result=result)
+        assert suite.judge(shop.reference("total"), outcome, "secret").verdict is verdict
+
+
+def _emptied(code: CodeType) -> CodeType:
+    """Return code whose functions called ``test_...`` do nothing, as are those within."""
+    if code.co_name.startswith("test_"):
+        nothing = (lambda: None).__code__
+        return code.replace(co_code=nothing.co_code, co_consts=(None,), co_exceptiontable=b"")
+    return code.replace(
+        co_consts=tuple(_emptied(held) if isinstance(held, CodeType) else held for held in code.co_consts)
+    )
+
+
+def failing(folder: Path, text: str, tests: tuple[str, ...] = shop.TESTS["total"]) -> frozenset[str] | None:
+    """Return which tests notice a faulty total of the shop."""
+    suite, reference = PythonSuite(SUITE, (), "", shop.TREE), replace(shop.reference("total"), tests=tests)
+    job = suite.trial(shop.sample(), reference, text, "s")
+    assert isinstance(job.action, Call)
+    root = folder / "tree"
+    root.mkdir(parents=True)
+    result = run_tests(root, {**shop.TREE, **job.files}, job.action.arguments)
+    return suite.failing(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result))
+
+
+@pytest.mark.slow
+def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
+    tests = shop.TESTS["total"]
+    assert failing(tmp_path / "right", shop.TARGETS["total"]) == frozenset()
+    assert failing(tmp_path / "wrong", "def total(prices, rate=0.0):\n    return None\n") == set(tests)
+    assert failing(tmp_path / "leaves", "def total(prices, rate=0.0):\n    import os\n    os._exit(0)\n") == {tests[0]}
+
+
+@pytest.mark.slow
+def test_the_time_of_all_tests_together_makes_none_notice_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(python, "TRIAL_SECONDS", 1)
+    slow = "    import time\n    end = time.process_time() + 0.6\n    while time.process_time() < end: pass\n"
+    signature, _, body = shop.TARGETS["total"].partition("\n")
+    tests = shop.TESTS["total"][:2]
+    assert failing(tmp_path / "slow", f"{signature}\n{slow}{body}", tests) == frozenset()
+    assert failing(tmp_path / "endless", f"{signature}\n    while True: pass\n", tests) == {tests[0]}
+
+
+@pytest.mark.slow
+def test_a_test_that_waits_for_ever_notices_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "IDLE_SECONDS", 1)
+    signature = shop.TARGETS["total"].partition("\n")[0]
+    waits = f"{signature}\n    import threading\n    threading.Event().wait()\n"
+    assert failing(tmp_path / "t", waits) == {shop.TESTS["total"][0]}

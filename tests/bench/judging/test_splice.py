@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.judging.python.text import lift, shift, splice, without_decorators
+
+FILE = """import os
+
+
+class Cart:
+    @property
+    def total(self):
+        return 1
+
+    def other(self):
+        return 2
+"""
+SPAN = (5, 7)
+
+
+def put(text: str, *, file: str | bytes = FILE, span: tuple[int, int] = SPAN, name: str = "Cart.total") -> str:
+    raw = file if isinstance(file, bytes) else file.encode()
+    return splice(raw, span, name, text).decode()
+
+
+def test_only_the_span_changes() -> None:
+    assert put("def total(self):\n    return 3\n") == FILE.replace("return 1", "return 3")
+
+
+@pytest.mark.parametrize("margin", ["", "  ", "    ", "\t", "            "])
+def test_a_text_at_any_indentation_lands_at_the_files(margin: str) -> None:
+    text = textwrap.indent("def total(self):\n    if self:\n        return 3\n    return 4\n", margin)
+    wanted = "    def total(self):\n        if self:\n            return 3\n        return 4\n"
+    assert put(text) == FILE.replace("    def total(self):\n        return 1\n", wanted)
+
+
+def test_the_files_decorators_stay_and_the_texts_go() -> None:
+    text = "@cached(\n    key=1,\n)\n@property\ndef total(self):\n    return 3\n"
+    assert put(text) == FILE.replace("return 1", "return 3")
+
+
+def test_decorators_go_also_where_the_text_is_no_python() -> None:
+    assert put("@property\ndef total(self) return 3") == FILE.replace(
+        "    def total(self):\n        return 1\n", "    def total(self) return 3\n"
+    )
+
+
+def test_decorators_of_what_stands_beside_the_function_stay() -> None:
+    text = "def total(self):\n    return 3\n\n@staticmethod\ndef helper():\n    return 4\n"
+    assert "    @staticmethod\n    def helper():\n        return 4\n" in put(text)
+
+
+def test_a_text_that_does_not_parse_is_put_in_as_it_is() -> None:
+    assert put("def total(self):\n    return (((\n") == FILE.replace("return 1", "return (((")
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_the_files_line_ends_are_kept(end: str) -> None:
+    made = put("def total(self):\n    x = 3\n    return x\n", file=FILE.replace("\n", end))
+    assert made == FILE.replace("return 1", "x = 3\n        return x").replace("\n", end)
+
+
+def test_line_ends_of_the_text_do_not_matter() -> None:
+    assert put("def total(self):\r\n    return 3\r\n\r\n") == FILE.replace("return 1", "return 3")
+
+
+def test_tabs_are_kept() -> None:
+    file = FILE.replace("    ", "\t")
+    assert put("def total(self):\n\treturn 3", file=file) == file.replace("return 1", "return 3")
+
+
+def test_a_file_without_a_last_newline_stays_without_one() -> None:
+    file = "def f():\n    return 1"
+    assert put("def f():\n    return 2\n", file=file, span=(0, 2), name="f") == "def f():\n    return 2"
+
+
+def test_characters_that_end_lines_elsewhere_do_not_here() -> None:
+    file = 'X = "a\x0cb\u2028c"\ndef f():\n    return 1\n'
+    assert put("def f():\n    return 2\n", file=file, span=(1, 3), name="f") == file.replace("return 1", "return 2")
+
+
+def test_a_byte_order_mark_and_the_encoding_are_kept() -> None:
+    file = b"\xef\xbb\xbf" + "# ü\ndef f():\n    return 1\n".encode()
+    assert splice(file, (1, 3), "f", "def f():\n    return 'ö'\n") == file.replace(b"return 1", "return 'ö'".encode())
+    latin = "# -*- coding: latin-1 -*-\n# ü\ndef f():\n    return 1\n".encode("latin-1")
+    made = splice(latin, (2, 4), "f", "def f():\n    return 'ö'\n")
+    assert made == latin.replace(b"return 1", "return 'ö'".encode("latin-1"))
+    with pytest.raises(InputFault, match="'→' cannot be written in the file's encoding iso-8859-1"):
+        splice(latin, (2, 4), "f", "def f():\n    return '→'\n")
+
+
+def test_bytes_that_are_no_text_stay_what_they_are() -> None:
+    file = b"# \xff\ndef f():\n    return 1\n"
+    assert splice(file, (1, 3), "f", "def f():\n    return 2\n") == file.replace(b"return 1", b"return 2")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", "return 1", "pass", "def totals(self): pass", "x = 'def'", "class total: pass"]
+)
+def test_a_text_without_the_function_is_refused(text: str) -> None:
+    with pytest.raises(InputFault, match="defines no function 'total'.*give the whole function"):
+        put(text)
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(InputFault, match="cannot be written"):
+        put("def total(self):\n    return '\ud800'\n")
+
+
+def test_a_span_outside_the_file_is_refused() -> None:
+    with pytest.raises(InputFault, match="no lines 90 to 91; build"):
+        put("def total(self): pass", span=(90, 91))
+
+
+def test_asynchronous_functions_are_functions() -> None:
+    assert without_decorators("@x\nasync  def total(self):\n    pass", "total") == [
+        "async  def total(self):",
+        "    pass",
+    ]
+
+
+def test_text_inside_strings_does_not_move_but_docstrings_do() -> None:
+    text = 'def f():\n    """One.\n\n    Two.\n    """\n    x = (\n        """\nhere\n"""\n    )\n    return x\n'
+    moved = shift(text.splitlines(), "    ")
+    assert moved[3] == "        Two." and moved[7:9] == ["here", '"""']
+    assert shift(moved, "") == text.splitlines()
+
+
+def functions(path: Path) -> list[tuple[tuple[int, int], str]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [((node.lineno - 1, node.end_lineno or 0), node.name) for node in found]
+
+
+MODULES = [inspect, textwrap, ast]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_function_of_real_files_comes_back_as_it_was(module: object) -> None:
+    path = Path(inspect.getfile(module))  # type: ignore[arg-type]
+    raw = path.read_bytes()
+    lines = raw.decode().split("\n")
+    for (start, end), name in functions(path):
+        if ";" in lines[start] or not lines[start].lstrip().startswith(("def", "async")):
+            continue
+        lifted = lift(lines[start:end])
+        assert not lifted.startswith(" ")
+        assert splice(raw, (start, end), name, lifted) == raw, name
+
+
+@given(
+    before=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n")), max_size=4),
+    after=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n")), max_size=4),
+    text=st.text(st.characters(exclude_categories=["Cs"])),
+)
+def test_whatever_stands_around_is_untouched(before: list[str], after: list[str], text: str) -> None:
+    head = "".join(f"# {line}\n" for line in ["-*- coding: utf-8 -*-", *before])
+    tail = "".join(f"# {line}\n" for line in after)
+    file = head + "def f():\n    return 1\n" + tail
+    start = head.count("\n")
+    made = splice(file.encode(), (start, start + 2), "f", "def f():\n    return 2\n" + text)
+    assert made.startswith(f"{head}def f():\n    return 2".encode()) and made.endswith(tail.encode())

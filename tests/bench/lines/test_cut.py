@@ -1,0 +1,90 @@
+"""Cursors, leak filters and the seeded choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ctxbench.bench.formats.hygiene import VerbatimIndex
+from ctxbench.bench.lines.candidates import Cut, LineCandidate, cut, fault, ordered
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
+
+
+def candidate(text: str = "value = price(cart, 1)", *, path: str = "a.py", line: int = 3) -> LineCandidate:
+    tokens = ((0, 5), (6, 7), (8, 13), (13, 14), (14, 18), (18, 19), (20, 21), (21, 22))
+    return LineCandidate(
+        path=path, line=line, text=text, tokens=tokens, column=8, uses=(), masked=(), hidden=frozenset(), shared=False
+    )
+
+
+def test_both_kinds_come_half_and_half() -> None:
+    made = [cut(candidate(line=line), repo="demo", seed=0) for line in range(1000)]
+    single = [each for each in made if each.subkind == SINGLE_LINE]
+    assert 450 < len(single) < 550
+    assert {each.column for each in single} == {0, 6, 8}, "before each token up to the internal name"
+    assert all(each.target == each.candidate.text[each.column :] for each in made)
+    assert all(each.column == 0 for each in made if each.subkind == NEXT_LINE)
+
+
+def test_a_cut_depends_on_seed_repository_and_place_only() -> None:
+    lines = [candidate(line=line) for line in range(50)]
+    made = [cut(each, repo="demo", seed=1) for each in lines]
+    assert made == [cut(each, repo="demo", seed=1) for each in lines]
+    assert made != [cut(each, repo="demo", seed=2) for each in lines]
+    assert made != [cut(each, repo="other", seed=1) for each in lines]
+
+
+def test_choosing_fewer_gives_a_beginning_and_spreads_over_files() -> None:
+    cuts = [cut(candidate(path=path, line=line), repo="demo", seed=0) for path in "abc" for line in range(20)]
+    order = ordered(cuts, repo="demo", seed=0)
+    assert sorted(map(id, order)) == sorted(map(id, cuts))
+    assert {each.candidate.path for each in order[:3]} == {"a", "b", "c"}
+    assert order == ordered(list(reversed(cuts)), repo="demo", seed=0)
+    assert order != ordered(cuts, repo="demo", seed=1)
+
+
+FAULTS = {
+    "fine": ("value = price(cart, 1)", SINGLE_LINE, 8, ["value = price(cart, 1)", "other = 2"], ""),
+    "elsewhere in the repository": ("x = f(a)", NEXT_LINE, 0, ["x = f(a)", "    x = f(a)  "], "verbatim"),
+    "rest of another line": (
+        "value = price(cart, 1)",
+        SINGLE_LINE,
+        8,
+        ["value = price(cart, 1)", "return price(cart, 1)"],
+        "",
+    ),
+    "rest, but a whole line is asked for": (
+        "value = price(cart, 1)",
+        NEXT_LINE,
+        0,
+        ["value = price(cart, 1)", "return price(cart, 1)"],
+        "",
+    ),
+    "whole line that ends another": (
+        "value = price(cart, 1)",
+        NEXT_LINE,
+        0,
+        ["value = price(cart, 1)", "int value = price(cart, 1)"],
+        "",
+    ),
+    "brackets only": ("value = price(cart, 1)", SINGLE_LINE, 21, ["value = price(cart, 1)"], "near_empty"),
+    "one token": ("value = price", SINGLE_LINE, 8, ["value = price"], "near_empty"),
+}
+
+
+@pytest.mark.parametrize(("text", "subkind", "column", "lines", "expected"), FAULTS.values(), ids=FAULTS)
+def test_leaks_and_empty_targets(text: str, subkind: str, column: int, lines: list[str], expected: str) -> None:
+    tokens = tuple(span for span in candidate().tokens if span[1] <= len(text))
+    base = candidate(text)
+    line = replace(base, path="a", line=0, text=text, tokens=tokens)
+    made = Cut(candidate=line, subkind=subkind, column=column, target=text[column:])
+    assert fault(made, VerbatimIndex(["\n".join(lines)])) == expected
+
+
+def test_rests_of_lines_that_recur_are_known_but_for_short_ones() -> None:
+    index = VerbatimIndex(["a = Cart()\nb = Cart()\nvalue = price(cart, 1)\nreturn price(cart, 1)\n"])
+    assert index.rest_repeated("price(cart, 1)")
+    assert not index.rest_repeated("value = price(cart, 1)")
+    assert not index.rest_repeated("Cart()")
+    assert not index.repeated("a = Cart()")
