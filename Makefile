@@ -5,7 +5,7 @@ export VENV
 # Containers often set it. Without bytecode every process that the tests start would compile ctxbench again, for a second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help quickstart dashboard test test-long unit lint docs site bench engine setup setup-dev clean
+.PHONY: help quickstart dashboard test test-long unit oldest lint docs site bench engine setup setup-dev clean
 
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -28,6 +28,12 @@ test-long: setup-dev engine ## What takes minutes by itself: real builds, whole 
 # Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not network"
+
+# What `requires-python` promises is tried on the oldest interpreter: Debian 12's own.
+OLDEST ?= /usr/bin/python3.11
+oldest: engine  ## The unit tests on the oldest Python supported, in an environment of their own
+	@[ -x $(OLDEST) ] || { echo "oldest: $(OLDEST) is not there; set OLDEST to a Python 3.11" >&2; exit 1; }
+	$(MAKE) unit VENV=.venv-oldest PYTHON=$(OLDEST)
 
 lint: setup-dev ## Style, types, the direction of imports, and names
 	$(BIN)/ruff format --check .

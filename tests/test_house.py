@@ -147,7 +147,7 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
 
 _LANGUAGE = re.compile(r"""\b(?:PYTHON|JAVA)\b|["'](?:python|java)["']|languages\.(?:python|java)\b""")
 _OF_ONE_LANGUAGE = re.compile(
-    r"bench/(?:languages|functions|testing)/(?:python|java)/|bench/codereval/|bench/repos/|sandbox/"
+    r"bench/(?:languages|functions|judging)/(?:python|java)/|bench/codereval/|bench/repos/|sandbox/"
 )
 """The folders of a language, CoderEval's official protocol, and the programs in the boxes."""
 _NAMING = {
