@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 NAMES = (
-    *("metrics", "windows", "retrieval", "encoders", "apis", "build", "anatomy"),
+    *("metrics", "windows", "retrieval", "build"),
     *("cells", "overhead", "million", "sandbox", "scale"),
 )
 
