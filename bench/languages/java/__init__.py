@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.files import UTF8, Decoded, decode, explained
 from ctxbench.bench.languages import register
-from ctxbench.bench.languages.base import ApiStyle, DefinitionName, InternalLoad, Language, Lexing, ProjectNames
+from ctxbench.bench.languages.base import ApiStyle, DefinitionName, InternalLoad, Language, Lexing
 from ctxbench.bench.languages.outline import Outline
 
 if TYPE_CHECKING:
@@ -116,12 +116,6 @@ class Java(Language):
         from ctxbench.bench.languages.java.outline import outline
 
         return outline(text)
-
-    def project(self, texts: Mapping[str, str]) -> ProjectNames:
-        """Return the files of a repository, to be asked for the names that code reads."""
-        from ctxbench.bench.languages.java.members import JavaProject
-
-        return JavaProject(texts)
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
         """Yield the definitions that a file refers to."""
