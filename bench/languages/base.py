@@ -107,7 +107,7 @@ class ApiStyle(Protocol):
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
     """Two functions with their summaries, for the prompt that asks a model for one."""
     REMARK: re.Pattern[str]
-    """Strings and comments; groups ``string`` and ``comment`` are those that may be remarks for readers."""
+    """Strings and comments; groups ``remark`` and ``comment`` are those that may be remarks for readers."""
 
     def takes(self, function: Function, *, quirks: bool) -> bool:
         """Say whether a function is an API record."""
@@ -285,10 +285,7 @@ class Language(str):
         return Outline(functions=(), types=(), broken=False)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames | None:
-        """Return the files of a repository (path -> text), to be asked for the names that code reads; None by default.
-
-        Without it nothing is said of names that a completion makes up.
-        """
+        """Return the files of a repository (path -> text), to be asked for the names that code reads; None without."""
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:

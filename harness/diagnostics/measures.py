@@ -204,7 +204,7 @@ class Diagnostics:
         return {HALLUCINATED: unknown / len(readings) if readings else None, MADE_UP: float(unknown)}
 
     def readings(self, sample: Sample, text: str, target: str) -> tuple[ProjectReading, ...] | None:
-        """Return the names of the project that a completion reads; None if its file or its language is not known."""
+        """Return the names of the project that a completion reads; None if nothing tells them."""
         if sample.kind is Kind.LINE:
             text = ctxbench.unit(sample.prefix.rpartition("\n")[2], text, target)
         with self._lock:
