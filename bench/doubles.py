@@ -20,13 +20,8 @@ Doubles: TypeAlias = NDArray[np.float64]
 
 _WHOLE = 53
 """Bits of a whole number that a double holds exactly."""
-SLICE = 1 << 14
+_SLICE = 1 << 14
 """Numbers handled at once where each goes through many steps: they stay in a processor's cache."""
-
-
-def factor_bits(terms: int) -> int:
-    """Return how many bits two factors may have each, so that a double holds the sum of so many products."""
-    return (_WHOLE - (terms - 1).bit_length()) // 2
 
 
 def term_bits(terms: int) -> int:
@@ -47,16 +42,10 @@ def rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
     return multiples
 
 
-def sums(numbers: Doubles, axis: int) -> Doubles:
-    """Return sums along an axis, which is kept and must not be empty: of numbers rounded so that the sum is exact."""
-    total: Doubles = rounded(numbers, axis, term_bits(numbers.shape[axis])).sum(axis=axis, keepdims=True)
-    return total
-
-
 def total(numbers: Doubles) -> float:
     """Return the sum of a row of numbers added one after the other; 0 for none.
 
-    For numbers of very different size, of which `sums` would lose the small ones.
+    For numbers of very different size, of which `rounded` would lose the small ones.
     """
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 
@@ -70,15 +59,15 @@ def exp2(numbers: Doubles) -> Doubles:
     """Return 2 to the power of each number, which may be minus infinity but not 1000 or more; right to some 1e-15."""
     powers = np.maximum(numbers, LEAST)
     flat = powers.reshape(-1)
-    for start in range(0, len(flat), SLICE):
-        x = flat[start : start + SLICE]
+    for start in range(0, len(flat), _SLICE):
+        x = flat[start : start + _SLICE]
         whole = np.rint(x)
         x -= whole
-        x[:] = np.ldexp(polynomial(x, EXP2), whole.astype(np.int32))
+        x[:] = np.ldexp(_polynomial(x, EXP2), whole.astype(np.int32))
     return powers
 
 
-def polynomial(x: Doubles, coefficients: Sequence[float]) -> Doubles:
+def _polynomial(x: Doubles, coefficients: Sequence[float]) -> Doubles:
     """Return a polynomial's values, the coefficient of the highest power first."""
     values = x * coefficients[0]
     for coefficient in coefficients[1:-1]:

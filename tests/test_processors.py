@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SETTINGS = processors.settings()
 COMMAND = "from ctxbench.harness.cli.main import main; main()"
-STRATEGIES = ("lc.infile", "lc.repocoder", "lc.infercom(encoder=hashed)", "lc.infercom(encoder=minilm)")
+STRATEGIES = ("lc.infile", "lc.repocoder", "lc.infercom(encoder=hashed)")
 
 
 @functools.cache

@@ -93,7 +93,7 @@ def _remark(code: str, language: Language) -> str:
     """Return the first sentence of the first docstring or comment that is meant for readers."""
     for match in _remarks(language).finditer(code):
         alone = not code[: match.start()].rpartition("\n")[2].strip()
-        text = match["comment"] or (match["string"] if alone else "") or ""
+        text = match["comment"] or (match["remark"] if alone else "") or ""
         sentence = "" if _PRAGMA.match(text) else first_sentence(_MARGIN.sub("", text.strip("\"'/*")))
         if split(sentence):
             return sentence

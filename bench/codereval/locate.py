@@ -207,7 +207,6 @@ def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, h
         signature=function.signature,
         docstring=function.docstring,
         how=how,
-        doc=function.doc,
         remark="; ".join(contradictions),
     )
 

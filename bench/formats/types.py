@@ -33,8 +33,6 @@ class Options:
 
     language: Language | None = None
     """The language of the files that do not say it themselves; others are refused."""
-    docstring: str = "raw"
-    """CoderEval: ``raw``, the original one, or ``human``, the one written by a person."""
     revision: str | None = None
     """The commit of a hub's data sets."""
     split: str | None = None
@@ -70,10 +68,10 @@ class SampleFiles:
     """The fields that it reads, for the command's help: one or a few sentences."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
     """Read and join tables; `InputFault` at the first malformed record, naming file, line, field and cure."""
-    records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
+    records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]] | None = None
     """Write samples and their references (by id), so that reading the records gives equal samples.
 
-    `InputFault` at a sample that the format has no place for."""
+    `InputFault` at a sample that the format has no place for. None: no set is exported in it."""
     in_repository: Callable[[Task, str], Task | None] | None = None
     """Make a task anew from its whole file; None if prompt and answer do not stand where the record says.
 
@@ -83,8 +81,6 @@ class SampleFiles:
     `in_repository`."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
     """Whole sentences on the tasks for whoever reads their numbers."""
-    document: str = ""
-    """The key of the list, where a file is one JSON object; empty for JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,7 @@ class ApiStyle(Protocol):
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
     """Two functions with their summaries, for the prompt that asks a model for one."""
     REMARK: re.Pattern[str]
-    """Strings and comments; groups ``string`` and ``comment`` are those that may be remarks for readers."""
+    """Strings and comments; groups ``remark`` and ``comment`` are those that may be remarks for readers."""
 
     def takes(self, function: Function, *, quirks: bool) -> bool:
         """Say whether a function is an API record."""
@@ -220,11 +220,6 @@ class Language(str):
     """Types of nodes whose lines are no targets -> why: ``import``, ``decorator``, ``multiline_string`` where the node
     goes over several lines; of ``header`` the lines up to the body."""
 
-    binders: Mapping[str, str] = {}
-    """Types of nodes that give a name to something of the file -> the field that holds it, empty for all children."""
-    library: frozenset[str] = frozenset()
-    """Names of the language's own library that need no import, its common methods among them."""
-
     def imports(self, source: Source) -> Iterable[Import]:
         """Yield what the import statements of a file bind."""
         raise NotImplementedError
@@ -289,9 +284,9 @@ class Language(str):
         """Return the functions and classes of a file, which may be cut at the cursor; none unless it knows them."""
         return Outline(functions=(), types=(), broken=False)
 
-    def project(self, texts: Mapping[str, str]) -> ProjectNames:
-        """Return the files of a repository (path -> text), to be asked for the names that code reads."""
-        return _Unknown()
+    def project(self, texts: Mapping[str, str]) -> ProjectNames | None:
+        """Return the files of a repository (path -> text), to be asked for the names that code reads; None without."""
+        return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
         """Yield the definitions that a file refers to up to a line, one step away, by static analysis; none by default.
@@ -343,13 +338,6 @@ class Language(str):
             InputFault: if nobody has taught this language so much.
         """
         raise InputFault(f"no function samples can be built of {self.label}", cure="build lines: --kind line")
-
-
-class _Unknown:
-    """A project of which no name is judged."""
-
-    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
-        return ()
 
 
 L = TypeVar("L", bound=Language)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Scores = npt.NDArray[np.float64]
 
+DIGITS = 5
+"""Of a similarity, after the point: encoders agree to some 1e-6 from processor to processor."""
+
 
 class Dense:
     """The cosine of vectors of length 1, which is their product."""
@@ -37,12 +40,12 @@ class Dense:
 
     @property
     def slack(self) -> float:
-        """Return what the fast product may be off, whatever the order of addition: a rounding a term.
+        """Return what the fast product may be off `exact`: a rounding a term, and that of the score.
 
         Its last digits depend on the processor and on how many texts there are, and so on texts that a view leaves
         out; `exact` does not.
         """
-        return self._encoder.width * 2.0**-23
+        return self._encoder.width * 2.0**-23 + 10.0**-DIGITS
 
     def index(self, texts: Sequence[str]) -> Floats:
         """Return the vectors of texts: shape (texts, width)."""
@@ -60,7 +63,7 @@ class Dense:
         return np.concatenate([shared @ query, own @ query]).astype(np.float64)
 
     def exact(self, query: Floats, vector: Floats) -> float:
-        """Return the score of one text: the sum of the products, rounded once."""
+        """Return the score of one text, rounded to `DIGITS`, so that machines whose vectors differ rank alike."""
         import numpy as np  # noqa: PLC0415
 
-        return math.fsum(np.multiply(query, vector, dtype=np.float64).tolist())
+        return round(math.fsum(np.multiply(query, vector, dtype=np.float64).tolist()), DIGITS)

@@ -140,7 +140,7 @@ def _say(summary: ImportSummary) -> None:
 @results.command(cls=WithShapes)
 @click.argument("run")
 @click.option("--format", "shape", type=_EXPORTED, required=True, help="Shape of the file.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write, or the folder.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option("--samples", metavar="NAME", help="The run's sample set, where it has another name than then.")
 @click.option(
     "--repeat",
@@ -157,7 +157,7 @@ def export(
 ) -> None:
     """Write the stored RUN (its id, its beginning or its name) for other tools.
 
-    `every-eval-ever`, `huggingface`, `inspect` and `trec` hold all of a run: prompts, answers, scores, means.
+    `every-eval-ever` and `inspect` hold all of a run: prompts, answers, scores, means.
     `ctxbench` is a line a completion, with labels and verdicts; `parquet` the scores, missing samples included; the
     others are what the benchmarks' own scorers read.
     """
@@ -177,13 +177,13 @@ def export(
     if repeat > 1 and (shape in RUN_FORMATS or not formats.predictions(shape).repeats):
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
         raise click.UsageError(f"--repeat is for --format {' or '.join(repeated)}")
+    if out.is_dir():
+        raise InputFault("is a folder, not a file", where=str(out), cure="give --out the path of a file")
     with open_reader(db or home.database) as store:
         if shape in RUN_FORMATS:
             _export_run(store, run, shape, out, samples, home, partial=partial)
             return
         stored = completed(store, run)
-    if out.is_dir():
-        raise InputFault("is a folder, not a file", where=str(out), cure="give --out the path of a file")
     lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run} are missing"
     if stored.missing and not partial:
         raise InputFault(
@@ -223,34 +223,24 @@ def _export_run(
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_atomic
-    from ctxbench.harness.exports import read_run, run_format
+    from ctxbench.harness.exports import RUN_FORMATS, read_run
     from ctxbench.harness.store.runs import check_set
 
-    form = run_format(name)
-    if out.exists() and out.is_dir() != form.folder:
-        what, other = ("a folder", "a file") if form.folder else ("a file", "a folder")
-        raise InputFault(f"is {other}; {name} is {what}", where=str(out), cure="give --out another path")
     exported = read_run(store, run)
     choices = exported.work.choices
     given = samples or choices.samples
-    if samples is not None or form.needs_samples or given in sets.names(home):
+    if samples is not None or given in sets.names(home):
         sample_set = sets.load(home, given)
-        if samples is not None or form.needs_samples or sample_set.digest == exported.work.samples_digest:
+        if samples is not None or sample_set.digest == exported.work.samples_digest:
             check_set(exported.id, exported.work.samples_digest, sample_set)
             exported = replace(exported, sample_set=sample_set)
-    if form.needs_samples and exported.sample_set is not None:
-        exported = replace(exported, snapshots=sets.snapshots(home, exported.sample_set))
     lacking = exported.work.planned - exported.work.finished
     if lacking and not partial:
         raise InputFault(
             f"{lacking} of {exported.work.planned} samples of the run {exported.id} are missing",
             cure="run the same `ctxbench run` again, or add --partial to export what is there",
         )
-    # All of it is made before anything is written.
-    for path, text in list(form.write(exported)):
-        place = out / path if path else out
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(place, text)
+    write_atomic(out, RUN_FORMATS[name].write(exported))
     click.echo(f"{out}: {exported.work.finished} of {exported.work.planned} samples")
     if exported.sample_set is None:
         click.echo(f"the sample set {given!r} is not here, so the references are left out", err=True)

@@ -161,7 +161,7 @@ class _Repository:
     """A repository with its outlined files, filled as they are needed."""
 
     snapshot: Snapshot
-    project: ProjectNames
+    project: ProjectNames | None
     files: dict[str, OutlinedFile] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
 
@@ -204,12 +204,12 @@ class Diagnostics:
         return {HALLUCINATED: unknown / len(readings) if readings else None, MADE_UP: float(unknown)}
 
     def readings(self, sample: Sample, text: str, target: str) -> tuple[ProjectReading, ...] | None:
-        """Return the names of the project that a completion reads; None if its file is not at hand."""
+        """Return the names of the project that a completion reads; None if nothing tells them."""
         if sample.kind is Kind.LINE:
             text = ctxbench.unit(sample.prefix.rpartition("\n")[2], text, target)
         with self._lock:
             repository = self._repository(sample.repo)
-            if repository is None or sample.path not in repository.snapshot.texts:
+            if repository is None or repository.project is None or sample.path not in repository.snapshot.texts:
                 return None
             excerpt = self._file(repository, sample.path).excerpt(sample, text)
             if excerpt is None:

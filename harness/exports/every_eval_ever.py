@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from ctxbench.harness.exports.stored import ExportedRun
@@ -21,8 +20,8 @@ _LOCAL = ("hf", "incontext", "vllm")
 """Generators that run on the machine that asks them."""
 
 
-def every_eval_ever(run: ExportedRun) -> Iterator[tuple[str, str]]:
-    """Yield the one file; numbers are in the units that boards show."""
+def every_eval_ever(run: ExportedRun) -> str:
+    """Return the file; numbers are in the units that boards show."""
     choices, when = run.work.choices, str(int(run.ended.timestamp()))
     record = {
         "schema_version": _SCHEMA,
@@ -55,7 +54,7 @@ def every_eval_ever(run: ExportedRun) -> Iterator[tuple[str, str]]:
             if name in group.scales and mean.mean is not None
         ],
     }
-    yield "", json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def _model(generator: str) -> str:

@@ -18,8 +18,8 @@ from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall
 _VERSION = 2
 
 
-def inspect_log(run: ExportedRun) -> Iterator[tuple[str, str]]:
-    """Yield the one file; a sample that is missing is in it with its fault and without scores."""
+def inspect_log(run: ExportedRun) -> str:
+    """Return the file; a sample that is missing is in it with its fault and without scores."""
     samples = [sample for detail in run.details() for sample in _samples(run, detail)]
     missing = sum(sample["error"] is not None for sample in samples)
     log = {
@@ -38,7 +38,7 @@ def inspect_log(run: ExportedRun) -> Iterator[tuple[str, str]]:
     if missing:
         message = f"{missing} of {len(samples)} samples are missing"
         log["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
-    yield "", json.dumps(log, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(log, ensure_ascii=False, indent=1) + "\n"
 
 
 def _spec(run: ExportedRun) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.rows import Group, Row
@@ -33,8 +32,6 @@ class ExportedRun:
     """One a language."""
     sample_set: SampleSet | None
     """Its samples with their references; None where they are not here."""
-    snapshots: Mapping[str, Snapshot]
-    """Its repositories by name; empty where they are not asked for."""
 
     @property
     def id(self) -> str:
@@ -93,20 +90,12 @@ def scores_of(completion: CompletionFacts) -> dict[str, float]:
     }
 
 
-def read_run(
-    store: Store,
-    run: str,
-    *,
-    sample_set: SampleSet | None = None,
-    snapshots: Mapping[str, Snapshot] | None = None,
-) -> ExportedRun:
-    """Read one run for a writer.
+def read_run(store: Store, run: str) -> ExportedRun:
+    """Read one run for a writer, without its sample set.
 
     Args:
         store: where it is.
         run: its id, its beginning or its name.
-        sample_set: its samples, where they are here.
-        snapshots: its repositories, where they are asked for.
 
     Raises:
         InputFault: if the id is not whole enough.
@@ -115,4 +104,4 @@ def read_run(
     id_ = find_run(store, run).id
     [work] = works(store, [id_])
     tables = run_tables(store, selection=RunFilter(id=id_))
-    return ExportedRun(store=store, work=work, tables=tuple(tables), sample_set=sample_set, snapshots=snapshots or {})
+    return ExportedRun(store=store, work=work, tables=tuple(tables), sample_set=None)

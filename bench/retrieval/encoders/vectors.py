@@ -6,29 +6,26 @@ repository or the sample that it was first needed for.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import sqlite3
 import threading
+import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.files import sha256
+from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.retrieval.types import Encoder
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.types import Floats
-import contextlib
-import fcntl
-import os
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
 
-from ctxbench.bench.files import explained
-
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Texts encoded so far, and how many there are to encode."""
 
@@ -38,11 +35,15 @@ _WRITTEN = 4 << 30
 """Bytes of vectors that one run adds to the files: a strategy can ask for as many texts as it likes."""
 _PART = 128
 """Texts encoded between two reports, and kept together: what a killed process loses."""
-_DIGEST = 32
-_CHECK = 4
-_HEADER = 128
-_READ = 1 << 24
-"""Bytes read at once while the file's digests are collected."""
+_TABLE = "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB, crc32 INTEGER) WITHOUT ROWID"
+_SELECT = "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?"
+_MACHINES = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM,
+}  # fmt: skip
+"""Errors of the machine; all others mean that the file is damaged."""
+_PATIENCE = 60.0
+"""Seconds to wait for another process that writes."""
 
 
 class Vectors:
@@ -98,7 +99,7 @@ class Vectors:
         with self._lock:
             if key not in self._stores:
                 name = f"{spec.partition('(')[0]}-{sha256(key)[:16]}.vectors".replace("/", "-")
-                file = None if self._folder is None else VectorFile(self._folder / name, key=key, width=width)
+                file = None if self._folder is None else VectorFile(self._folder / name)
                 self._stores[key] = _Store(key, file)
             return self._stores[key]
 
@@ -170,115 +171,56 @@ class _Store:
 
 
 class VectorFile:
-    """The vectors of one encoder in a file that is only appended to, for several threads and processes at once.
+    """The vectors of one encoder in a SQLite file, for several threads and processes at once.
 
-    A header, then records of equal length: SHA-256 of the text, the vector, a checksum. Processes add
-    under a lock; a record that a killed process left unfinished is cut off by the next one that adds, and
-    a file whose header or a record is damaged is thrown away, since everything in it can be made again.
+    Everything in it can be made again: a damaged file is thrown away, a damaged vector is none.
     """
 
-    def __init__(self, path: Path, *, key: str, width: int) -> None:
-        """Name a file; it is made when something is added.
+    def __init__(self, path: Path) -> None:
+        """Name a file; it is made when something is added."""
+        self._path = path
 
-        Args:
-            path: the file; a file of the same name with ``.lock`` is put beside it.
-            key: what decides the vectors; a file made for another key counts as damaged.
-            width: the length of a vector.
+    def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
+        """Return the vectors that are there, by the digest of their text.
+
+        Raises:
+            MachineFault: if the file cannot be read.
         """
-        self._path, self._width = path, width
-        self._header = f"ctxbench vectors 1 {width} {sha256(key)}\n".encode().ljust(_HEADER)
-        self._record = _DIGEST + 4 * width + _CHECK
-        self._lock = threading.Lock()
-        self._forget()
 
-    def _forget(self) -> None:
-        self._inode, self._end = 0, _HEADER
-        self._places: dict[bytes, int] = {}
-
-    def read(self, digests: Iterable[bytes]) -> dict[bytes, Floats]:
-        """Return the vectors that are there, by the digest of their text."""
-        with self._lock, explained(self._path):
-            try:
-                handle = self._path.open("rb")
-            except FileNotFoundError:
-                self._forget()
-                return {}
-            with handle:
-                vectors = self._vectors(handle.fileno(), digests)
-                if vectors is None:
-                    self._throw_away(handle.fileno())
-                return vectors or {}
-
-    def add(self, vectors: Mapping[bytes, Floats]) -> None:
-        """Add vectors by the digest of their text; all of them or, after a crash, the first ones."""
-        with self._lock, explained(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._locked(fcntl.LOCK_EX), self._path.open("ab") as handle:
-                size = handle.seek(0, os.SEEK_END)
-                if size and not self._ours(self._path):
-                    handle.truncate(0)
-                    size = 0
-                data = b"" if size else self._header
-                if unfinished := max(0, size - _HEADER) % self._record:
-                    handle.truncate(size - unfinished)
-                for digest, vector in vectors.items():
-                    body = digest + np.ascontiguousarray(vector, dtype="<f4").tobytes()
-                    data += body + zlib.crc32(body).to_bytes(_CHECK, "little")
-                handle.write(data)
-
-    def _vectors(self, number: int, digests: Iterable[bytes]) -> dict[bytes, Floats] | None:
-        """Return the vectors that the open file holds; None if it is damaged."""
-        with self._locked(fcntl.LOCK_SH):
-            if not self._refresh(number):
-                return None
+        def found(file: sqlite3.Connection) -> dict[bytes, Floats]:
             vectors: dict[bytes, Floats] = {}
-            # In the file's order, which is quick to read.
-            for place, digest in sorted((self._places[digest], digest) for digest in digests if digest in self._places):
-                vector = self._checked(os.pread(number, self._record, place), digest)
-                if vector is None:
-                    return None
-                vectors[digest] = vector
+            for digest in digests:
+                row = file.execute(
+                    "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?", (digest,)
+                ).fetchone()
+                if row is not None and row[0] is not None and zlib.crc32(digest + row[0]) == row[1]:
+                    vectors[digest] = np.frombuffer(row[0], dtype="<f4").astype(np.float32)
             return vectors
 
-    def _refresh(self, number: int) -> bool:
-        """Learn which digests are there by now; False if the file is none of ours."""
-        state = os.fstat(number)
-        if state.st_ino != self._inode or state.st_size < self._end:
-            self._forget()
-        if not self._places and os.pread(number, _HEADER, 0) != self._header:
-            return False
-        self._inode = state.st_ino
-        whole = (state.st_size - self._end) // self._record
-        at_once = max(1, _READ // self._record)
-        for start in range(0, whole, at_once):
-            count = min(at_once, whole - start)
-            place = self._end + start * self._record
-            rows = np.frombuffer(os.pread(number, count * self._record, place), dtype=np.uint8)
-            for row, digest in enumerate(rows.reshape(count, self._record)[:, :_DIGEST]):
-                self._places.setdefault(digest.tobytes(), place + row * self._record)
-        self._end += whole * self._record
-        return True
+        return (self._do(found) or {}) if self._path.exists() else {}
 
-    def _checked(self, data: bytes, digest: bytes) -> Floats | None:
-        body, check = data[:-_CHECK], data[-_CHECK:]
-        if len(data) != self._record or body[:_DIGEST] != digest or zlib.crc32(body) != int.from_bytes(check, "little"):
-            return None
-        return np.frombuffer(body, dtype="<f4", offset=_DIGEST).astype(np.float32)
+    def add(self, vectors: Mapping[bytes, Floats]) -> None:
+        """Add vectors by the digest of their text, all of them or none.
 
-    def _ours(self, path: Path) -> bool:
-        with path.open("rb") as handle:
-            return handle.read(_HEADER) == self._header
+        Raises:
+            InputFault: if the folder cannot be made.
+            MachineFault: if the file cannot be written.
+        """
+        raw = {digest: np.ascontiguousarray(vector, dtype="<f4").tobytes() for digest, vector in vectors.items()}
+        rows = [(digest, vector, zlib.crc32(digest + vector)) for digest, vector in raw.items()]
+        with explained(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._do(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows))
 
-    def _throw_away(self, number: int) -> None:
-        """Remove the damaged file, unless another process has put a new one in its place."""
-        with self._locked(fcntl.LOCK_EX), contextlib.suppress(FileNotFoundError):
-            if self._path.stat().st_ino == os.fstat(number).st_ino:
-                self._path.unlink()
-        self._forget()
-
-    @contextlib.contextmanager
-    def _locked(self, how: int) -> Iterator[None]:
-        """Hold the lock of all processes, shared or alone; it is freed also when a process is killed."""
-        with self._path.with_suffix(".lock").open("ab") as lock:
-            fcntl.flock(lock, how)
-            yield
+    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Do one transaction; a damaged file is removed, and there is no result."""
+        try:
+            with contextlib.closing(sqlite3.connect(self._path, timeout=_PATIENCE)) as file, file:
+                file.execute(_TABLE)
+                return work(file)
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _MACHINES:
+                self._path.unlink(missing_ok=True)
+                return None
+            cure = "free space on the disk, or name another folder with CTXBENCH_CACHE; then run the same command again"
+            raise MachineFault(f"vectors cannot be kept: {error}", where=str(self._path), cure=cure) from error

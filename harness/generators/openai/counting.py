@@ -58,7 +58,7 @@ class Counter:
         if not settings.window:
             what, cure = "tokenizer= counts for a window that is not given", "give window=TOKENS"
             raise InputFault(what, where="openai", cure=cure)
-        weights.need(("tokenizers",), where=settings.where, cure="pip install 'ctxbench[encoders]'")
+        weights.need(("tokenizers",), where=settings.where, cure="pip install 'ctxbench[tokenizers]'")
         file = Path(path).expanduser()
         self._file = file / FILE if file.is_dir() else file
         self._settings = settings

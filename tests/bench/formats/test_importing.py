@@ -84,7 +84,6 @@ def test_every_installed_format_has_samples_or_predictions() -> None:
     assert formats.names() == (
         *(
             "codereval",
-            "context_collection",
             "crosscodeeval",
             "ctxbench",
             "infercom",

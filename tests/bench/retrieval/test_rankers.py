@@ -81,7 +81,11 @@ def test_a_search_is_as_if_both_corpora_had_been_one_from_the_start(
     best: dict[tuple[str, int], float] = {}
     for (place, _), score in zip(rows, scores, strict=True):
         best[place] = max(score, best.get(place, 0.0))
-    assert [(hit.place.path, hit.place.start) for hit in hits] == _ranked(best)[:top]
+    places, expected = [(hit.place.path, hit.place.start) for hit in hits], _ranked(best)[:top]
+    # Scores that differ in the last digit alone may change places: the plain loop adds in another order.
+    assert places == expected or [best[place] for place in places] == pytest.approx(
+        [best[place] for place in expected], rel=1e-12
+    )
     for hit in hits:
         place = (hit.place.path, hit.place.start)
         assert hit.score == pytest.approx(best[place], abs=1e-9)

