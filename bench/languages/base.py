@@ -220,11 +220,6 @@ class Language(str):
     """Types of nodes whose lines are no targets -> why: ``import``, ``decorator``, ``multiline_string`` where the node
     goes over several lines; of ``header`` the lines up to the body."""
 
-    binders: Mapping[str, str] = {}
-    """Types of nodes that give a name to something of the file -> the field that holds it, empty for all children."""
-    library: frozenset[str] = frozenset()
-    """Names of the language's own library that need no import, its common methods among them."""
-
     def imports(self, source: Source) -> Iterable[Import]:
         """Yield what the import statements of a file bind."""
         raise NotImplementedError

@@ -13,7 +13,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import benchmark as view
-from ctxbench.dashboard.views import benchmark_audit
+from ctxbench.dashboard.views import benchmark_drops
 from ctxbench.harness.store.notes import marks_of
 from ctxbench.harness.store.sets import contents
 
@@ -74,9 +74,6 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
         _table("Samples", view.kinds(measured), view.KIND_HELP)
     _table("Repositories", view.repositories(manifest, measured), view.REPO_HELP)
     marks = data.cached(marks_of, sample_set.digest)
-    _table(
-        "What keeps answers out of sight", benchmark_audit.audit(manifest, measured, marks), benchmark_audit.AUDIT_HELP
-    )
     if marks:
         rows: list[view.Cells] = [
             {"sample": mark.sample_id, "mark": mark.mark, "reason": mark.reason, "image": mark.image} for mark in marks
@@ -88,7 +85,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
     _lengths(measured)
-    _table("What was left out", benchmark_audit.drops(manifest), benchmark_audit.DROP_HELP)
+    _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.DROP_HELP)
     _table("How it was made", view.about(manifest), {})
 
 

@@ -232,7 +232,10 @@ def _who_solves(choice: _Choice) -> None:
         return
     chart_column, table_column = st.columns(2)
     with chart_column:
-        show.chart(drawing.venn(outcome) if outcome.count < 4 else drawing.upset(outcome), key="solved")
+        if outcome.count < 4:
+            show.chart(drawing.venn(outcome), key="solved")
+        else:
+            show.frame(drawing.region_rows(outcome), help=HELP, key="regions")
     with table_column:
         show.frame(drawing.run_rows(outcome, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
         show.notes(drawing.remarks(outcome))

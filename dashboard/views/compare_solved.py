@@ -1,4 +1,4 @@
-"""Charts of which runs solve which samples: Venn diagrams of two or three runs, UpSet plots of more. Pure.
+"""Which runs solve which samples: Venn diagrams of two or three runs, tables of more. Pure.
 
 Drawings hold letters and counts only; which run a letter is, a table beside them says.
 """
@@ -17,8 +17,6 @@ from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion
 
 Row = dict[str, object]
 
-MOST_REGIONS = 24
-"""Regions that an UpSet plot draws; the choice of regions has all."""
 _POINTS = 96
 _OUTSIDE = 2.75
 """Times a circle's distance from the middle: where its letter stands."""
@@ -80,8 +78,6 @@ def remarks(outcome: Solved) -> list[str]:
     sentences = [f"Of the {outcome.n} samples that all of these runs completed."]
     if outcome.count < 4:
         sentences.append("Areas mean nothing, counts do.")
-    elif len(outcome.regions) > MOST_REGIONS:
-        sentences.append(f"Drawn: the {MOST_REGIONS} largest of {len(outcome.regions)} regions.")
     return sentences
 
 
@@ -157,40 +153,8 @@ def venn(outcome: Solved) -> alt.LayerChart:
     return alt.LayerChart(layer=[disc, count, head]).properties(width=300, height=300 if outcome.count == 3 else 225)
 
 
-def upset(outcome: Solved) -> alt.HConcatChart:
-    """Return a line a region, most samples first: dots for the runs that solve it, and a bar of its samples.
-
-    At most `MOST_REGIONS` regions are drawn.
-    """
-    run_letters = letters(outcome.count)
-    regions = outcome.regions[:MOST_REGIONS]
-    dots = [
-        {"region": region_key(region), "run": letter, "solves": run in region.runs}
-        for region in regions
-        for run, letter in enumerate(run_letters)
+def region_rows(outcome: Solved) -> list[Row]:
+    """Return one row a region, most samples first: the runs that solve it, and how many samples it holds."""
+    return [
+        {"solved by": region_name(region, outcome.count), "samples": len(region.samples)} for region in outcome.regions
     ]
-    bars = [{"region": region_key(region), "samples": len(region.samples)} for region in regions]
-    rows = alt.Y("region:N", sort=[region_key(region) for region in regions], axis=None)
-    matrix = (
-        alt.Chart(alt.InlineData(values=dots))
-        .mark_circle(size=130, opacity=1)
-        .encode(
-            x=alt.X("run:N", sort=list(run_letters), title=None, axis=alt.Axis(orient="top", labelAngle=0)),
-            y=rows,
-            color=alt.Color(
-                "solves:N", scale=alt.Scale(domain=[True, False], range=[SERIES[0], "#88888833"]), legend=None
-            ),
-            tooltip=[alt.Tooltip("run:N"), alt.Tooltip("solves:N")],
-        )
-        .properties(width=alt.Step(24), height=alt.Step(24))
-    )
-    bar = alt.Chart(alt.InlineData(values=bars)).encode(
-        x=alt.X("samples:Q", title="samples", axis=alt.Axis(orient="top", tickMinStep=1)), y=rows
-    )
-    drawn = alt.LayerChart(
-        layer=[
-            bar.mark_bar(color=SERIES[0]),
-            bar.encode(text="samples:Q").mark_text(align="left", dx=5, fontSize=13),
-        ]
-    ).properties(width=160, height=alt.Step(24))
-    return alt.hconcat(matrix, drawn, spacing=8)

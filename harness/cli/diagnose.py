@@ -1,4 +1,4 @@
-"""`ctxbench diagnose`: the worth of retrieved blocks, what a generator has memorised, what exact match misses."""
+"""`ctxbench diagnose`: the worth of retrieved blocks, and what exact match misses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ctxbench.harness.cli.options import db_option, format_option, home_option
 if TYPE_CHECKING:
     from ctxbench.bench.errors import MachineFault
     from ctxbench.harness.diagnostics.gains import RunDiagnosis
-    from ctxbench.harness.diagnostics.memory import MemoryProbe
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import StoredRun
     from ctxbench.harness.store.scores import Judged
@@ -25,23 +24,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option(
-    "--memorised",
-    is_flag=True,
-    help="Instead: price each reference after its signature alone, and a twin of it with other names.",
-)
-@click.option(
     "--equivalent",
     is_flag=True,
     help="Instead: count the completions that their tests accept though they are not the reference.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price N more samples a run at most.")
-@format_option("table", "json", text="How to print it; json tells every block, or sample.")
+@format_option("table", "json", text="How to print it; json tells every block.")
 @home_option
 @db_option
 def diagnose(
     *,
     runs: tuple[str, ...],
-    memorised: bool,
     equivalent: bool,
     limit: int | None,
     form: str,
@@ -54,20 +47,16 @@ def diagnose(
     The same command again prices only what is missing. Afterwards the leaderboard's JSON has `block_gain`. A sample
     that cannot be priced is left out and named at the end.
 
-    With --memorised the leaderboard gets `memorised`, for all runs of this generator over these samples: the strategy
-    does not matter (see docs/contamination.md).
-
     With --equivalent nothing is priced: it says what exact match misses, by the tests of functions.
     """
     from ctxbench.bench.files import dump_line
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.diagnostics.gains import diagnose as price
-    from ctxbench.harness.diagnostics.memory import probe
     from ctxbench.harness.run.pricer import unpriced
     from ctxbench.harness.store.runs import find_run
 
-    if equivalent and (memorised or limit is not None):
-        raise click.UsageError("--equivalent prices nothing: leave out --memorised and --limit")
+    if equivalent and limit is not None:
+        raise click.UsageError("--equivalent prices nothing: leave out --limit")
     faults: dict[str, MachineFault] = {}
     with _open(db or home.database) as store:
         for run in [find_run(store, id_prefix) for id_prefix in runs]:
@@ -75,20 +64,12 @@ def diagnose(
                 counts = _judged(store, run)
                 text = dump_line(_judged_record(run, counts)) if form == "json" else _judged_lines(run, counts)
                 click.echo(text, nl=False)
-            elif memorised:
-                memory = probe(home, store, run, limit=limit, progress=progress)
-                click.echo(dump_line(_memory_record(memory)) if form == "json" else _memory_lines(memory), nl=False)
-                faults |= _named(memory)
             else:
                 diagnosis = price(home, store, run, limit=limit, progress=progress)
                 click.echo(dump_line(_record(diagnosis)) if form == "json" else _lines(diagnosis), nl=False)
-                faults |= _named(diagnosis)
+                faults |= {f"{sample} of {run.id}": fault for sample, fault in diagnosis.faults.items()}
     if faults:
         raise unpriced(faults)
-
-
-def _named(outcome: RunDiagnosis | MemoryProbe) -> dict[str, MachineFault]:
-    return {f"{sample} of {outcome.run.id}": fault for sample, fault in outcome.faults.items()}
 
 
 def _open(url: str) -> Store:
@@ -133,34 +114,6 @@ def _judged_lines(run: StoredRun, counts: Counter[Judged]) -> str:
     ]
     if refused := counts[Judged(exact=True, passed=False)]:
         lines.append(f"  tests refuse {refused} that are an exact match: see `ctxbench samples verify`")
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _memory_record(memory: MemoryProbe) -> dict[str, Any]:
-    return {
-        "run": memory.run.id,
-        "generator": memory.run.generator,
-        "new": memory.new,
-        "left": memory.over_limit,
-        "twinless": memory.twinless,
-        "samples": {
-            sample: {"reference": round(costs.reference, 6), "twin": round(costs.twin, 6)}
-            for sample, costs in memory.costs.items()
-        },
-        "faults": {sample: str(fault) for sample, fault in memory.faults.items()},
-    }
-
-
-def _memory_lines(memory: MemoryProbe) -> str:
-    counts = f"samples {len(memory.costs)}  new {memory.new}  left {memory.over_limit}"
-    lines = [f"{memory.run.id}  {memory.run.generator}  {counts}"]
-    if memory.twinless:
-        lines.append(f"  {memory.twinless} samples have no twin: they name nothing of their project")
-    if memory.costs:
-        reference, twin = (statistics.fmean(bits) for bits in zip(*memory.costs.values(), strict=True))
-        lines.append(
-            f"  memorised {twin - reference:+.2f} bits: reference {reference:.2f}, twin {twin:.2f}, on the mean"
-        )
     return "".join(f"{line}\n" for line in lines)
 
 

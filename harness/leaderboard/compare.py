@@ -20,7 +20,7 @@ from ctxbench.harness.leaderboard.comparability import coders_of
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.scales import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
-from ctxbench.harness.metrics.profile import BIT_METRICS, MEMORISED
+from ctxbench.harness.metrics.profile import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
 
 _BINS = 20
@@ -106,8 +106,7 @@ def compare(
             )
         shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
-    # What one model has memorised is the same whatever the strategy.
-    names = [metric] if metric else sorted({*shared} - {MEMORISED}, key=lambda name: (name != ranking, name))
+    names = [metric] if metric else sorted(set(shared), key=lambda name: (name != ranking, name))
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))
 
 

@@ -27,7 +27,7 @@ from ctxbench.harness.leaderboard.family import listed
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published import BOTH, Listing, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, LEVELLED, Board, Group, Row, groups_by_level
-from ctxbench.harness.metrics.profile import BLOCK_GAIN, DIAGNOSTICS, MEMORISED
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, DIAGNOSTICS
 from ctxbench.harness.results import PRICE
 
 _BESIDE = ("em", "es", "id_f1", "context_gain")
@@ -128,7 +128,6 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
     columns |= {f"{group.metric} by level": _levels(group, parts)} if parts else {}
     columns |= {"Other metrics and costs": _beside(group)}
     read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
-    read_before += [metric_column(group, MEMORISED)] if MEMORISED in group.scales else []
     columns |= {"What the model may have read before": [COLUMNS["strategy"], *read_before]} if read_before else {}
     brought = [COLUMNS["strategy"], *(metric_column(group, name) for name in more)]
     columns |= {"What the context brought, and what was made up": brought} if more else {}

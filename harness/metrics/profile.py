@@ -121,7 +121,7 @@ def points(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - 
 
 PASS = "pass"  # noqa: S105 - no password
 """The stored score of one completion's tests, from which pass@k is computed."""
-BLOCK_GAIN, MADE_UP, MEMORISED = "block_gain", "made_up_names", "memorised"
+BLOCK_GAIN, MADE_UP = "block_gain", "made_up_names"
 _OURS = "ctxbench"
 
 
@@ -140,12 +140,6 @@ BITS = (
     _bits("context_gain", "How much cheaper the context makes the reference to write than the file alone does."),
     _bits("bits", "What the reference costs to write, given the context.", lower_is_better=True),
     _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
-    _bits(
-        MEMORISED,
-        "How much more than the reference a twin of it with other names costs, both after the signature alone.",
-        lower_is_better=True,
-        source=f"{_OURS}, after Mattern et al. 2023, arXiv 2305.18462",
-    ),
 )
 """Measured by a model that codes the reference: those of two models are two units."""
 DIAGNOSTICS = (

@@ -14,7 +14,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import project_of
 from ctxbench.harness.measures import ALWAYS, left_out, without_parts
-from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT, MEMORISED
+from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import ACCESS, PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable, Status
 from ctxbench.harness.store import notes
@@ -23,7 +23,7 @@ from ctxbench.harness.store.engine import uncollected
 from ctxbench.harness.store.engines import EngineCosts, engine_costs
 from ctxbench.harness.store.names import names
 from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
-from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, memorised, pass_columns, verdict_counts
+from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, pass_columns, verdict_counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import JUDGING, loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
@@ -250,7 +250,7 @@ def _run_columns(
     """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
     counts = verdict_counts(connection, ids, strict=run_filter.strict)
-    gains, memories = mean_gains(connection, ids), memorised(connection, ids)
+    gains = mean_gains(connection, ids)
     imported, remarks, cutoffs = (
         notes.imports(connection, ids),
         notes.remarks(connection, ids, strict=run_filter.strict),
@@ -272,7 +272,6 @@ def _run_columns(
         values = dict(values)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
-        values |= {MEMORISED: memories[run.id]} if run.id in memories else {}
         yield RunColumns(
             run=run,
             profile=profile,

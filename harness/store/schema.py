@@ -13,7 +13,6 @@
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
-    twin                                             (what references and their twins cost, by set and coder)
     run 1─* named                                    (what people call it)
     cutoff                                           (up to which day a generator was trained, as its spec said)
 
@@ -51,7 +50,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 22
+SCHEMA_NUMBER = 23
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -138,17 +137,6 @@ DATED = Table(
     Column("sample_id", String(500), primary_key=True),
     # YYYY-MM-DD, in UTC.
     Column("day", String(10), nullable=False),
-)
-TWIN = Table(
-    "twin",
-    METADATA,
-    # A generator's memory of a sample is the same in every run.
-    Column("set_digest", _KEY, primary_key=True),
-    Column("sample_id", String(500), primary_key=True),
-    Column("coder", String(500), primary_key=True),
-    # Bits of the reference and of its twin; null where nothing in it can be renamed.
-    Column("reference", Float),
-    Column("twin", Float),
 )
 CUTOFF = Table(
     "cutoff",

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, select
 
@@ -28,7 +28,7 @@ from ctxbench.harness.store.loading import load, parts
 from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passes_not_plain
-from ctxbench.harness.store.write import append, number_or_null
+from ctxbench.harness.store.write import number_or_null
 from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Prompt
 
 KS = (1, 3, 5, 10, 20, 50, 100)
@@ -431,67 +431,3 @@ def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[st
         if coder == run_coder:
             own.add((run, sample))
     return means_by_run
-
-
-class TwinCosts(NamedTuple):
-    """What a sample's reference and its renamed twin cost a generator."""
-
-    reference: float
-    """Bits, as is the other."""
-    twin: float
-
-
-def planned_ids(store: Store, run: str) -> list[str]:
-    """Return the samples that a run planned, in order."""
-    p = t.PLANNED.c
-    with store.reading() as connection:
-        return list(connection.scalars(select(p.sample_id).where(p.run_id == run).order_by(p.ordinal)))
-
-
-def add_twins(store: Store, set_digest: str, coder: str, costs: Mapping[str, TwinCosts | None]) -> None:
-    """Append what references and their twins cost a coder; those that are there already stay as they are.
-
-    Args:
-        store: where.
-        set_digest: whose samples.
-        coder: its spec and version.
-        costs: sample -> its costs; None for one without a twin.
-    """
-
-    def add(connection: Connection) -> None:
-        w = t.TWIN.c
-        query = select(w.sample_id).where(w.set_digest == set_digest, w.coder == coder)
-        stored_ids = set(connection.scalars(query))
-        key = {"set_digest": set_digest, "coder": coder}
-        content = [
-            {**key, "sample_id": id_, "reference": cost and cost.reference, "twin": cost and cost.twin}
-            for id_, cost in costs.items()
-            if id_ not in stored_ids
-        ]
-        append(connection, t.TWIN, content)
-
-    store.settle(add)
-
-
-def twins_of(store: Store, set_digest: str, coder: str) -> dict[str, TwinCosts | None]:
-    """Return the samples of a set that a coder has priced beside their twins; None for one without a twin."""
-    w = t.TWIN.c
-    query = select(w.sample_id, w.reference, w.twin).where(w.set_digest == set_digest, w.coder == coder)
-    with store.reading() as connection:
-        rows = connection.execute(query).all()
-    return {id_: None if reference is None else TwinCosts(reference, twin) for id_, reference, twin in rows}
-
-
-def memorised(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
-    """Return run -> sample -> bits that its twin costs the run's own generator more than its reference."""
-    w, r = t.TWIN.c, t.RUN.c
-    same = (w.set_digest == r.samples_digest) & (w.coder == r.generator + " " + r.generator_version)
-    query = (
-        select(r.id, w.sample_id, w.twin - w.reference)
-        .select_from(t.RUN.join(t.TWIN, same))
-        .where(r.id.in_(list(runs)))
-    )
-    by_run: dict[str, dict[str, float | None]] = defaultdict(dict)
-    for run, sample, bits in connection.execute(query):
-        by_run[run][sample] = bits
-    return by_run

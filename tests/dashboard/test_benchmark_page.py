@@ -42,10 +42,9 @@ def test_what_a_set_is_made_of(home: Home) -> None:
     page = app("benchmark", home.root)
     text = page_text(page)
     assert "8 samples from 2 repositories, 1 stored run" in text and sample_set.digest[:12] in text
-    kinds, repositories, audit, marks, lengths, about = (table.value for table in page.dataframe)
+    kinds, repositories, marks, lengths, about = (table.value for table in page.dataframe)
     assert (list(kinds["samples"]), list(kinds["level"])) == ([8], ["single-line"])
     assert (list(repositories["repository"]), list(repositories["samples"])) == (["shop0", "shop1"], [4, 4])
-    assert "broken" in list(audit["check"])
     assert list(marks["reason"]) == [PLANTED]
     assert list(lengths["what"])[:2] == ["prefix tokens", "prefix lines"]
     assert list(about["what"]) == ["made"]

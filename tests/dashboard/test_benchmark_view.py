@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.anatomy import Measured
-from ctxbench.dashboard.views import benchmark, benchmark_audit
+from ctxbench.dashboard.views import benchmark, benchmark_drops
 from ctxbench.harness.store.sets import SampleCount
-from ctxbench.harness.store.write import Mark
 
 ENTRY: dict[str, Any] = {
     "language": "python",
@@ -93,10 +92,9 @@ def test_repositories_with_samples_counted_in_the_set_itself() -> None:
 )
 def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
     benchmark.repositories(manifest, [measured()])
-    assert benchmark_audit.drops(manifest) == []
+    assert benchmark_drops.drops(manifest) == []
     assert benchmark.remarks(manifest) == [] and benchmark.mutants(manifest) == []
     assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
-    benchmark_audit.audit(manifest, [measured()], [])
 
 
 def test_what_the_tests_of_each_repository_notice_and_all_together() -> None:
@@ -126,11 +124,11 @@ def test_kinds_with_shares_and_first_uses() -> None:
 
 
 def test_what_was_left_out_is_added_up_and_explained() -> None:
-    rows = benchmark_audit.drops(LINES)
+    rows = benchmark_drops.drops(LINES)
     assert [row["reason"] for row in rows] == ["generated", "syntax_error", "few_tokens", "verbatim"]
     verbatim = row_with(rows, "reason", "verbatim")
     assert (verbatim["count"], verbatim["repositories"], verbatim["what"]) == (10, 2, "lines or functions")
-    assert verbatim["meaning"] and set(verbatim) == set(benchmark_audit.DROP_HELP)
+    assert verbatim["meaning"] and set(verbatim) == set(benchmark_drops.DROP_HELP)
 
 
 def test_what_an_import_could_not_use_is_counted_once() -> None:
@@ -138,12 +136,12 @@ def test_what_an_import_could_not_use_is_counted_once() -> None:
         "unusable": {"file_missing": 4, "empty_target": 1},
         "repositories": {"shop": {"drops": {"file_missing": 4}}},
     }
-    rows = benchmark_audit.drops(manifest)
+    rows = benchmark_drops.drops(manifest)
     assert [(row["reason"], row["count"]) for row in rows] == [("file_missing", 4), ("empty_target", 1)]
 
 
 def test_functions_count_files_without_targets_too() -> None:
-    rows = benchmark_audit.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
+    rows = benchmark_drops.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
     assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
 
 
@@ -151,44 +149,9 @@ def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
     entry = {"kept_clocks_only": 2, "tests_dropped": {"fails_under_load": 3}, "drops": {"fails_under_load": 1}}
     manifest = {"repositories": {"shop": entry, "cart": {"kept_clocks_only": 0}}, "remarks": ["first"]}
     assert benchmark.remarks(manifest) == ["first", "shop: only tests that read a clock judge 2 of its samples."]
-    rows = benchmark_audit.drops(manifest)
+    rows = benchmark_drops.drops(manifest)
     assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]
     assert all(row["meaning"] for row in rows)
-
-
-def test_the_audit_of_lines() -> None:
-    rows = benchmark_audit.audit(LINES, [measured(masked=True), measured()], [])
-    assert (row_with(rows, "check", "first uses")["found"], row_with(rows, "check", "first uses")["of"]) == (1, 2)
-    assert row_with(rows, "check", "rests of lines elsewhere")["found"] == 4
-    assert row_with(rows, "check", "shared imports")["found"] == 2
-    assert set(rows[0]) == set(benchmark_audit.AUDIT_HELP)
-
-
-@pytest.mark.parametrize(
-    ("more", "certified"),
-    [({"seed": 1}, 2), ({"imported_from": "codereval", "rebuilt": True}, 2), ({"imported_from": "codereval"}, 0)],
-)
-def test_the_audit_of_functions(more: dict[str, Any], certified: int) -> None:
-    manifest = {"kind": "function", "repositories": {"shop": {"checkout": "x"}}, **more}
-    functions = [measured(kind="function", hidden=2, tests=3), measured(kind="function", tests=1)]
-    marks = [Mark(sample_id="a", mark="broken"), Mark(sample_id="b", mark="broken"), Mark(sample_id="a", mark="odd")]
-    rows = benchmark_audit.audit(manifest, functions, marks)
-    assert row_with(rows, "check", "hidden files")["found"] == 1
-    assert row_with(rows, "check", "tests")["found"] == 2
-    assert row_with(rows, "check", "certified")["found"] == certified
-    assert (row_with(rows, "check", "broken")["found"], row_with(rows, "check", "odd")["meaning"]) == (2, "marked")
-
-
-def test_the_audit_of_an_import() -> None:
-    entry = {"checkout": "x", "kept": 9, "copies_hidden": 3, "copies_visible": 2, "hygiene": False}
-    rows = benchmark_audit.audit({"imported_from": "repoeval", "repositories": {"shop": entry}}, [measured()], [])
-    assert (row_with(rows, "check", "copies in sight")["found"], row_with(rows, "check", "copies hidden")["of"]) == (
-        2,
-        None,
-    )
-    assert row_with(rows, "check", "hygiene off")["found"] == 1
-    prompts = benchmark_audit.audit({"repositories": {"shop": {"checkout": None}}}, [measured()], [])
-    assert "stored prompts" in str(row_with(prompts, "check", "repositories")["meaning"])
 
 
 def test_lengths_in_quartiles() -> None:

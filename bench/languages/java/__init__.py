@@ -34,16 +34,6 @@ _RESERVED = (
     "true try void volatile while"
 )
 
-_DECLARED = ("class", "interface", "enum", "record", "annotation_type", "method", "constructor")
-_LIBRARY = (
-    "Object String Integer Long Double Boolean Character Math System Exception Override "
-    "add addAll append apply accept call charAt clear clone close compareTo contains containsKey entrySet equals "
-    "finalize forEach format get getClass getKey getMessage getValue hasNext hashCode indexOf isEmpty iterator join "
-    "keySet length main name next of ordinal out print println put putAll remove run set size split stream substring "
-    "test toArray toString trim valueOf values write"
-)
-"""Of `java.lang`, and methods of its types and of collections that projects override or call without an import."""
-
 
 class Java(Language):
     """Java, as its grammar reads it."""
@@ -53,14 +43,6 @@ class Java(Language):
     qualified_types = True
     reserved = frozenset(_RESERVED.split())
     function_nodes = frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"})
-    binders: Mapping[str, str] = {
-        **dict.fromkeys((f"{kind}_declaration" for kind in _DECLARED), "name"),
-        **dict.fromkeys(("formal_parameter", "catch_formal_parameter", "variable_declarator", "enum_constant"), "name"),
-        **dict.fromkeys(("enhanced_for_statement", "resource", "instanceof_expression"), "name"),
-        "lambda_expression": "parameters",
-        "inferred_parameters": "",
-    }
-    library = frozenset(_LIBRARY.split())
     import_line = re.compile(r"\s*(?:package|import)\s")
     lexing = Lexing.of("//", r"/\*", r"\"\"\"|\"|'", "", r"(?:[^\W\d]|\$)[\w$]*", r"[^\"'/]++")
 

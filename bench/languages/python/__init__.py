@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
 import io
-import itertools
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +24,6 @@ _RESERVED = (
     "False None True and as assert async await break class continue def del elif else except finally for from "
     "global if import in is lambda nonlocal not or pass raise return try while with yield"
 )
-_TYPES = (str, bytes, list, tuple, dict, set, int, float, BaseException)
 _PREFIX = r"(?i:[rbuft]|[bft]r|r[bft])?"
 
 
@@ -39,13 +36,6 @@ class Python(Language):
     indented = True
     reserved = frozenset(_RESERVED.split())
     function_nodes = frozenset({"function_definition"})
-    binders: Mapping[str, str] = {
-        **dict.fromkeys(("function_definition", "class_definition", "named_expression"), "name"),
-        **dict.fromkeys(("default_parameter", "typed_default_parameter"), "name"),
-        **dict.fromkeys(("assignment", "for_statement", "for_in_clause"), "left"),
-        **dict.fromkeys(("parameters", "lambda_parameters", "typed_parameter", "as_pattern_target"), ""),
-    }
-    library = frozenset(("self", "cls", *dir(builtins), *itertools.chain.from_iterable(map(dir, _TYPES))))
     import_line = re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)")
     lexing = Lexing.of("\\#", "", r"\"\"\"|'''|\"|'", _PREFIX, r"[^\W\d]\w*", r"(?:[^\"'#\w]++|\w++(?![\"']))++")
 

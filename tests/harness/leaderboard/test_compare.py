@@ -110,12 +110,6 @@ def test_a_control_is_compared_without_a_test() -> None:
     assert found[1].difference.mean is not None and "a control: not tested" in render.comparison(found)
 
 
-def test_what_a_model_has_memorised_is_compared_only_when_it_is_asked_for() -> None:
-    runs = [make_table({"memorised": [1.0] * 4, "es": [0.5] * 4}, "aabb", id=name, strategy=name) for name in "ab"]
-    assert [compared.metric for compared in compare(runs)] == ["es"]
-    assert [compared.metric for compared in compare(runs, metric="memorised")] == ["memorised"]
-
-
 def test_bits_of_two_models_are_not_compared() -> None:
     """A bit is one of the model that measured it; what their completions score can be compared."""
 
