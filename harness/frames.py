@@ -133,7 +133,7 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputFault(
-            "Arrow and Parquet need pyarrow", cure="pip install 'ctxbench[datasets]', or take CSV"
+            "Arrow and Parquet need pyarrow", cure="pip install 'ctxbench[parquet]', or take CSV"
         ) from error
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.judging.java.errors import Jar
 from ctxbench.bench.judging.java.layout import MAIN, TEST, Poms, layout
 from ctxbench.bench.repositories.manifest import TestSuite
 
-_NO_CLASS = re.compile(r"(?:NoClassDefFoundError|ClassNotFoundException): ([\w./]+)")
 _DECLARES_TEST = re.compile(rb"@(Test|ParameterizedTest)\b|extends \w*TestCase\b")
 
 
@@ -89,24 +87,3 @@ def _encoding(tree: Mapping[str, bytes], folders: Sequence[str], stated: str) ->
             continue
         return "" if encoding == stated else encoding
     return ""
-
-
-def unloaded(causes: Iterable[str]) -> tuple[str, ...]:
-    """Return the packages of the classes that were not there when tests ran, each once.
-
-    Args:
-        causes: why tests failed.
-    """
-    classes = (match.group(1).replace("/", ".") for cause in causes for match in _NO_CLASS.finditer(cause))
-    return tuple(dict.fromkeys(name.rpartition(".")[0] for name in classes))
-
-
-def with_jars(tests: TestSuite, jars: Sequence[Jar]) -> TestSuite:
-    """Return a suite with some more jars and the packages that bring them; the same one if it has them all."""
-    packages = [jar.debian for jar in jars if jar.debian and jar.name]
-    names = [jar.name for jar in jars if jar.name]
-    return replace(
-        tests,
-        requirements=tuple(dict.fromkeys([*tests.requirements, *packages])),
-        jars=tuple(dict.fromkeys([*tests.jars, *names])),
-    )

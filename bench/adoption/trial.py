@@ -1,23 +1,18 @@
-"""Tries a guessed suite in the sandbox, and mends it by what the tests, pip and javac say that it lacks."""
+"""Tries a guessed suite in the sandbox, and mends it by what the tests and pip say that it lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ctxbench.bench.adoption import java, python
+from ctxbench.bench.adoption import python
 from ctxbench.bench.adoption.guess import Guess
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, prepare
+from ctxbench.bench.functions.mining import Lock, Report, prepare
 from ctxbench.bench.functions.python import NoWheel
 from ctxbench.bench.functions.python.covering import Uncollected
 from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
-from ctxbench.bench.judging.java import JavaSuite
-from ctxbench.bench.judging.java import errors as java_errors
-from ctxbench.bench.judging.java.build import Uncompiled, missing_jars
-from ctxbench.bench.judging.java.errors import companion
-from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.checkout import Checkout
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
@@ -72,35 +67,28 @@ def tried(
     assert guess.tests is not None
     attempts = _Attempts(guess, python.internal_names(project.tree))
     best, fault = Trial(guess.tests, None, None), None
-    suite, waiting, past = guess.tests, [guess.tests], set[TestSuite]()
-    while waiting and len(past) < ROUNDS:
-        suite = waiting.pop()
+    suite, following, past = guess.tests, guess.tests, set[TestSuite]()
+    while following not in past and len(past) < ROUNDS:
+        suite = following
+        past.add(suite)
         named = replace(manifest, tests=suite)
         try:
             prepared = prepare(named, project.checkout, project.home, sandbox, lock, report)
-            fuller = attempts.fuller(suite, prepared)
-            if fuller not in {suite, *past}:
-                # Compiling takes a part of what running takes; the suite as it is stays, should the other fail.
-                following, waiting = fuller, [suite]
-            else:
-                past.add(suite)
-                search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
-                # What passed today may not with the versions of next year.
-                trial = Trial(replace(suite, lock=tuple(prepared.entry["tests"]["lock"])), search, None)
-                best = trial if best.search is None or trial.passed > best.passed else best
-                following, fault, waiting = attempts.better(suite, search), None, []
+            search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
+            # What passed today may not with the versions of next year.
+            trial = Trial(replace(suite, lock=tuple(prepared.entry["tests"]["lock"])), search, None)
+            best = trial if best.search is None or trial.passed > best.passed else best
+            following, fault = attempts.mended(suite, search.failures.values()), None
         except (InputFault, MachineFault) as error:
-            past.add(suite)
             # Where nothing is left without the files that cannot be imported, these are the cause.
             is_rest_empty = isinstance(fault, Uncollected) and _NOTHING_COLLECTED in error.what
             fault = fault if is_rest_empty else error
             following = attempts.after(suite, error)
             is_lasting = isinstance(error, InputFault) or python.is_unmet(str(error))
-            if following in past and not waiting and not is_lasting and best.search is None:
+            if following in past and not is_lasting and best.search is None:
                 raise
         if following not in past:
             report(f"{manifest.name}: trying again {_difference(suite, following)}")
-            waiting.append(following)
     if best.search is None:
         return Trial(suite, None, fault, attempts.doubts(suite))
     vain = (f"it could not be run {_difference(best.tests, suite)}: {fault}",) if fault else ()
@@ -129,31 +117,15 @@ class _Attempts:
         """Return the suite to try after a fault, the same if nothing is left to try."""
         if isinstance(fault, NoWheel):
             return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
-        if isinstance(fault, Uncompiled):
-            return java.with_jars(tests, fault.missing)
         broken = dict(fault.broken) if isinstance(fault, Uncollected) else {}
-        mended = self._mended(tests, [str(fault), *broken.values()])
+        mended = self.mended(tests, [str(fault), *broken.values()])
         if mended == tests and broken:
             self._uncollected |= broken
             return replace(tests, deselect=(*tests.deselect, *(place for place in broken if place.endswith(".py"))))
         return mended
 
-    def fuller(self, tests: TestSuite, prepared: PreparedRepository) -> TestSuite:
-        """Return a suite of which more test files would compile, the same if there is none."""
-        if not isinstance(prepared.suite, JavaSuite):
-            return tests
-        errors = java_errors.read(prepared.suite.build.messages)
-        return java.with_jars(tests, [*missing_jars(errors, prepared.suite.tree, prepared.suite.layout).values()])
-
-    def better(self, tests: TestSuite, search: Search) -> TestSuite:
-        """Return a suite of which more tests would pass, the same if there is none."""
-        if self._guess.language == JAVA:
-            packages = java.unloaded(search.failures.values())
-            jars = (companion(package, tests.requirements) for package in packages)
-            return java.with_jars(tests, [jar for jar in jars if jar is not None])
-        return self._mended(tests, search.failures.values())
-
-    def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
+    def mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
+        """Return a suite with what messages say that it lacks, the same if they say nothing of use."""
         if self._guess.language != PYTHON:
             return tests
         self._texts += texts
@@ -194,7 +166,7 @@ def _last_line(text: str) -> str:
 def _difference(before: TestSuite, after: TestSuite) -> str:
     """Return what a suite has and lacks beside the one before: ``with requirements six and without attrs``."""
     changes = []
-    for key in ("requirements", "jars", "deselect"):
+    for key in ("requirements", "deselect"):
         old, new = getattr(before, key), getattr(after, key)
         more, fewer = [item for item in new if item not in old], [item for item in old if item not in new]
         changes += [f"with {key} {', '.join(more)}"] if more else []

@@ -68,7 +68,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
 
     Args:
         format_name: one of `bench.formats.sample_names`.
-        refs: paths and data sets, see `bench.formats.rows.open_tables`.
+        refs: paths, see `bench.formats.rows.open_tables`.
         home: where the set is kept.
         name: the set's name.
         repos: a folder that holds each repository in a folder of its name, or is the only one.
@@ -126,7 +126,7 @@ def read_tasks(
             `options` allow, or if no record can be used.
     """
     options = options or Options()
-    counted = [_Counted(table) for table in open_tables(refs, revision=options.revision, split=options.split)]
+    counted = [_Counted(table) for table in open_tables(refs)]
     tasks: list[Task] = []
     first_places: dict[str, str] = {}
     left_out = LeftOut(report)

@@ -1,4 +1,4 @@
-"""Open files of records: JSON Lines, JSON documents, both also gzipped, Parquet, and data sets of a hub.
+"""Open files of records: JSON Lines, JSON documents, both also gzipped, and Parquet.
 
 JSON Lines and Parquet are streamed; a JSON document is read whole. Every fault is one line that names the
 file and the line, the byte or the record. What a record means is its format's business.
@@ -9,20 +9,16 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import math
-import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import MAX_TEXT, explained, json_object, parse_json, read_jsonl, read_lines, sha256_file
 from ctxbench.bench.formats.checking import storable
 from ctxbench.bench.formats.types import Row, Table
 
-HUB = "hub:"
-"""Begins the name of a hub's data set, ``hub:OWNER/NAME`` or ``hub:OWNER/NAME/CONFIG``."""
 _ENDINGS = (".gz", ".jsonl", ".json", ".parquet")
 _AS_LINES = "write it as JSON Lines (.jsonl), a record a line"
 _BATCH = 256
@@ -31,27 +27,19 @@ _BATCH_BYTES = 256 << 20
 """Bytes that they may take if each of their values is as large as its column allows."""
 MAX_COLUMN = 512 << 20
 """Bytes of one column in one group of rows, unpacked: a page is read whole."""
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_DATA_SET = re.compile(r"hub:[\w.-]+/[\w.-]+(/[\w.-]+)?")
 
 
-def open_tables(refs: Sequence[str], *, revision: str | None = None, split: str | None = None) -> list[Table]:
-    """Open files and data sets; rows are read when they are asked for, once or more often.
+def open_tables(refs: Sequence[str]) -> list[Table]:
+    """Open files; rows are read when they are asked for, once or more often.
 
     Args:
         refs: paths, by their endings ``.parquet``, ``.json`` (one array, one object with a list, or one record)
-            or else JSON Lines, each but Parquet also with ``.gz``; and ``hub:OWNER/NAME[/CONFIG]``.
-        revision: the commit of the hub's data sets: all 40 digits, for a branch moves on.
-        split: the split of the hub's data sets; needed if one has several.
+            or else JSON Lines, each but Parquet also with ``.gz``.
 
     Raises:
-        InputFault: if a file is missing, or the revision is none; while reading, at the first malformed record.
-        MachineFault: if the hub cannot be reached.
+        InputFault: if a file is missing; while reading, at the first malformed record.
     """
-    if not any(ref.startswith(HUB) for ref in refs) and (revision or split):
-        option = "--revision" if revision else "--split"
-        raise InputFault(f"{option} is for data sets of a hub", cure="leave it out, or name one as hub:OWNER/NAME")
-    return [hub(ref, revision, split) if ref.startswith(HUB) else _file(ref) for ref in refs]
+    return [_file(ref) for ref in refs]
 
 
 def _file(ref: str) -> Table:
@@ -151,63 +139,12 @@ def _rows_at_once(metadata: Any, path: Path) -> int:
     return max(1, min(_BATCH, _BATCH_BYTES // max(1, largest)))
 
 
-def hub(ref: str, revision: str | None, split: str | None) -> Table:
-    """Open a data set of a hub at one commit; it is fetched now, into the library's own cache.
-
-    Args:
-        ref: ``hub:OWNER/NAME`` or ``hub:OWNER/NAME/CONFIG``.
-        revision: its commit, all 40 digits.
-        split: which of its splits; None if it has one only.
-
-    Raises:
-        InputFault: if there is no such data set, configuration or split, or the revision is no commit.
-        MachineFault: if the hub cannot be reached.
-    """
-    if not _DATA_SET.fullmatch(ref):
-        raise InputFault("is no data set's name", where=ref, cure="write hub:OWNER/NAME or hub:OWNER/NAME/CONFIG")
-    if revision is None or not _COMMIT.fullmatch(revision):
-        what = "no revision is given" if revision is None else f"the revision {revision!r} is no whole commit"
-        raise InputFault(what, where=ref, cure="pin it: --revision COMMIT, all 40 digits; branches and tags move on")
-    owner, name, *config = ref.removeprefix("hub:").split("/")
-    data_set = _loaded(ref, f"{owner}/{name}", *config, split=split, revision=revision)
-    if isinstance(data_set, dict):
-        if len(data_set) != 1:
-            choice = ", ".join(sorted(data_set))
-            raise InputFault(f"has the splits {choice}", where=ref, cure="choose one with --split")
-        [(split, data_set)] = data_set.items()
-    source = f"{ref} ({split})"
-
-    def rows() -> Iterator[Row]:
-        for number, row in enumerate(data_set):
-            where = f"{ref}: {split}[{number}]"
-            yield where, _plain_row(row, where)
-
-    return Table(name="_".join([name, *config]), source=source, digest=revision, rows=Rows(rows))
-
-
-def _loaded(ref: str, *arguments: str, split: str | None, revision: str) -> Any:
-    library = _library("datasets", ref)
-    missing: type[Exception] = importlib.import_module("datasets.exceptions").DatasetNotFoundError
-    try:
-        return library.load_dataset(*arguments, split=split, revision=revision)
-    except (missing, FileNotFoundError) as error:
-        cure = "check the name and the commit; a private data set wants its token in HF_TOKEN"
-        raise InputFault(f"cannot be found ({_first_line(error)})", where=ref, cure=cure) from None
-    except ValueError as error:  # no such configuration, no such split
-        cure = "check the configuration (hub:OWNER/NAME/CONFIG) and --split"
-        raise InputFault(_first_line(error), where=ref, cure=cure) from None
-    except OSError as error:  # connections, time-outs, answers of 500, the offline mode, a full disk
-        offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
-        cure = f"check the network{offline}, or fetch the data set's files by hand and give their paths"
-        raise MachineFault(f"cannot be fetched ({_first_line(error)})", where=ref, cure=cure) from None
-
-
 def _library(module: str, where: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
         what = f"needs the package {module.partition('.')[0]}, which is not installed"
-        raise InputFault(what, where=where, cure="pip install 'ctxbench[datasets]'") from None
+        raise InputFault(what, where=where, cure="pip install 'ctxbench[parquet]'") from None
 
 
 def _plain_row(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -16,14 +16,14 @@ Row = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One file or data set, opened."""
+    """One file, opened."""
 
     name: str
     """The file's name without folder and endings, e.g. ``line_completion_rg1_bm25``."""
     source: str
-    """What was asked for: a path as given, or ``hub:OWNER/NAME``."""
+    """Its path as given."""
     digest: str
-    """SHA-256 of the file; of a hub's data set its pinned revision."""
+    """SHA-256."""
     rows: Iterable[Row]
 
 
@@ -33,10 +33,6 @@ class Options:
 
     language: Language | None = None
     """The language of the files that do not say it themselves; others are refused."""
-    revision: str | None = None
-    """The commit of a hub's data sets."""
-    split: str | None = None
-    """The split of a hub's data sets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ _SHAPES = FormatChoice("samples")
     help="A folder that holds each repository in a folder of its name, or is the only one.",
 )
 @language_option("Refuse files in another one.")
-@click.option("--revision", metavar="COMMIT", default=None, help="The commit of a hub's data set, all 40 digits.")
-@click.option("--split", default=None, help="The split of a hub's data set.")
 @click.option(
     "--hygiene",
     type=click.Choice(["on", "off"]),
@@ -59,10 +57,9 @@ _SHAPES = FormatChoice("samples")
 def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any) -> None:
     """Make a sample set of other benchmarks' FILES.
 
-    FILES are JSON Lines, JSON documents (.json), both also gzipped (.gz), Parquet files, or data sets of
-    a hub as hub:OWNER/NAME or hub:OWNER/NAME/CONFIG with --revision. With --repos, prompts are made anew
-    from the repositories, which strategies can then search; without, only what the files store is there.
-    What cannot be used is told, counted and kept in the set's manifest.
+    FILES are JSON Lines, JSON documents (.json), both also gzipped (.gz), or Parquet files. With --repos,
+    prompts are made anew from the repositories, which strategies can then search; without, only what the
+    files store is there. What cannot be used is told, counted and kept in the set's manifest.
     """
     _check(shape, arguments)
     from ctxbench.bench import samples as sets
@@ -70,11 +67,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
     from ctxbench.bench.languages.base import Language
 
     sets.folder(arguments["home"], name)
-    options = Options(
-        language=Language(arguments["language"]) if arguments["language"] else None,
-        revision=arguments["revision"],
-        split=arguments["split"],
-    )
+    options = Options(language=Language(arguments["language"]) if arguments["language"] else None)
     if arguments["rebuild"]:
         sample_set = _rebuilt(files, options, name, arguments)
     else:

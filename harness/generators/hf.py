@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import itertools
 import math
 import random
 import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
@@ -90,7 +90,7 @@ class HF(Local):
         super().__init__(settings, batch_size=settings.batch * _SORTED)
         self._settings = settings
         self._lock = threading.Lock()
-        self._read: TorchNetwork | None = None
+        self._read: Any = None
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # found when first asked for
@@ -107,17 +107,20 @@ class HF(Local):
         with self._lock:
             fitting, faults = self._tokenized(requests)
             outcomes: dict[int, Response | MachineFault] = {**faults}
-            rows = {number: self._row(tokenized) for number, tokenized in fitting.items()}
-            # The longest first: a lack of memory shows at once.
-            for batch in batches(sorted(rows, key=lambda number: -len(rows[number].ids)), self._settings.batch):
-                start = time.perf_counter()
-                self._network.decode([rows[number] for number in batch])
-                seconds = (time.perf_counter() - start) / len(batch)
-                for number in batch:
-                    row = rows[number]
-                    outcomes[number] = self._response(
-                        fitting[number], row.generated, stopped=row.stopped, seconds=seconds
-                    )
+
+            def most(number: int) -> int:
+                return fitting[number].most
+
+            # Rows of a batch are computed to the end of the longest, so those of equal limits go together: others
+            # would run over the window. The longest prompt first: a lack of memory shows at once.
+            order = sorted(fitting, key=lambda number: (most(number), -len(fitting[number].ids)))
+            for _, group in itertools.groupby(order, most):
+                for batch in batches(list(group), self._settings.batch):
+                    start = time.perf_counter()
+                    answers = self._halving(self._decode, [fitting[number] for number in batch])
+                    seconds = (time.perf_counter() - start) / len(batch)
+                    for number, (generated, stopped) in zip(batch, answers, strict=True):
+                        outcomes[number] = self._response(fitting[number], generated, stopped=stopped, seconds=seconds)
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
@@ -131,7 +134,7 @@ class HF(Local):
         with self._lock:
             pieces = sorted(self._priced(prompts, texts, self.window), key=lambda piece: -len(piece[1]))
             for batch in batches(pieces, self._settings.batch):
-                batch_costs = self._network.costs([(ids, count) for _, ids, count in batch])
+                batch_costs = self._halving(self._costs, [(ids, count) for _, ids, count in batch])
                 for (number, _, _), cost in zip(batch, batch_costs, strict=True):
                     costs[number] += cost
         return costs
@@ -140,172 +143,127 @@ class HF(Local):
         """Release the weights."""
         with self._lock:
             if self._read is not None:
-                self._read.close()
                 self._read = None
+                self._torch.cuda.empty_cache()
 
-    @property
-    def _network(self) -> TorchNetwork:
-        if self._read is None:
-            self._read = TorchNetwork(self._folder, self._settings, self._tokens.ends)
-        return self._read
-
-    def _row(self, tokenized: LocalRequest) -> DecodedRow:
-        ids, end, marks = tokenized.ids, tokenized.end, self._tokens.middle_ends(tokenized.request)
-
-        def ended(generated: list[int]) -> bool:
-            return generated[-1] in marks or (bool(end) and end.find(self._tokens.text(ids, generated)) is not None)
-
-        return DecodedRow(
-            ids=ids, most=tokenized.most, chooser=functools.partial(chooser, tokenized.request), ended=ended
-        )
-
-
-@dataclass(slots=True, kw_only=True)
-class DecodedRow:
-    """One answer that is being decoded."""
-
-    ids: list[int]
-    """The prompt; at least one token."""
-    most: int
-    """Tokens of the answer at most; at least one."""
-    chooser: Callable[[], Choose | None]
-    """Returns what draws the tokens of an answer that begins; None for the likeliest each time."""
-    ended: Callable[[list[int]], bool]
-    """Whether the answer so far is complete."""
-    choose: Choose | None = None
-    """Draws the next token; None for the likeliest."""
-    generated: list[int] = field(default_factory=list)
-    """The answer so far, the model's own mark of an end included."""
-    stopped: bool = False
-    """Whether it came to an end before `most`, or with it."""
-
-    def begin(self) -> None:
-        """Begin the answer, anew if a lack of memory has ended it: with its first random number."""
-        self.choose, self.generated, self.stopped = self.chooser(), [], False
-
-
-class TorchNetwork:
-    """The layers of one model on one device."""
-
-    def __init__(self, folder: Path, settings: HFSettings, ends: frozenset[int]) -> None:
-        """Read the weights; nothing is fetched, and no code that the folder brings along is run.
-
-        Args:
-            folder: the model's.
-            settings: device and number format.
-            ends: tokens that end a text, besides those that the model's own settings name.
-
-        Raises:
-            InputFault: if transformers cannot read them as a model for text generation, or tensors are missing.
-            MachineFault: if the device has too little memory.
-        """
+    @functools.cached_property
+    def _torch(self) -> Any:
         try:
-            self.torch: Any = importlib.import_module("torch")
+            return importlib.import_module("torch")
         except ImportError as error:
             raise InputFault(f"torch cannot be imported ({error})", where="hf", cure=CURE) from error
-        self._settings = settings
-        self._device = self._chosen_device()
-        try:
-            self._model: Any = self._read(folder)
-        except CtxbenchError:
-            raise
-        except self.torch.OutOfMemoryError as error:
-            raise self._full() from error
-        except Exception as error:
-            # Both libraries raise all kinds of exceptions for a wrong folder.
-            raise unreadable(settings, error) from error
-        named = self._model.generation_config.eos_token_id
-        self._ends = ends | frozenset(named if isinstance(named, list) else [] if named is None else [named])
-        parameters = inspect.signature(self._model.forward).parameters
-        self._takes = {name for name in ("position_ids", "logits_to_keep") if name in parameters}
 
-    def decode(self, rows: Sequence[DecodedRow]) -> None:
-        """Decode the answers of rows, side by side; a finished row leaves the batch.
-
-        Raises:
-            MachineFault: if the model computes no numbers, or one row alone is too large for the device.
-        """
-        self._halving(self._decode, rows)
-
-    def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
-        """Return the cost of the last n tokens of each piece after those before them: minus log2 of the probability.
-
-        Args:
-            pieces: tokens, and n, which is less than their number.
-
-        Raises:
-            MachineFault: as `decode`.
-        """
-        return self._halving(self._costs, pieces)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._model = None
-        if self._device.startswith("cuda"):
-            self.torch.cuda.empty_cache()
-
-    def _chosen_device(self) -> str:
-        there = self.torch.cuda.is_available()
+    @functools.cached_property
+    def _device(self) -> str:
+        there = self._torch.cuda.is_available()
         device = self._settings.device
         if device.startswith("cuda") and not there:
             cure = "give device=cpu, or install a torch for CUDA and its driver"
             raise InputFault("torch sees no GPU here", where=self._settings.where, cure=cure)
         return device if device != AUTO else "cuda" if there else "cpu"
 
-    def _read(self, folder: Path) -> Any:
+    @property
+    def _network(self) -> Any:
+        """The model; nothing is fetched to read it, and no code that its folder brings along is run.
+
+        Raises:
+            InputFault: if transformers cannot read it as a transformer for text generation, or tensors are missing.
+            MachineFault: if the device has too little memory.
+        """
+        if self._read is None:
+            torch, device = self._torch, self._device
+            try:
+                network = self._loaded().to(device).eval()
+            except CtxbenchError:
+                raise
+            except torch.OutOfMemoryError as error:
+                raise self._full() from error
+            except Exception as error:
+                # Both libraries raise all kinds of exceptions for a wrong folder.
+                raise unreadable(self._settings, error) from error
+            parameters = inspect.signature(network.forward).parameters
+            if "past_key_values" not in parameters:
+                # Padding would change the state that such a model keeps instead.
+                cure = "serve it, and use openai:MODEL@URL"
+                raise InputFault(
+                    "keeps no keys and values: hf runs transformers only", where=self._settings.where, cure=cure
+                )
+            self._takes = {name for name in ("position_ids", "logits_to_keep") if name in parameters}
+            named = network.generation_config.eos_token_id
+            self._ends = self._tokens.ends | set(named if isinstance(named, list) else [named])
+            # The run decides, not the model's own file with, for example, a penalty for repetitions.
+            network.generation_config = transformers_module().GenerationConfig()
+            self._read = network
+        return self._read
+
+    def _loaded(self) -> Any:
         dtype = self._settings.dtype
-        model, report = transformers_module().AutoModelForCausalLM.from_pretrained(
-            folder,
+        network, report = transformers_module().AutoModelForCausalLM.from_pretrained(
+            self._folder,
             local_files_only=True,
-            dtype=dtype if dtype == AUTO else getattr(self.torch, dtype),
+            dtype=dtype if dtype == AUTO else getattr(self._torch, dtype),
             output_loading_info=True,
         )
         # The library draws random numbers for a tensor that is not there.
         if missing := sorted(report["missing_keys"]):
             what = f"lacks {len(missing)} tensors ({', '.join(missing[:3])})"
             raise InputFault(what, where=self._settings.where, cure="fetch the model again")
-        return model.to(self._device).eval()
+        return network
 
-    def _decode(self, rows: Sequence[DecodedRow]) -> list[None]:
-        torch = self.torch
-        for row in rows:
-            row.begin()
-        alive = list(rows)
-        with torch.inference_mode():
-            ids, mask = self._padded([row.ids for row in alive])
-            cache: Any = None
-            while True:
-                logits, cache = self._forward(ids, mask, cache, keep=1)
-                tokens = self._next_tokens(logits[:, -1], alive)
-                going_on = [at for at, row in enumerate(alive) if not self._append(row, tokens[at])]
-                if not going_on:
-                    return [None] * len(rows)
-                if len(going_on) < len(alive):
-                    where = torch.tensor(going_on, device=self._device)
-                    cache.batch_select_indices(where)
-                    mask, alive = mask[where], [alive[at] for at in going_on]
-                ids = torch.tensor([[row.generated[-1]] for row in alive], device=self._device)
-                mask = torch.cat([mask, torch.ones_like(ids)], dim=1)
+    def _decode(self, rows: Sequence[LocalRequest]) -> list[tuple[list[int], bool]]:
+        """Decode answers of equal limits; return the tokens of each, and whether it came to an end within its limit."""
+        network, torch, most = self._network, self._torch, rows[0].most
+        ids, mask = self._padded([row.ids for row in rows])
+        width = ids.shape[1]
+        choosers = [chooser(row.request) for row in rows]
+        lengths: dict[int, int] = {}  # row -> tokens, of those that came to an end
 
-    def _next_tokens(self, logits: Any, rows: Sequence[DecodedRow]) -> list[int]:
-        """Return the next token of each row."""
-        if bool(logits.isnan().any()):
-            cure = "give dtype=float32 or bfloat16: numbers of the given format overflow in this model"
-            raise MachineFault("the model's numbers are none (NaN)", where=self._settings.where, cure=cure)
-        likeliest: list[int] = logits.argmax(dim=-1).tolist()
-        return [likeliest[at] if row.choose is None else row.choose(logits[at].float()) for at, row in enumerate(rows)]
+        def choose(_: Any, scores: Any) -> Any:
+            if bool(scores.isnan().any()):
+                cure = "give dtype=float32 or bfloat16: numbers of the given format overflow in this model"
+                raise MachineFault("the model's numbers are none (NaN)", where=self._settings.where, cure=cure)
+            for at, choose_token in enumerate(choosers):
+                if choose_token is not None:
+                    token = choose_token(scores[at])
+                    scores[at] = -math.inf
+                    scores[at, token] = 0.0
+            return scores
 
-    def _append(self, row: DecodedRow, token: int) -> bool:
-        row.generated.append(token)
-        row.stopped = token in self._ends or row.ended(row.generated)
-        return row.stopped or len(row.generated) >= row.most
+        def ended(tokens: Any, _: Any) -> Any:
+            for at, row in enumerate(rows):
+                if at not in lengths and self._ended(row, generated := tokens[at, width:].tolist()):
+                    lengths[at] = len(generated)
+            return torch.tensor([at in lengths for at in range(len(rows))], device=self._device)
+
+        tokens = network.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            generation_config=transformers_module().GenerationConfig(
+                do_sample=False, max_new_tokens=most, pad_token_id=0
+            ),
+            logits_processor=[choose],
+            stopping_criteria=[ended],
+        )
+        answers = tokens[:, width:].tolist()
+        return [(answer[: lengths.get(at, most)], at in lengths) for at, answer in enumerate(answers)]
+
+    def _ended(self, row: LocalRequest, generated: list[int]) -> bool:
+        if generated[-1] in self._ends or generated[-1] in self._tokens.middle_ends(row.request):
+            return True
+        return bool(row.end) and row.end.find(self._tokens.text(row.ids, generated)) is not None
 
     def _costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
-        longest = max(count for _, count in pieces)
-        costs = []
-        with self.torch.inference_mode():
-            ids, mask = self._padded([piece for piece, _ in pieces])
-            logits, _ = self._forward(ids, mask, None, keep=longest + 1)
+        """Return the cost of the last n tokens of each piece (tokens, n): minus log2 of the probability."""
+        network, costs = self._network, []
+        ids, mask = self._padded([piece for piece, _ in pieces])
+        more = {
+            "logits_to_keep": max(count for _, count in pieces) + 1,
+            # Padding does not count: a row's first token is at 0 whatever stands beside it.
+            "position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0),
+        }
+        arguments = {name: value for name, value in more.items() if name in self._takes}
+        with self._torch.inference_mode():
+            logits = network(input_ids=ids, attention_mask=mask, use_cache=False, **arguments).logits
             for at, (_, count) in enumerate(pieces):
                 # Row by row: the probabilities of a whole vocabulary are the largest thing here.
                 logs = logits[at, -count - 1 : -1].float().log_softmax(dim=-1)
@@ -317,39 +275,24 @@ class TorchNetwork:
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """Return tokens and mask, both of shape (rows, longest); rows end together."""
-        torch = self.torch
         width = max(map(len, rows))
-        ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows], device=self._device)
-        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self._device)
-        return ids, mask
+        ids = [[0] * (width - len(row)) + list(row) for row in rows]
+        mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+        return self._torch.tensor(ids, device=self._device), self._torch.tensor(mask, device=self._device)
 
-    def _forward(self, ids: Any, mask: Any, cache: Any, *, keep: int) -> tuple[Any, Any]:
-        """Return the logits of at least the last `keep` tokens, and the keys and values of the tokens read."""
-        more: dict[str, Any] = {"logits_to_keep": keep}
-        # Padding does not count: a row's first token is at 0 whatever stands beside it.
-        more["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        arguments = {name: value for name, value in more.items() if name in self._takes}
-        output = self._model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **arguments)
-        keys_and_values = getattr(output, "past_key_values", None)
-        if keys_and_values is None:
-            cure = "serve it, and use openai:MODEL@URL"
-            raise InputFault(
-                "keeps no keys and values: hf runs transformers only", where=self._settings.where, cure=cure
-            )
-        return output.logits, keys_and_values
-
-    def _halving(self, work: Callable[[Any], list[Any]], rows: Sequence[Any]) -> list[Any]:
+    def _halving(self, work: Callable[[Any], list[T]], rows: Sequence[Any]) -> list[T]:
         """Do the work on all rows at once, or by halves if the device's memory does not hold them."""
+        torch = self._torch
         try:
             return work(rows)
-        except self.torch.OutOfMemoryError as error:
+        except torch.OutOfMemoryError as error:
             if len(rows) < 2:
                 raise self._full() from error
         except RuntimeError as error:
             reason = str(error).strip().partition("\n")[0]
             cure = "run the same command again, or try device=cpu"
             raise MachineFault(f"cannot be computed ({reason})", where=self._settings.where, cure=cure) from error
-        self.torch.cuda.empty_cache()
+        torch.cuda.empty_cache()
         middle = len(rows) // 2
         return [*self._halving(work, rows[:middle]), *self._halving(work, rows[middle:])]
 

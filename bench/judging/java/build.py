@@ -16,7 +16,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256, write_atomic
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.java import errors as java_errors
-from ctxbench.bench.judging.java.errors import CompileError, Jar, jar_of
+from ctxbench.bench.judging.java.errors import CompileError
 from ctxbench.bench.judging.java.layout import Layout, Poms
 from ctxbench.bench.judging.suites import run_job
 from ctxbench.bench.repositories.manifest import TestSuite
@@ -136,23 +136,9 @@ def built(
 
 
 def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> str:
-    """Return what to do about javac's errors, in one line, as far as the repository and this machine tell."""
+    """Return what to do about javac's errors, in one line, as far as the repository tells."""
     dependencies = Poms(tree).dependencies(where.folder)
-    return java_errors.cure(errors, tree, (*where.main, *where.test), missing_jars(errors, tree, where), dependencies)
-
-
-def missing_jars(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> dict[str, Jar]:
-    """Return missing package -> the jar that has it, where this machine tells."""
-    dependencies = Poms(tree).dependencies(where.folder)
-    missing = java_errors.packages(errors, tree, (*where.main, *where.test))
-    return {package: jar for package in missing if (jar := jar_of(package, dependencies)) is not None}
-
-
-class Uncompiled(InputFault):
-    """Raised when a repository's sources, or all of its tests, do not compile."""
-
-    missing: tuple[Jar, ...] = ()
-    """The jars that have what is missing, where this machine tells; not kept by pickling."""
+    return java_errors.cure(errors, tree, (*where.main, *where.test), dependencies)
 
 
 def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layout) -> InputFault:
@@ -163,9 +149,7 @@ def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layo
         last = messages.strip().splitlines()[-1:] or ["no output"]
         return InputFault(f"compiling it failed: {last[0]}", where=str(log), cure="that file holds all of it")
     advice = f"{cure_of(errors, tree, where)}; all that javac said is in {log}"
-    fault = Uncompiled(f"{what}: {java_errors.summary(errors)}", cure=advice)
-    fault.missing = tuple(missing_jars(errors, tree, where).values())
-    return fault
+    return InputFault(f"{what}: {java_errors.summary(errors)}", cure=advice)
 
 
 def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:

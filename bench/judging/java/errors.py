@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
-import subprocess
-import zipfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from posixpath import basename, dirname
 
 from ctxbench.bench.judging.java.layout import Dependency
@@ -26,14 +20,6 @@ _HIDDEN_IN_JAVA_8 = frozenset(("com.sun.nio.file", "sun.misc", "sun.reflect"))
 _OTHER_CODE = {".kt": "Kotlin", ".scala": "Scala", ".groovy": "Groovy"}
 _DECLARED_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
 _DECLARED_TYPE = re.compile(r"\b(?:class|interface|object|trait|typealias)\s+(\w+)")
-SHARE = Path("/usr/share/java")
-_SECONDS = 60.0
-_LIBRARY = re.compile(r"Depends: lib([a-z0-9.+-]+)-java")
-_LEVELS = 2
-"""Of packages' dependencies that are looked through for a jar."""
-_PARTS = re.compile(r"[a-z]+")
-_COMMON = frozenset({"api", "code", "com", "core", "io", "java", "javax", "net", "org", "project"})
-_ENDINGS = re.compile(r"-(api|core|all|annotations)$|[0-9]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +99,6 @@ def cure(
     errors: Sequence[CompileError],
     tree: Mapping[str, bytes],
     compiled: Sequence[str],
-    jars: Mapping[str, Jar],
     dependencies: Sequence[Dependency],
 ) -> str:
     """Return what to do about errors, in one line.
@@ -122,7 +107,6 @@ def cure(
         errors: javac's.
         tree: the repository's files.
         compiled: its folders that are compiled.
-        jars: missing package -> the jar that has it, where that is known.
         dependencies: what the ``pom.xml`` says that it needs.
     """
     missing = packages(errors, tree, compiled)
@@ -130,24 +114,13 @@ def cure(
     if causes:
         return "; ".join(causes)
     steps = []
-    if jars:
-        providers = sorted(set(jars.values()), key=lambda jar: (jar.debian, jar.name))
-        debian = ", ".join(f'"{name}"' for name in dict.fromkeys(jar.debian for jar in providers if jar.debian))
-        names = ", ".join(f'"{jar.name}"' for jar in providers if jar.name)
-        steps.append(f"add to [tests]: requirements = [{debian}], jars = [{names}]")
-        nameless = dict.fromkeys(jar.debian for jar in providers if not jar.name)
-        steps += [f"and of the jars that `apt-file list {name}` shows those that fit" for name in nameless]
-        guessed = [*dict.fromkeys(jar.debian for jar in providers if jar.guessed)]
-        if guessed:
-            tell = "`apt-cache show PACKAGE` tells what a package is, `dpkg -L PACKAGE` which jars it brings"
-            steps.append(f"of {_listed(guessed)} only the name fits: {tell}")
     hidden = [package for package in missing if package in _HIDDEN_IN_JAVA_8]
     if hidden:
         steps.append(
             f"{_listed(hidden)} {'is' if len(hidden) == 1 else 'are'} of the JDK, but hidden by release 8: "
             'set release = "9" or later in [tests]'
         )
-    unknown = [package for package in missing if package not in jars and package not in hidden]
+    unknown = [package for package in missing if package not in hidden]
     if unknown:
         artifacts = ", ".join(map(str, dependencies[: 2 * MOST_ERRORS]))
         pom = f" (the pom names {artifacts})" if artifacts else ""
@@ -195,104 +168,3 @@ def _elsewhere(
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_ERRORS} more" if len(names) > MOST_ERRORS else ""
     return ", ".join(names[:MOST_ERRORS]) + more
-
-
-@dataclass(frozen=True, slots=True)
-class Jar:
-    """A jar of `SHARE`."""
-
-    name: str
-    """Empty if only its package is known."""
-    debian: str
-    """The package that brings it; empty if that is not known."""
-    guessed: bool = False
-    """Whether it is taken only since the package has a usual name."""
-
-
-def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SHARE) -> Jar | None:
-    """Return the jar that has a Java package, None if nothing tells.
-
-    Args:
-        package: e.g. ``javax.annotation``.
-        dependencies: what the project's pom names; the one most like the package is looked for if no jar has it.
-        share: where jars are.
-    """
-    installed = _installed(package, share)
-    if installed is not None:
-        return Jar(installed.name, _owner(installed))
-    words = _words(package)
-    named = {dependency: _words(str(dependency)) for dependency in dependencies}
-    # None but the most alike: another artifact of the same company is none that has it.
-    most = max((len(words & own) for own in named.values()), default=0)
-    alike = [dependency for dependency, own in named.items() if most and len(words & own) == most]
-    alike.sort(key=lambda dependency: len(named[dependency]))
-    return next(filter(None, map(_offered, alike)), None)
-
-
-def companion(package: str, debian: Sequence[str]) -> Jar | None:
-    """Return the jar that has a Java package which jars of Debian's need when they run, None if nothing tells.
-
-    Args:
-        package: e.g. ``org.objenesis``.
-        debian: packages whose dependencies are looked at, e.g. ``libmockito-java``.
-    """
-    squeezed = package.replace(".", "").lower()
-    level = tuple(debian)
-    for _ in range(_LEVELS):
-        if not level:
-            break
-        lines = (line.strip() for line in _lines_of("apt-cache", "depends", *level))
-        stems = dict.fromkeys(match.group(1) for line in lines if (match := _LIBRARY.fullmatch(line)))
-        named = [stem for stem in stems if re.sub(r"[\d.-]+", "", stem) in squeezed]
-        if named:
-            stem = max(named, key=len)
-            return Jar(f"{stem}.jar", f"lib{stem}-java", guessed=True)
-        level = tuple(f"lib{stem}-java" for stem in stems)
-    return None
-
-
-def _words(text: str) -> set[str]:
-    return set(_PARTS.findall(text)) - _COMMON
-
-
-def _installed(package: str, share: Path) -> Path | None:
-    """Return the jar that has most of a package's classes, of several the one with the shortest name."""
-    holders: list[tuple[int, int, str, Path]] = []
-    for jar in sorted(share.glob("*.jar")):
-        with contextlib.suppress(OSError, zipfile.BadZipFile):
-            classes = _classes_by_package(jar, jar.stat().st_mtime_ns).get(package, 0)
-            if classes:
-                holders.append((-classes, len(jar.name), jar.name, jar))
-    return min(holders)[-1] if holders else None
-
-
-@functools.lru_cache(maxsize=4096)
-def _classes_by_package(jar: Path, changed: int) -> Mapping[str, int]:  # noqa: ARG001 - `changed` keys what is kept
-    """Return package -> how many classes a jar has of it; read once, as hundreds of packages may be missing."""
-    with zipfile.ZipFile(jar) as archive:
-        folders = (name.rpartition("/")[0] for name in archive.namelist() if name.endswith(".class"))
-        return Counter(folder.replace("/", ".") for folder in folders)
-
-
-def _owner(jar: Path) -> str:
-    """Return the installed package that a file is of."""
-    return next((line.partition(":")[0] for line in _lines_of("dpkg-query", "-S", str(jar)) if ": " in line), "")
-
-
-def _offered(dependency: Dependency) -> Jar | None:
-    """Return what Debian has of an artifact: by apt-file's index, else by a usual package name in apt's lists."""
-    usual, stem = f"{dependency.artifact}.jar", _ENDINGS.sub("", dependency.artifact)
-    folder = f"/usr/share/maven-repo/{dependency.group.replace('.', '/')}/{dependency.artifact}/"
-    for name, search in ((usual, ("--fixed-string", f"{SHARE}/{usual}")), ("", (folder,))):
-        for line in _lines_of("apt-file", "search", *search):
-            return Jar(name, line.partition(":")[0])
-    packages = set(_lines_of("apt-cache", "pkgnames", f"lib{stem}"))
-    names = (f"lib{base}-java" for base in (dependency.artifact, stem))
-    return next((Jar(usual, name, guessed=True) for name in names if name in packages), None)
-
-
-def _lines_of(*command: str) -> Iterator[str]:
-    """Yield the lines that a program prints; none where it is missing or fails."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
-        yield from process.stdout.splitlines()

@@ -1,127 +1,38 @@
-"""`Client`: requests that are tried until they are answered or have failed for good."""
+"""`Client`: requests to a model's server that are tried until they are answered or have failed for good."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
+import os
 import random
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxbench.bench.errors import CtxbenchError, MachineFault
-from ctxbench.harness.generators.openai.faults import Problem
-from ctxbench.harness.generators.openai.server import ModelServer, Read, stopped
+from ctxbench.bench.concurrency import TREE_LOCK
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.visible import visible
+from ctxbench.harness.generators.openai.credentials import Credentials
+from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
+from ctxbench.harness.generators.openai.wire import LONG, Body, Garbled, dig, failure, renamed
+
+if TYPE_CHECKING:
+    from ctxbench.harness.generators.openai.connections import Connections
 
 _LOG = logging.getLogger(__name__)
-TROUBLED, SLOW = 2.0, 30.0
-"""Seconds without any answer after which a line is due: when requests have failed, and when they only take long."""
-NEXT_LINE_AFTER = 10.0
-"""Seconds from one line to the next, at least."""
-_LOOK = 1.0
-
-
-@dataclass(slots=True, eq=False)
-class Waiting:
-    """One request that is not answered yet."""
-
-    since: float
-    """Its beginning, by the monotonic clock."""
-    trouble: str = ""
-    """The fault of its last try; empty during the first one."""
-    tries: int = 1
-    """Tries begun so far."""
-    until: float = 0.0
-    """The approximate end of its last try if all fail, by the monotonic clock."""
-
-    def failed(self, trouble: str, until: float) -> None:
-        """Note that a try failed and another one follows."""
-        self.trouble, self.until = trouble, until
-        self.tries += 1
-
-
-class ServerPatience:
-    """Logs now and then what the requests of one client wait for while a server gives no answers.
-
-    A dead server is tried again for a minute, and a slow one may take its time: the user is to know which of the two.
-    """
-
-    def __init__(self, where: str, *, most: int, timeout: float) -> None:
-        """Begin with none.
-
-        Args:
-            where: the server, as messages call it.
-            most: the most tries of a request.
-            timeout: seconds that a try may take.
-        """
-        self._where, self._most, self._timeout = where, most, timeout
-        self._lock = threading.Lock()
-        self._requests: dict[Waiting, None] = {}
-        self._news = self._said = float("-inf")
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    @contextlib.contextmanager
-    def request(self) -> Iterator[Waiting]:
-        """Count a request among the waiting ones until it is answered or has failed."""
-        waiting = Waiting(time.monotonic())
-        with self._lock:
-            self._requests[waiting] = None
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="patience", daemon=True)
-                self._thread.start()
-        try:
-            yield waiting
-        finally:
-            with self._lock:
-                del self._requests[waiting]
-
-    def answered(self) -> None:
-        """Note that the server has answered a request."""
-        with self._lock:
-            self._news = time.monotonic()
-
-    def close(self) -> None:
-        """Log nothing any more."""
-        self._closed.set()
-
-    def line(self, now: float) -> str:
-        """Return the line to log at this moment of the monotonic clock; empty if none is due."""
-        with self._lock:
-            if not self._requests or now - self._said < NEXT_LINE_AFTER:
-                return ""
-            silent = now - max(self._news, min(request.since for request in self._requests))
-            failing = [request for request in self._requests if request.trouble]
-            if silent < (TROUBLED if failing else SLOW):
-                return ""
-            self._said = now
-            count = len(self._requests)
-            requests = "1 request waits" if count == 1 else f"{count} requests wait"
-            if not failing:
-                return (
-                    f"waiting for {self._where}: no answer for {silent:.0f} s; {requests}, "
-                    f"each for {self._timeout:g} s at most before it is tried again"
-                )
-            last = max(failing, key=lambda request: request.until)
-            seconds = max(1.0, last.until - now)
-            return (
-                f"waiting for {self._where}: {last.trouble}; try {last.tries} of {self._most}, "
-                f"given up in about {seconds:.0f} s; {requests}"
-            )
-
-    def _watch(self) -> None:
-        while not self._closed.wait(_LOOK):
-            if line := self.line(time.monotonic()):
-                _LOG.info(line)
-
-
 T = TypeVar("T")
+Read = Callable[[Any, float], T]
+"""A reply's JSON data and the seconds that it took -> the answer; raises `Garbled` if there is none."""
 LARGEST = 8 << 20
-"""The most bytes of a reply, uncompressed: an answer of a million tokens has fewer."""
+"""The most bytes of a reply: an answer of a million tokens has fewer."""
+NEXT_LINE_AFTER = 10.0
+"""Seconds from one line about a failing server to the next, at least."""
+_QUOTED_CHARACTERS = 300
+"""The most characters of a fault, which may quote a server."""
 _LONGEST = 30.0
 """The most seconds between tries, unless the server asks for more."""
 _STEPS = 16
@@ -133,9 +44,14 @@ class Client:
 
     def __init__(self, settings: OpenAISettings) -> None:
         """Prepare; nothing is opened, and no secret is read, before the first request."""
-        self._settings, self._server = settings, ModelServer(settings)
+        self._settings = settings
+        self._changed = threading.Condition()
+        self._free = settings.concurrency
+        self._not_before = 0.0
         self._closed = threading.Event()
-        self._patience = ServerPatience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
+        self._connections: Connections | None = None
+        self._credentials = Credentials()
+        self._said = float("-inf")  # when the last line was logged
         self._long = False  # whether the model takes the limit of tokens by its long name only
         self._answered = False  # whether the service has accepted key, model and address
 
@@ -155,51 +71,148 @@ class Client:
             InputFault: if no request would be answered: a wrong key, model or address.
             MachineFault: if this request failed; also, within a second, when the client is closed.
         """
-        with self._patience.request() as waiting:
-            return self._answer(path, renamed(body) if self._long else body, read, largest, waiting)
-
-    def close(self) -> None:
-        """Close every connection, from any thread: requests that wait for a reply or a try fail at once."""
-        self._closed.set()
-        self._patience.close()
-        self._server.close()
-
-    def scrub(self, text: str) -> str:
-        """Return the server's words without the secrets that were sent to it, which some servers repeat."""
-        return self._server.scrub(text)
-
-    def _answer(self, path: str, body: Body, read: Read[T], largest: int, waiting: Waiting) -> T:
+        body = renamed(body) if self._long else body
         tries = steps = 0
-        server = self._server
         while True:
-            with server.slot():
-                began = time.monotonic()
+            with self._slot():
                 outcome = self._try(path, body, read, largest)
             if not isinstance(outcome, Problem):
                 self._answered = True
-                self._patience.answered()
                 return outcome
             if outcome.instead is not None and steps < _STEPS:
                 # Each of these asks for less than the one before, or by another name.
                 self._long = self._long or (LONG in outcome.instead and LONG not in body)
                 body, steps = outcome.instead, steps + 1
                 continue
-            server.pause(outcome.wait)
+            self._pause(outcome.wait)
             if not outcome.again or tries >= self._settings.retries:
-                raise server.redacted(self._final(outcome, tries)) from None
-            now = time.monotonic()
-            pauses = [_backoff(self._settings.backoff, number) for number in range(tries, self._settings.retries)]
-            pauses[0] = max(pauses[0], outcome.wait)
-            waiting.failed(server.redacted(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
-            if self._closed.wait(pauses[0]):
-                raise stopped(self._settings)
+                raise self._redacted(self._final(outcome, tries)) from None
             tries += 1
+            seconds = max(outcome.wait, _backoff(self._settings.backoff, tries - 1))
+            self._say(outcome.fault, tries, seconds)
+            if self._closed.wait(seconds):
+                raise self._stopped()
+
+    def close(self) -> None:
+        """Close every connection, from any thread: requests that wait for a reply or a try fail at once."""
+        with self._changed:
+            self._closed.set()
+            connections, self._connections = self._connections, None
+            self._changed.notify_all()
+        if connections is not None:
+            connections.close()
+
+    def scrub(self, text: str) -> str:
+        """Return the server's words without the secrets that were sent to it, which some servers repeat."""
+        return self._credentials.scrub(text)
+
+    @contextlib.contextmanager
+    def _slot(self) -> Iterator[None]:
+        """Wait until the server may get one more request, which it gets inside of this."""
+        with self._changed:
+            while not self._closed.is_set() and (self._free < 1 or self._not_before > time.monotonic()):
+                self._changed.wait(self._not_before - time.monotonic() if self._free else None)
+            if self._closed.is_set():
+                raise self._stopped()
+            self._free -= 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += 1
+                self._changed.notify_all()
+
+    def _pause(self, seconds: float) -> None:
+        """Hold back all requests for the seconds that the server asked of one: more would only prolong it."""
+        with self._changed:
+            self._not_before = max(self._not_before, time.monotonic() + seconds)
+
+    def _say(self, fault: CtxbenchError, tries: int, seconds: float) -> None:
+        """Log now and then that a server fails, from a request's second failure on."""
+        now = time.monotonic()
+        if tries < 2 or now - self._said < NEXT_LINE_AFTER:
+            return
+        self._said = now
+        most = 1 + self._settings.retries
+        what = self._redacted(fault).what
+        _LOG.info("waiting for %s: %s; try %d of %d in %.0f s", self._settings.where, what, tries + 1, most, seconds)
 
     def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
+        """Send a request once; return its answer, or why there is none."""
+        start = time.monotonic()
         try:
-            return self._server.post(path, body, read, largest)
+            reply = self._exchanged(path, body, largest)
+            if isinstance(reply, Problem):
+                return reply
+            status, headers, data = reply
+            if not 200 <= status < 300:
+                return refused(status, headers, self.scrub(data.decode("utf-8", "replace")), body, self._settings)
+            return self._read(data, body, read, time.monotonic() - start)
         except CtxbenchError as fault:
-            raise self._server.redacted(fault) from None
+            raise self._redacted(fault) from None
+
+    def _exchanged(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes] | Problem:
+        connections = self._opened()
+
+        # A finished run needs neither.
+        import httpx  # noqa: PLC0415
+
+        from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge, reason  # noqa: PLC0415
+
+        settings = self._settings
+        query = f"?{settings.query}" if settings.query else ""
+        try:
+            # Half characters, which no server takes, are sent as question marks, as the store keeps them.
+            data = json.dumps(self._credentials.filled(body), ensure_ascii=False).encode("utf-8", "replace")
+            return connections.exchange(f"{path}{query}", data, seconds=settings.timeout, largest=largest)
+        except NetworkClosed:
+            return Problem(fault=self._stopped())
+        except TimeoutError:
+            return self._broken(f"no answer within {settings.timeout:g} s")
+        except TooLarge:
+            return self._broken(f"the reply is larger than {largest >> 20} MiB")
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            return self._broken(f"no connection ({reason(error)})")
+        except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
+            what = f"the request cannot be sent ({type(error).__name__})"
+            return Problem(fault=InputFault(what, where=settings.where, cure="check the url and the key"))
+        except httpx.TransportError as error:
+            return self._broken(f"the answer was cut off ({reason(error)})")
+        except ValueError as error:
+            return self._broken(f"the reply {error}")
+
+    def _opened(self) -> Connections:
+        # anyio, which a transport of httpx imports, parses its own source.
+        with self._changed, TREE_LOCK:
+            if self._closed.is_set():
+                raise self._stopped()
+            if self._connections is None:
+                from ctxbench.harness.generators.openai.connections import Connections  # noqa: PLC0415
+
+                self._credentials = Credentials.read(self._settings, os.environ)
+                self._connections = Connections(
+                    self._settings.url,
+                    {"Content-Type": "application/json", **self._credentials.headers},
+                    secret=bool(self._credentials.variables),
+                    where=self._settings.where,
+                )
+            return self._connections
+
+    def _read(self, data: bytes, body: Body, read: Read[T], seconds: float) -> T | Problem:
+        """Return the answer in the body of a successful reply."""
+        try:
+            reply = json.loads(data.decode("utf-8-sig"))
+            if (failed := failure(reply)) is not None:
+                # Without a code it is the server's fault, and may pass.
+                code = dig(failed, "error", "code")
+                status = code if type(code) is int and 400 <= code < 600 else 502
+                return refused(status, {}, self.scrub(json.dumps(failed)), body, self._settings)
+            return read(reply, seconds)
+        except Garbled as error:
+            return self._broken(str(error))
+        except (ValueError, RecursionError):
+            begin = " ".join(self.scrub(data[:_QUOTED_CHARACTERS].decode("utf-8", "replace")).split())[:60]
+            return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
         """Return the final fault of a problem after so many further tries."""
@@ -210,6 +223,18 @@ class Client:
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
+
+    def _redacted(self, fault: CtxbenchError) -> CtxbenchError:
+        """Return a fault that may quote the server, cut short and without secrets, fit to be stored and shown."""
+        what = visible(" ".join(self.scrub(fault.what).split()))
+        what = what if len(what) <= _QUOTED_CHARACTERS else f"{what[:_QUOTED_CHARACTERS]}…"
+        return type(fault)(what, where=fault.where, cure=fault.cure)
+
+    def _broken(self, what: str) -> Problem:
+        return Problem(fault=MachineFault(what, where=self._settings.where, cure=AGAIN), again=True)
+
+    def _stopped(self) -> MachineFault:
+        return MachineFault("the generator was closed", where=self._settings.where, cure="run the same command again")
 
 
 def _backoff(first: float, tries: int) -> float:

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from ctxbench.bench.adoption.guess import Guess, guess
-from ctxbench.bench.adoption.java import unloaded, with_jars
 from ctxbench.bench.adoption.licences import UNKNOWN, licence
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.judging.java.errors import Jar
 from ctxbench.bench.repositories.manifest import TestSuite
 
 POM = "<project><version>2.1</version>{}</project>"
@@ -112,19 +110,3 @@ def test_an_encoding_that_the_pom_does_not_name_is_seen() -> None:
     )
     told = guessed({**files, "pom.xml": named})
     assert told.tests is not None and told.tests.encoding == ""
-
-
-def test_jars_come_with_their_packages_and_once() -> None:
-    jars = [Jar("a.jar", "liba-java"), Jar("", "libb-java"), Jar("c.jar", "")]
-    tests = with_jars(TestSuite(jars=("a.jar",)), jars)
-    assert (tests.requirements, tests.jars) == (("liba-java",), ("a.jar", "c.jar"))
-    assert with_jars(tests, jars) == tests
-
-
-def test_classes_that_were_not_there_when_tests_ran_name_their_packages() -> None:
-    causes = [
-        "java.lang.NoClassDefFoundError: org/slf4j/Logger",
-        "java.lang.RuntimeException: java.lang.ClassNotFoundException: org.slf4j.Marker",
-        "expected: <1> but was: <2>",
-    ]
-    assert unloaded(causes) == ("org.slf4j",)

@@ -6,18 +6,16 @@ import datetime as dt
 import gzip
 import importlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.formats.rows import open_tables
 
 RECORDS = [{"a": 1, "text": "é\u2028x"}, {"a": 2, "text": None}]
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 LINES = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in RECORDS).encode()
 
 
@@ -189,92 +187,14 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         open_tables([str(tmp_path)])
 
 
-@pytest.mark.parametrize("ref", ["hub:o/n", "t.parquet"])
-def test_a_missing_library_names_its_install_line(ref: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> Any:
+def test_a_missing_library_names_its_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"PAR1")
+
+    def fail(name: str) -> Any:
         raise ModuleNotFoundError(name)
 
-    path = tmp_path / "t.parquet"
-    path.write_bytes(b"x")
-    monkeypatch.setattr("ctxbench.bench.formats.rows.importlib.import_module", absent)
-    with pytest.raises(InputFault, match=r"not installed; pip install 'ctxbench\[datasets\]'"):
-        [table] = open_tables([ref if ref.startswith("hub:") else str(path)], revision=COMMIT if "hub" in ref else None)
+    monkeypatch.setattr("importlib.import_module", fail)
+    [table] = open_tables([str(path)])
+    with pytest.raises(InputFault, match=r"not installed; pip install 'ctxbench\[parquet\]'"):
         list(table.rows)
-
-
-class Hub:
-    """Stands in for the hub: remembers what it was asked, and gives or raises."""
-
-    def __init__(self, gives: Any) -> None:
-        self.gives, self.asked = gives, ()
-
-    def __call__(self, *arguments: str, **options: Any) -> Any:
-        self.asked = (*arguments, options)
-        if isinstance(self.gives, Exception):
-            raise self.gives
-        return self.gives
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Hub]:
-    def put(gives: Any) -> Hub:
-        made = Hub(gives)
-        monkeypatch.setattr("datasets.load_dataset", made)
-        return made
-
-    return put
-
-
-def test_a_data_set_of_a_hub_is_pinned(hub: Callable[[Any], Hub]) -> None:
-    datasets: Any = importlib.import_module("datasets")
-    asked = hub(datasets.Dataset.from_list([{"a": 1}, {"a": 2}]))
-    [table] = open_tables(["hub:tianyang/repobench_python_v1.1/default"], revision=COMMIT, split="in_file")
-    assert asked.asked == ("tianyang/repobench_python_v1.1", "default", {"split": "in_file", "revision": COMMIT})
-    assert (table.name, table.digest) == ("repobench_python_v1.1_default", COMMIT)
-    assert table.source == "hub:tianyang/repobench_python_v1.1/default (in_file)"
-    assert list(table.rows)[1] == ("hub:tianyang/repobench_python_v1.1/default: in_file[1]", {"a": 2})
-
-
-def test_the_only_split_needs_no_name(hub: Callable[[Any], Hub]) -> None:
-    hub({"test": [{"a": 1}]})
-    [table] = open_tables(["hub:o/n"], revision=COMMIT)
-    assert table.source == "hub:o/n (test)"
-    hub({"test": [], "train": []})
-    with pytest.raises(InputFault, match="has the splits test, train; choose one with --split"):
-        open_tables(["hub:o/n"], revision=COMMIT)
-
-
-@pytest.mark.parametrize("revision", [None, "main", "v1.1", COMMIT[:12], COMMIT.upper()])
-def test_a_revision_that_moves_is_refused(revision: str | None, hub: Callable[[Any], Hub]) -> None:
-    asked = hub([])
-    with pytest.raises(InputFault, match="pin it: --revision COMMIT"):
-        open_tables(["hub:o/n"], revision=revision)
-    assert asked.asked == ()
-
-
-@pytest.mark.parametrize("ref", ["hub:", "hub:name", "hub:o/n/c/d", "hub:../x/y z"])
-def test_a_name_that_is_none(ref: str) -> None:
-    with pytest.raises(InputFault, match="hub:OWNER/NAME"):
-        open_tables([ref], revision=COMMIT)
-
-
-def test_what_is_for_hubs_only(tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match="--revision is for data sets of a hub"):
-        open_tables([str(tmp_path)], revision=COMMIT)
-    with pytest.raises(InputFault, match="--split is for data sets of a hub"):
-        open_tables([str(tmp_path)], split="test")
-
-
-def test_faults_of_the_hub_are_one_line(hub: Callable[[Any], Hub]) -> None:
-    exceptions: Any = importlib.import_module("datasets.exceptions")
-    faults: list[tuple[Exception, type[CtxbenchError], str]] = [
-        (exceptions.DatasetNotFoundError("no o/n\nmore"), InputFault, r"cannot be found \(no o/n\); check the name"),
-        (ValueError("BuilderConfig 'x' not found. Available: ['a']"), InputFault, "Available.*--split"),
-        (ConnectionError("no route"), MachineFault, r"cannot be fetched \(no route\); check the network"),
-        (TimeoutError(), MachineFault, "TimeoutError"),
-    ]
-    for raised, kind, words in faults:
-        hub(raised)
-        with pytest.raises(kind, match=words) as caught:
-            open_tables(["hub:o/n"], revision=COMMIT)
-        assert "\n" not in str(caught.value)

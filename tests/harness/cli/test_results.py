@@ -442,4 +442,4 @@ def test_the_scores_of_a_run_go_into_a_notebook(home: Home, monkeypatch: pytest.
     assert "takes no --repeat" in results(home, *export, "--repeat", "2").err
     assert_fault(results(home, "export", "unheard", "--format", "parquet", "--out", out), "unheard", "ctxbench runs")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert_fault(results(home, *export), "pyarrow", "pip install 'ctxbench[datasets]'")
+    assert_fault(results(home, *export), "pyarrow", "pip install 'ctxbench[parquet]'")

@@ -144,7 +144,6 @@ def test_help_tells_every_shape() -> None:
     said = " ".join(run_cli("samples", "import", "--help").out.split())
     for name in formats.sample_names():
         assert " ".join(formats.samples(name).shape.split())[:40] in said
-    assert "hub:OWNER/NAME" in said
 
 
 def test_an_export_that_has_no_place_is_refused(built: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``ctxbench samples import``: what the command hands to those who make sets that are executed, and hubs."""
+"""``ctxbench samples import``: what the command hands to those who make sets that are executed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.home import Home
 from tests.bench.formats.test_importing import function
-from tests.bench.formats.test_repobench import record
 from tests.helpers.cli import assert_fault, run_cli
 
 ID = "0123456789abcdef01234567"
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Maker:
@@ -76,16 +74,6 @@ def test_rebuild_is_given_the_tasks_and_the_account(tasks: str, prompts: str, mo
     about = maker.given["about"]
     assert about["imported_from"] == "codereval" and about["unusable"] == {"no_task": 1}
     assert [source["rows"] for source in about["sources"]] == [1, 2]
-
-
-def test_a_data_set_of_a_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("datasets.load_dataset", lambda *_, split, revision: [record(), record(gold_snippet_index=1)])
-    load = ("samples", "import", "hub:o/repobench_python_v1.1", "--format", "repobench", "--name", "rb")
-    assert_fault(run_cli(*load), "no revision is given", "pin it: --revision COMMIT")
-    result = run_cli(*load, "--revision", COMMIT, "--split", "in_file")
-    assert "rb: 2 samples (repobench, stored prompts), digest" in result.out, result.err
-    [source] = sets.load(Home(tmp_path / "home"), "rb").manifest["sources"]
-    assert source == {"source": "hub:o/repobench_python_v1.1 (in_file)", "digest": COMMIT, "rows": 2}
 
 
 def test_a_shape_that_is_only_read_is_refused(tasks: str, prompts: str, tmp_path: Path) -> None:

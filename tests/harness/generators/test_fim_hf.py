@@ -88,9 +88,10 @@ def test_a_text_that_spells_a_mark_is_none(model: HF) -> None:
 
 def test_an_answer_ends_with_a_mark_which_is_no_part_of_it(model: HF) -> None:
     filled = fim.filled(model, *asked())
-    row = model._row(LocalRequest(request=filled, ids=[0], most=9, end=end_of(filled, chat=False)))
+    row = LocalRequest(request=filled, ids=[0], most=9, end=end_of(filled, chat=False))
     made = model._tokens.plain("y")[1:]
-    assert not row.ended(made) and row.ended([*made, PAD]) and row.ended([*made, SUFFIX])
+    assert model._network is not None
+    assert not model._ended(row, made) and model._ended(row, [*made, PAD]) and model._ended(row, [*made, SUFFIX])
     assert model._tokens.answer(filled, [0], [*made, PAD]) == "y"
     without = replace(filled, sampling=Sampling())
     assert model._tokens.answer(without, [0], [*made, PAD]) == "y<|fim_pad|>"

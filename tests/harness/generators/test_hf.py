@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import shutil
@@ -18,7 +19,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fitting import fit
-from ctxbench.harness.generators.hf import HF, TorchNetwork, draw, hf
+from ctxbench.harness.generators.hf import HF, draw, hf
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama
@@ -157,28 +158,27 @@ def test_stop_texts_end_answers(model: HF) -> None:
     assert cut.finish == "stop" and cut.tokens_out < whole.tokens_out == LONGEST
 
 
-def test_rows_that_are_done_leave_the_batch(model: HF, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    real = TorchNetwork._forward
-
-    def forward(self: TorchNetwork, ids: Any, mask: Any, cache: Any, *, keep: int) -> Any:
-        sizes.append(len(ids))
-        return real(self, ids, mask, cache, keep=keep)
-
-    monkeypatch.setattr(TorchNetwork, "_forward", forward)
+def test_rows_of_different_limits_and_ends(model: HF) -> None:
     found = answers(model, [request(text, max_tokens=most) for text, most in zip(CODE[:4], (1, 9, 3, 3), strict=True)])
-    assert [one.tokens_out for one in found] == [1, 9, 3, 3] and sizes == [4, 3, 3, *[1] * 6]
+    assert [one.tokens_out for one in found] == [1, 9, 3, 3]
+
+
+def test_a_row_that_is_done_does_not_run_over_the_window_beside_a_longer_one(folder: Path, tmp_path: Path) -> None:
+    """Where positions are learnt there are none beyond the window."""
+    random_model(folder, tmp_path, transformers.GPT2Config(**SMALL, n_embd=32, n_layer=2, n_head=4, n_positions=32))
+    found = answers(hf(model=str(tmp_path)), [request("a = " * 14), request("x")])
+    assert found[0].tokens_in + found[0].tokens_out == 32 and found[1].tokens_out == LONGEST
 
 
 def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, most = TorchNetwork._decode, 2
+    real, most = HF._decode, 2
 
-    def decode(self: TorchNetwork, rows: Sequence[Any]) -> list[None]:
+    def decode(self: HF, rows: Sequence[Any]) -> Any:
         if len(rows) > most:
             raise torch.OutOfMemoryError("full")
         return real(self, rows)
 
-    monkeypatch.setattr(TorchNetwork, "_decode", decode)
+    monkeypatch.setattr(HF, "_decode", decode)
     made = hf(model=str(folder))
     assert len(answers(made, [request(text, max_tokens=2) for text in CODE[:5]])) == 5
     most = 0
@@ -189,16 +189,18 @@ def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch
 def test_memory_that_ends_in_the_middle_changes_no_drawn_answer(model: HF, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [request(text, temperature=1.0, seed=7) for text in CODE[:4]]
     whole = [one.text for one in answers(model, drawn)]
-    real, steps = TorchNetwork._forward, 0
+    network = model._network
+    real, steps = network.forward, 0
 
-    def forward(self: TorchNetwork, ids: Any, mask: Any, cache: Any, *, keep: int) -> Any:
+    @functools.wraps(real)
+    def forward(*given: Any, **more: Any) -> Any:
         nonlocal steps
         steps += 1
         if steps == 3:
             raise torch.OutOfMemoryError("full")
-        return real(self, ids, mask, cache, keep=keep)
+        return real(*given, **more)
 
-    monkeypatch.setattr(TorchNetwork, "_forward", forward)
+    monkeypatch.setattr(network, "forward", forward)
     assert [one.text for one in answers(model, drawn)] == whole and steps > LONGEST
 
 
@@ -206,7 +208,7 @@ def test_numbers_that_are_none_are_no_answer(folder: Path) -> None:
     made = hf(model=str(folder))
     answers(made, [request("x", max_tokens=1)])
     with torch.no_grad():
-        made._network._model.model.norm.weight.fill_(math.nan)
+        made._network.model.norm.weight.fill_(math.nan)
     with pytest.raises(MachineFault, match="NaN"):
         made.generate([request("x")])
     with pytest.raises(MachineFault, match="no number"):

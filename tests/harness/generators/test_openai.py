@@ -236,7 +236,7 @@ def test_retry_after_is_waited_out_by_all() -> None:
         first = threading.Thread(target=made.generate, args=([ask("a")],))
         first.start()
         until = time.monotonic() + 10
-        while not made._client._server._not_before and time.monotonic() < until:
+        while not made._client._not_before and time.monotonic() < until:
             time.sleep(0.005)
         one(made, ask("b"))
         first.join(10)
