@@ -7,14 +7,11 @@ so that it costs next to nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxbench.bench.languages.base import Language
-from ctxbench.bench.repository import EngineSearch, Repository
-from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Place
-from ctxbench.bench.windows import SIZE, STRIDE, WindowHit, split_lines
+from ctxbench.bench.windows import split_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,70 +84,3 @@ def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         last = start, end
     if last is not None:
         yield last
-
-
-class NotedRepository:
-    """A `Repository` that notes what it hands out."""
-
-    def __init__(self, view: Repository, ledger: AccessLedger) -> None:
-        """Answer as `view` does, and note it in `ledger`."""
-        self._view, self._ledger = view, ledger
-
-    @property
-    def name(self) -> str:
-        """The repository's name."""
-        return self._view.name
-
-    @property
-    def language(self) -> Language:
-        """The language of its source files."""
-        return self._view.language
-
-    def files(self) -> tuple[str, ...]:
-        """Return the paths; names are not looked at."""
-        return self._view.files()
-
-    def read(self, path: str) -> str:
-        """Return a file's text."""
-        text = self._view.read(path)
-        self._ledger.open(path, text)
-        return text
-
-    def similar_windows(
-        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
-    ) -> tuple[WindowHit, ...]:
-        """Return the windows most like `text`."""
-        hits = self._view.similar_windows(text, top=top, size=size, stride=stride, before=before)
-        self._ledger.search((hit.text, hit.places) for hit in hits)
-        return hits
-
-    def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the units most like `text`."""
-        return self._noted(self._view.search(text, unit=unit, ranker=ranker, top=top))
-
-    def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
-        """Return the lines that match."""
-        return self._noted(self._view.grep(pattern, top=top))
-
-    def engine(self, name: str) -> EngineSearch:
-        """Return a context engine."""
-        return _NotedEngine(self._view.engine(name), self._noted)
-
-    def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return how like `text` each candidate is; the strategy has them already."""
-        return self._view.similarity(text, candidates, ranker=ranker)
-
-    def _noted(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        self._ledger.search((hit.text, (hit.place,)) for hit in hits)
-        return hits
-
-
-class _NotedEngine:
-    """An engine whose answers are noted; see `EngineSearch`."""
-
-    def __init__(self, engine: EngineSearch, noted: Callable[[tuple[Hit, ...]], tuple[Hit, ...]]) -> None:
-        self._engine, self._noted = engine, noted
-
-    def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return what the engine answers."""
-        return self._noted(self._engine.search(text, top=top, before=before))

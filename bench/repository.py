@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from ctxbench.bench.access import AccessLedger
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.grep import matching_lines, read_pattern
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.retrieval.types import Hit, VisibleTarget
-from ctxbench.bench.types import Place, Query, Sample
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Place, Query
+from ctxbench.bench.views.masking import is_hidden, visible_target
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index, split_lines
 
 if TYPE_CHECKING:
@@ -159,12 +161,13 @@ class View:
         hidden: Sequence[str] = (),
         retrieval: Retrieval | None = None,
         engines: EngineDoor | None = None,
+        ledger: AccessLedger | None = None,
     ) -> None:
         """Make a view; see `view` for the arguments."""
         # Here, because every strategy imports this module, and each of its cells pays for what it imports.
         from ctxbench.bench.retrieval.retrieval import IndexedFiles  # noqa: PLC0415
 
-        self._engines, self._cursor_line = engines, query.cursor.line
+        self._engines, self._cursor_line, self._ledger = engines, query.cursor.line, ledger or AccessLedger()
         target = visible_target(texts.get(query.path), query, masked)
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
@@ -189,6 +192,11 @@ class View:
 
     def read(self, path: str) -> str:
         """Return a file's text; the target file without the answer."""
+        text = self._text(path)
+        self._ledger.open(path, text)
+        return text
+
+    def _text(self, path: str) -> str:
         if path == self._visible.path:
             return self._visible.text
         if not isinstance(path, str) or path not in self._files.texts:
@@ -217,12 +225,16 @@ class View:
         if scope is None:
             target = replace(self._target, context_start=self._target.context_start or before)
             scope = self._scopes[size, stride, before] = windows.scope(target)
-        return windows.query(text, top=top, scope=scope)
+        hits = windows.query(text, top=top, scope=scope)
+        self._ledger.search((hit.text, hit.places) for hit in hits)
+        return hits
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most like `text` that do not reach into what is hidden."""
         _check("top", top, _MAX_TOP)
-        return self._retrieval.search(text, files=self._files, target=self._visible, unit=unit, ranker=ranker, top=top)
+        return self.noted(
+            self._retrieval.search(text, files=self._files, target=self._visible, unit=unit, ranker=ranker, top=top)
+        )
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is, in their order."""
@@ -231,8 +243,8 @@ class View:
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
         """Return the lines that contain a text; of the target file those before the answer."""
         _check("top", top, _MAX_TOP)
-        texts = {path: self.read(path) for path in self._paths}
-        return tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top))
+        texts = {path: self._text(path) for path in self._paths}
+        return self.noted(tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top)))
 
     def engine(self, name: str) -> EngineSearch:
         """Return a context engine whose places this view reads again and cuts."""
@@ -249,11 +261,16 @@ class View:
             reached = place.end > self._cursor_line
             limit = min(self._visible.context_start or before, self._target.cursor_line)
             place = replace(place, end=min(place.end, limit))
-        lines = split_lines(self.read(place.path))
+        lines = split_lines(self._text(place.path))
         place = replace(place, end=min(place.end, len(lines)))
         if place.start >= place.end:
             return None, reached
         return Hit(place=place, text="\n".join(lines[place.start : place.end]), score=0.0), reached
+
+    def noted(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """Return hits, which are noted as one search."""
+        self._ledger.search((hit.text, (hit.place,)) for hit in hits)
+        return hits
 
 
 class _ViewedEngine:
@@ -274,61 +291,7 @@ class _ViewedEngine:
             if hit is not None:
                 hits.setdefault(hit.place, replace(hit, score=scored.score))
         self._door.note(self._name, returned=len(hits), cut=cut)
-        return tuple(sorted(hits.values(), key=lambda hit: -hit.score))
-
-
-def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
-    """Return what a view shows of a query's target file.
-
-    Args:
-        whole: the file in the snapshot; None if there is none.
-        query: the sample's query.
-        masked: line spans ``[start, end)`` of the file that are blanked.
-    """
-    text, trusted = _visible_text(whole, query, masked)
-    return VisibleTarget(
-        path=query.path,
-        text=text,
-        cut=len(text) - len(query.suffix or ""),
-        context_start=query.context_start if trusted else 0,
-        trusted=trusted,
-    )
-
-
-def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
-    stored = query.prefix
-    if query.suffix:
-        # A cursor behind an indentation leaves it dangling once the body is gone.
-        stored = query.prefix.rstrip(" \t") + query.suffix
-    if whole is None:
-        return stored, False
-    lines = whole.split("\n")[: query.cursor.line + 1]
-    for start, end in masked:
-        for line in range(max(start, 0), min(end, len(lines))):
-            lines[line] = ""
-    if len(lines) != query.cursor.line + 1 or len(lines[-1]) < query.cursor.column:
-        return stored, False
-    lines[-1] = lines[-1][: query.cursor.column]
-    text = "\n".join(lines)
-    # An imported sample may store only the last part of the file.
-    if text != query.prefix and not (query.prefix and text.endswith(query.prefix)):
-        return stored, False
-    if query.suffix and not whole.endswith(query.suffix):
-        return stored, False
-    return (text.rstrip(" \t") + query.suffix if query.suffix else text), True
-
-
-def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
-    """Return a sample as a strategy gets it that is shown the masked lines before the cursor.
-
-    The sample itself where it masks none, or `snapshot` holds another version of its file.
-    """
-    whole = snapshot.texts.get(sample.path)
-    if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:
-        return sample
-    lines = whole.split("\n")[sample.first_line : sample.cursor.line + 1]
-    lines[-1] = lines[-1][: sample.cursor.column]
-    return replace(sample, prefix="\n".join(lines), masked=())
+        return self._view.noted(tuple(sorted(hits.values(), key=lambda hit: -hit.score)))
 
 
 def _check(key: str, value: object, most: int, least: int = 1) -> None:
@@ -344,11 +307,6 @@ def _shared_retrieval() -> Retrieval:
     return Retrieval()
 
 
-def is_hidden(path: str, hidden: Sequence[str]) -> bool:
-    """Say whether a path is one of the hidden files, or in one of the hidden folders (ended by ``/``)."""
-    return any(path.startswith(place) if place.endswith("/") else path == place for place in hidden)
-
-
 def view(
     snapshot: Snapshot,
     query: Query,
@@ -356,6 +314,7 @@ def view(
     hidden: Sequence[str] = (),
     retrieval: Retrieval | None = None,
     engines: EngineDoor | None = None,
+    ledger: AccessLedger | None = None,
 ) -> Repository:
     """Return what `query`'s strategy may see of `snapshot`.
 
@@ -366,6 +325,7 @@ def view(
         hidden: files, and folders (ended by ``/``), that are absent.
         retrieval: what keeps indices and vectors, shared by views; None: one that all such views share.
         engines: the context engines that the query may ask; None for none.
+        ledger: notes what is handed out; None: nobody reads that.
 
     Raises:
         InputFault: if the snapshot is of another repository or language than the query's.
@@ -386,6 +346,7 @@ def view(
         hidden=hidden,
         retrieval=retrieval,
         engines=engines,
+        ledger=ledger,
     )
 
 

@@ -32,8 +32,8 @@ from ctxbench.bench.formats.types import (
 )
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.outline import Span
-from ctxbench.bench.lines.repository import blanked
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Reference, Sample, Use
+from ctxbench.bench.views.masking import blanked
 
 SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no`, `col` or `col_no`, and "
@@ -220,7 +220,7 @@ def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
     hidden = {line for span in masked for line in range(*span)}
     deleted = data.line_no - start - (len(lines) - 1)
     if not deleted:
-        return "\n".join("" if number in hidden else line for number, line in enumerate(lines, start)), start
+        return "\n".join(blanked(lines, masked, start)), start
     if deleted != len(hidden):
         expected = f"{data.line_no - start}, or {data.line_no - start - len(hidden)} where its masked lines are deleted"
         raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {expected}")

@@ -10,7 +10,6 @@ from typing import Any
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.languages.base import FileFacts
-from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.lines.candidates import (
     OURS,
     Cut,
@@ -25,6 +24,7 @@ from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.sight import SoughtLine, in_sight
 from ctxbench.bench.sight_imports import FileImports
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
+from ctxbench.bench.views.masking import blanked
 
 BENCHMARK = "ctxbench"
 Excluded = Callable[[str], bool]
@@ -200,8 +200,3 @@ def _sample(snapshot: Snapshot, lines: list[str], line_cut: Cut, day: date | Non
     )
     hidden = "\n".join("\n".join(lines[start:end]) for start, end in candidate.masked)
     return sample, Reference(id=identity, target=line_cut.target, original_import=hidden or None)
-
-
-def blanked(lines: list[str], masked: tuple[Span, ...]) -> list[str]:
-    """Return the lines with the masked ones empty; their number stays."""
-    return ["" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines)]

@@ -19,6 +19,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.sight_imports import masked_after
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
+from ctxbench.bench.views.masking import blanked
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Prompt
@@ -231,9 +232,7 @@ def _blanked(sample: Sample) -> str:
     text, start = sample.suffix or "", sample.cursor.line + 1
     if not sample.masked:
         return text
-    text = masked_after(text, sample.uses)
-    lines = enumerate(text.split("\n"), start)
-    return "\n".join("" if any(a <= at < b for a, b in sample.masked) else line for at, line in lines)
+    return "\n".join(blanked(masked_after(text, sample.uses).split("\n"), sample.masked, start))
 
 
 def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from ctxbench.bench.access import Access, AccessLedger, NotedRepository
+from ctxbench.bench.access import Access, AccessLedger
 from ctxbench.bench.engines.boxes import Engines, EngineSession
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.files import sha256
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.repository import Repository, View, unmasked, view
+from ctxbench.bench.repository import Repository, View, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
+from ctxbench.bench.views.masking import unmasked
 from ctxbench.harness.cells import Cells, StrategyFault
 from ctxbench.harness.diagnostics.relevance import RelevantFiles
 from ctxbench.harness.extract import extract
@@ -229,7 +230,7 @@ class Asker:
 
         execute = None if self._execute is None else _Programs(self._execute, elsewhere)
         ledger = AccessLedger()
-        repo = NotedRepository(self.view(shown_sample, query, engines), ledger)
+        repo = self.view(shown_sample, query, engines, ledger)
         with self._slots:
             since = time.perf_counter()
             instructs, summarises = (
@@ -289,11 +290,17 @@ class Asker:
         model = self._batcher.generator
         return fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
 
-    def view(self, sample: Sample, query: Query, engines: EngineSession | None = None) -> Repository:
+    def view(
+        self,
+        sample: Sample,
+        query: Query,
+        engines: EngineSession | None = None,
+        ledger: AccessLedger | None = None,
+    ) -> Repository:
         """Return what a strategy may see of a sample's repository."""
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
-            return view(snapshot, query, sample.masked, sample.hidden, self._retrieval, engines)
+            return view(snapshot, query, sample.masked, sample.hidden, self._retrieval, engines, ledger)
         # A set imported without its repositories: the stored prefix is all there is.
         return View(
             name=sample.repo,
@@ -304,6 +311,7 @@ class Asker:
             masked=sample.masked,
             retrieval=self._retrieval,
             engines=engines,
+            ledger=ledger,
         )
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from ctxbench.bench.access import Access, AccessLedger, NotedRepository
+import pytest
+
+from ctxbench.bench.access import Access, AccessLedger
 from ctxbench.bench.types import Kind, Place
 from ctxbench.strategies.tiny import query_for, view_for
 
@@ -11,9 +13,10 @@ def place(path: str, start: int, end: int) -> Place:
     return Place(path=path, start=start, end=end)
 
 
-def test_answers_are_the_views_own_and_each_is_noted() -> None:
+def test_answers_are_those_of_any_view_and_each_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = AccessLedger()
-    noted = NotedRepository(VIEW, ledger)
+    noted = view_for(query_for(Kind.LINE))
+    monkeypatch.setattr(noted, "_ledger", ledger)
     assert (noted.name, noted.language, noted.files()) == (VIEW.name, VIEW.language, VIEW.files())
     assert noted.similarity("a", ["b"], ranker="bm25") == VIEW.similarity("a", ["b"], ranker="bm25")
     # Names and texts of its own are not looked at.

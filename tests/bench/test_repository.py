@@ -8,8 +8,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.repository import Repository, unmasked, view
+from ctxbench.bench.repository import Repository, view
 from ctxbench.bench.types import Cursor, Kind
+from ctxbench.bench.views.masking import unmasked
 from tests.helpers.samples import make_sample
 
 TARGET = "shop/checkout.py"

@@ -28,16 +28,13 @@ NAMES: dict[str, frozenset[str]] = {
             "generation_config",
             "trust_remote_code",
             "disable_log_stats",
-            "enable_lora",
-            "max_lora_rank",
         }
     ),
-    "LLM.generate": frozenset({"prompts", "sampling_params", "use_tqdm", "lora_request"}),
+    "LLM.generate": frozenset({"prompts", "sampling_params", "use_tqdm"}),
     "SamplingParams": frozenset(
         {"max_tokens", "temperature", "top_p", "seed", "stop", "stop_token_ids", "prompt_logprobs"}
     ),
     "TokensPrompt": frozenset({"prompt_token_ids"}),
-    "LoRARequest": frozenset({"lora_name", "lora_int_id", "lora_path"}),
     "RequestOutput": frozenset({"outputs", "prompt_logprobs", "num_cached_tokens"}),
     "CompletionOutput": frozenset({"token_ids", "finish_reason", "stop_reason"}),
     "Logprob": frozenset({"logprob"}),
@@ -75,8 +72,6 @@ class FakeVLLM:
         """The arguments of every engine."""
         self.calls: list[list[types.SimpleNamespace]] = []
         """The parameters of every call of an engine."""
-        self.adapters: list[Any] = []
-        """The adapter of every call."""
         self.threads: set[str] = set()
         self.mains: set[str] = set()
         """The main module's spec at each start, by which spawned workers know the script to run."""
@@ -95,7 +90,6 @@ class FakeVLLM:
                 "TokensPrompt": lambda **given: known("TokensPrompt", given),
             },
             "vllm.platforms": {"current_platform": types.SimpleNamespace(is_unspecified=lambda: not self.gpu)},
-            "vllm.lora.request": {"LoRARequest": lambda **given: known("LoRARequest", given)},
         }
         for name, content in parts.items():
             module = types.ModuleType(name)
@@ -126,7 +120,6 @@ class FakeVLLM:
         known("LLM.generate", given)
         assert given["use_tqdm"] is False and len(prompts) == len(sampling_params)
         self.calls.append(sampling_params)
-        self.adapters.append(given["lora_request"])
         return [
             self._output(prompt.prompt_token_ids, one) for prompt, one in zip(prompts, sampling_params, strict=True)
         ]

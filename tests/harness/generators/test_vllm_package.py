@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.harness.generators.vllm import engine
+from ctxbench.harness.generators import vllm
 from tests.helpers.vllm_fake import NAMES
 
 VERSION = "0.33.0"
@@ -23,12 +23,10 @@ FILES = (
     "vllm/engine/arg_utils.py",
     "vllm/sampling_params.py",
     "vllm/inputs/llm.py",
-    "vllm/lora/request.py",
     "vllm/outputs.py",
     "vllm/logprobs.py",
     "vllm/platforms/interface.py",
     "vllm/platforms/__init__.py",
-    "vllm/config/lora.py",
     "vllm/config/model.py",
     "vllm/envs.py",
     "vllm/v1/engine/llm_engine.py",
@@ -97,7 +95,6 @@ def test_the_package_has_every_name_that_ours_uses(package: Path) -> None:
         "LLM.generate": parameters(llm, "generate"),
         "SamplingParams": fields(class_of(package, "vllm/sampling_params.py", "SamplingParams")),
         "TokensPrompt": fields(class_of(package, "vllm/inputs/llm.py", "TokensPrompt")),
-        "LoRARequest": fields(class_of(package, "vllm/lora/request.py", "LoRARequest")),
         "RequestOutput": parameters(class_of(package, "vllm/outputs.py", "RequestOutput"), "__init__"),
         "CompletionOutput": fields(class_of(package, "vllm/outputs.py", "CompletionOutput")),
         "Logprob": fields(class_of(package, "vllm/logprobs.py", "Logprob")),
@@ -134,15 +131,7 @@ def test_the_engine_can_be_ended(package: Path) -> None:
 
 def test_what_is_set_for_it_means_something_to_it(package: Path) -> None:
     known = (package / "vllm/envs.py").read_text(encoding="utf-8")
-    assert engine._ENVIRONMENT and [name for name in engine._ENVIRONMENT if f'"{name}"' not in known] == []
-    [ranks] = [
-        ast.literal_eval(node.value.slice)
-        for node in tree(package, "vllm/config/lora.py").body
-        if isinstance(node, ast.Assign)
-        and ast.unparse(node.targets[0]) == "MaxLoRARanks"
-        and isinstance(node.value, ast.Subscript)
-    ]
-    assert ranks == engine._RANKS
+    assert vllm._ENVIRONMENT and [name for name in vllm._ENVIRONMENT if f'"{name}"' not in known] == []
 
 
 def test_prices_are_of_the_models_own_probabilities(package: Path) -> None:

@@ -1,0 +1,1 @@
+"""Views: what a strategy is shown of a repository for one sample."""

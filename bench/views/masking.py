@@ -1,0 +1,76 @@
+"""Masking: import lines that are blanked, files that are hidden, and the target file without its answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctxbench.bench.retrieval.types import VisibleTarget
+from ctxbench.bench.types import Query, Sample
+
+if TYPE_CHECKING:
+    from ctxbench.bench.repositories.snapshot import Snapshot
+
+
+def is_hidden(path: str, hidden: Sequence[str]) -> bool:
+    """Say whether a path is one of the hidden files, or in one of the hidden folders (ended by ``/``)."""
+    return any(path.startswith(place) if place.endswith("/") else path == place for place in hidden)
+
+
+def blanked(lines: Sequence[str], masked: Sequence[tuple[int, int]], first: int = 0) -> list[str]:
+    """Return lines, of which the first has a number, with those in masked spans ``[start, end)`` empty."""
+    return [
+        "" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines, first)
+    ]
+
+
+def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
+    """Return what a view shows of a query's target file.
+
+    Args:
+        whole: the file in the snapshot; None if there is none.
+        query: the sample's query.
+        masked: line spans ``[start, end)`` of the file that are blanked.
+    """
+    text, trusted = _visible_text(whole, query, masked)
+    return VisibleTarget(
+        path=query.path,
+        text=text,
+        cut=len(text) - len(query.suffix or ""),
+        context_start=query.context_start if trusted else 0,
+        trusted=trusted,
+    )
+
+
+def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
+    stored = query.prefix
+    if query.suffix:
+        # A cursor behind an indentation leaves it dangling once the body is gone.
+        stored = query.prefix.rstrip(" \t") + query.suffix
+    if whole is None:
+        return stored, False
+    lines = blanked(whole.split("\n")[: query.cursor.line + 1], masked)
+    if len(lines) != query.cursor.line + 1 or len(lines[-1]) < query.cursor.column:
+        return stored, False
+    lines[-1] = lines[-1][: query.cursor.column]
+    text = "\n".join(lines)
+    # An imported sample may store only the last part of the file.
+    if text != query.prefix and not (query.prefix and text.endswith(query.prefix)):
+        return stored, False
+    if query.suffix and not whole.endswith(query.suffix):
+        return stored, False
+    return (text.rstrip(" \t") + query.suffix if query.suffix else text), True
+
+
+def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
+    """Return a sample as a strategy gets it that is shown the masked lines before the cursor.
+
+    The sample itself where it masks none, or `snapshot` holds another version of its file.
+    """
+    whole = snapshot.texts.get(sample.path)
+    if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:
+        return sample
+    lines = whole.split("\n")[sample.first_line : sample.cursor.line + 1]
+    lines[-1] = lines[-1][: sample.cursor.column]
+    return replace(sample, prefix="\n".join(lines), masked=())

@@ -1,0 +1,296 @@
+"""`vllm`: a model whose weights are on this machine, run on its GPUs by vLLM in this process (the extra ``vllm``)."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from typing import Any, ClassVar
+
+from ctxbench.bench.concurrency import without_main
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.spec import Shorthand
+from ctxbench.harness.generators import lines
+from ctxbench.harness.generators.base import Request, Response, sample_seed
+from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, checked, is_chat, model_digest
+from ctxbench.harness.generators.registry import generator
+from ctxbench.strategies.api import Prompt
+
+CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU"
+PROTOCOL = "3"
+"""Incremented when the same request would be answered differently."""
+_ENVIRONMENT = {
+    # One process and one order of work: a fault shows its cause, and batches form alike each time.
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    # This process has threads, and a fork of those may hang.
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+}
+"""Environment variables of vLLM, set unless the user has set them."""
+_MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
+_AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
+_SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VLLMSettings(LocalModel):
+    """One model, and how vLLM runs it."""
+
+    by: ClassVar[str] = "vllm"
+    quantization: str
+    """A method of vLLM's; empty: as the model's files say."""
+    tensor_parallel: int
+    gpu_memory: float
+
+
+@generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
+def vllm(  # noqa: PLR0913 - what a user may decide about an engine
+    *,
+    model: str,
+    revision: str = "",
+    dtype: str = AUTO,
+    quantization: str = "",
+    window: int = 0,
+    chat: str = AUTO,
+    batch: int = 64,
+    tensor_parallel: int = 1,
+    gpu_memory: float = 0.9,
+) -> VLLM:
+    """Run a model's weights by vLLM, in this process; short: vllm:MODEL.
+
+    Args:
+        model: a folder with the model, or its name on the hub: then from the hub's cache on this machine, or fetched.
+        revision: of a hub's model: branch, tag or commit.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored, 32 bits as 16.
+        quantization: how vLLM is to shrink the weights as it reads them, such as ``fp8``; empty: as the files say.
+        window: tokens of prompt and answer; 0: as the model's configuration says.
+        chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
+            if its name says so (``…-Instruct``, ``…-chat``).
+        batch: requests handed to the engine at once, while as many samples more are prepared.
+        tensor_parallel: GPUs that share the model.
+        gpu_memory: part of each GPU's memory that the engine takes.
+    """
+    checked("vllm", model=model, dtype=dtype, batch=batch, window=window, chat=chat)
+    if tensor_parallel < 1:
+        raise InputFault(f"tensor_parallel={tensor_parallel} does not fit", where="vllm", cure="give 1 or more")
+    if not 0 < gpu_memory <= 1:
+        raise InputFault(f"gpu_memory={gpu_memory:g} does not fit", where="vllm", cure="give a part such as 0.9")
+    weights.need(("torch", "transformers", "vllm"), where="vllm", cure=CURE)
+    settings = VLLMSettings(
+        model=model,
+        revision=revision,
+        dtype=dtype,
+        quantization=quantization,
+        window=window,
+        chat=is_chat(chat, model),
+        batch=batch,
+        tensor_parallel=tensor_parallel,
+        gpu_memory=gpu_memory,
+    )
+    return VLLM(settings)
+
+
+class VLLM(Local):
+    """A causal language model, computed by vLLM.
+
+    Prompts become tokens by the same code as `hf`'s, and answers are cut by the same rule, so that both generators read
+    and return the same texts.
+    """
+
+    def __init__(self, settings: VLLMSettings) -> None:
+        """Prepare; files are looked for when the version is asked for, the engine starts with the first request."""
+        super().__init__(settings, batch_size=settings.batch)
+        self._settings = settings
+        # State of a GPU belongs to a thread: a single one starts the engine, asks it and ends it.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
+        self._started: Any = None
+
+    @functools.cached_property
+    def version(self) -> str:  # type: ignore[override] # found when first asked for
+        """Digest of the model's files, see `model_digest`, and the version of vLLM."""
+        digest = model_digest(self._folder)
+        try:
+            return f"{PROTOCOL}-{digest}-vllm{version_of('vllm')}"
+        except PackageNotFoundError:
+            return f"{PROTOCOL}-{digest}-vllm"
+
+    def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
+        """Answer every request, in order; one that is too long has its fault in its place.
+
+        Raises:
+            InputFault: if the model cannot be read, or there is no GPU.
+            MachineFault: if the engine does not start, or died; the next call starts another.
+        """
+        fitting, faults = self._tokenized(requests)
+        outcomes: dict[int, Response | MachineFault] = {**faults}
+        start = time.perf_counter()
+        outputs = self._answered(fitting, {number: [] for number in fitting})
+        answers = {number: list(output.outputs[0].token_ids) for number, output in outputs.items()}
+        early = {
+            number: fitting[number] for number, output in outputs.items() if self._goes_on(fitting[number], output)
+        }
+        rests = self._answered(early, answers)
+        seconds = (time.perf_counter() - start) / max(1, len(fitting))
+        for number, output in outputs.items():
+            last = rests.get(number, output).outputs[0]
+            outcomes[number] = self._response(
+                fitting[number],
+                [*answers[number], *(last.token_ids if number in rests else [])],
+                stopped=last.finish_reason == "stop",
+                seconds=seconds,
+                cached=output.num_cached_tokens or 0,
+            )
+        return [outcomes[number] for number in range(len(requests))]
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt; see `priced_pieces`.
+
+        Raises:
+            InputFault: as `generate`.
+            MachineFault: as `generate`; also if the engine gave a price that is no number.
+        """
+        # vLLM makes one token more than it prices, whose value does not matter.
+        pieces = self._priced(prompts, texts, max(0, self.window - 1))
+        how = {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
+        outputs = self._asked([(ids, how) for _, ids, _ in pieces])
+        costs = [0.0] * len(prompts)
+        for (number, ids, count), output in zip(pieces, outputs, strict=True):
+            costs[number] += self._cost(output.prompt_logprobs, ids, count)
+        return costs
+
+    def close(self) -> None:
+        """Release the engine and its memory."""
+        self._thread.submit(self._stop).result()
+        self._thread.shutdown()
+
+    def _answered(self, requests: Mapping[int, LocalRequest], begun: Mapping[int, list[int]]) -> dict[int, Any]:
+        """Return what the engine says after prompts and the tokens that their answers begin with."""
+        asked = [
+            ([*tokenized.ids, *begun[number]], self._parameters(tokenized, len(begun[number])))
+            for number, tokenized in requests.items()
+        ]
+        return dict(zip(requests, self._asked(asked), strict=True))
+
+    def _parameters(self, tokenized: LocalRequest, begun: int) -> dict[str, Any]:
+        """Return how an answer is decoded of which some tokens are there; only a whole one ends with a line."""
+        how = tokenized.request.sampling
+        seed = sample_seed(how.seed, tokenized.request.index) if how.temperature > 0 else None
+        return {
+            "max_tokens": tokenized.most - begun,
+            "temperature": max(0.0, how.temperature),
+            "top_p": how.top_p,
+            "seed": sample_seed(seed, begun) if seed is not None and begun else seed,
+            "stop": [*tokenized.end.stops, *([lines.END] if tokenized.end.line and not begun else [])],
+            "stop_token_ids": sorted(self._tokens.middle_ends(tokenized.request)),
+        }
+
+    def _goes_on(self, tokenized: LocalRequest, output: Any) -> bool:
+        """Return whether the end of a blank line, which ended an answer, is not the answer's end."""
+        [answer] = output.outputs
+        generated = list(answer.token_ids)
+        if answer.stop_reason != lines.END or not tokenized.end.line or len(generated) >= tokenized.most:
+            return False
+        return tokenized.end.find(self._tokens.answer(tokenized.request, tokenized.ids, generated)) is None
+
+    def _asked(self, asked: Sequence[tuple[list[int], Mapping[str, Any]]]) -> list[Any]:
+        """Return the engine's outputs for tokens and parameters; start it if needed."""
+
+        def work() -> list[Any]:
+            if self._started is None:
+                self._started = self._engine()
+            module = self._imported("vllm")
+            try:
+                prompts = [module.TokensPrompt(prompt_token_ids=ids) for ids, _ in asked]
+                parameters = [module.SamplingParams(**how) for _, how in asked]
+                outputs: list[Any] = self._started.generate(prompts, parameters, use_tqdm=False)
+            except Exception as error:
+                # A dead engine still holds memory that the next one needs.
+                self._stop()
+                raise self._fault("the engine gave no answer", error) from error
+            return outputs
+
+        return self._thread.submit(work).result() if asked else []
+
+    def _engine(self) -> Any:
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        module, settings = self._imported("vllm"), self._settings
+        if self._imported("vllm.platforms").current_platform.is_unspecified():
+            cure = "run it on a machine with a GPU that vLLM knows, or take hf or openai:MODEL@URL"
+            raise InputFault("vLLM sees no GPU here", where=settings.where, cure=cure)
+        try:
+            with without_main():  # tensor_parallel spawns workers
+                return module.LLM(
+                    model=str(self._folder),
+                    dtype=settings.dtype,
+                    quantization=settings.quantization or None,
+                    max_model_len=self.window or None,
+                    seed=0,
+                    tensor_parallel_size=settings.tensor_parallel,
+                    gpu_memory_utilization=settings.gpu_memory,
+                    enable_prefix_caching=True,
+                    # The run decides, not the model's own file with, for example, a penalty for repetitions.
+                    generation_config="vllm",
+                    trust_remote_code=False,
+                    disable_log_stats=True,
+                )
+        except Exception as error:
+            # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.
+            raise self._fault("the engine does not start", error) from error
+
+    def _stop(self) -> None:
+        engine, self._started = self._started, None
+        if engine is not None:
+            # A dead engine may not end tidily; its fault has been reported already.
+            with contextlib.suppress(Exception):
+                engine.llm_engine.engine_core.shutdown()
+            del engine
+            gc.collect()
+            if (torch := sys.modules.get("torch")) is not None:
+                torch.cuda.empty_cache()
+
+    def _imported(self, module: str) -> Any:
+        try:
+            return importlib.import_module(module)
+        except Exception as error:
+            # It looks for drivers and compiled parts as it is imported, and dies as they do.
+            what = f"{module} cannot be imported ({_line(error)})"
+            raise InputFault(what, where=self._settings.where, cure=CURE) from error
+
+    def _cost(self, logs: Any, ids: Sequence[int], count: int) -> float:
+        """Return minus log2 of the probability of the last tokens of a prompt."""
+        if logs is None or len(logs) != len(ids):
+            raise MachineFault("the engine gave no log-probabilities", where=self._settings.where, cure=_AGAIN)
+        bits = -math.fsum(logs[at][ids[at]].logprob for at in range(len(ids) - count, len(ids))) / math.log(2)
+        if not math.isfinite(bits):
+            raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=bfloat16")
+        return max(0.0, bits)
+
+    def _fault(self, what: str, error: Exception) -> CtxbenchError:
+        """Return the fault of an engine; a lack of memory has a cure of its own."""
+        reason = _line(error)
+        full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
+        message = f"{what} ({type(error).__name__}: {reason})"
+        if isinstance(error, ValueError) and not full:
+            return InputFault(message, where=self._settings.where, cure="mend the spec, or the model's files")
+        return MachineFault(message, where=self._settings.where, cure=_SMALLER if full else _AGAIN)
+
+
+def _line(error: Exception) -> str:
+    """Return what an error says as one line: its first three, since some say only in the second what is wrong."""
+    return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__
