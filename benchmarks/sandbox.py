@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.engine import Meter, engine
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.registry import NAMES, open_sandbox
-from ctxbench.sandbox.types import Call, Check, Command, Environment, Job, Limits, Pool
+from ctxbench.sandbox.types import Call, Command, Environment, Job, Limits, Pool
 
 LIBRARY = {
     "runs.py": b"""
@@ -90,12 +90,7 @@ def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
     python = Job(action=Command(argv=("python3", "-c", "pass")))
     per_command = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [python] * 60)
     fresh = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=1), [nothing] * 10)
-    check = Check(program="def f(n):\n    return n * n\n", entry="f", check="def check(f):\n    assert f(3) == 9\n")
-    split = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [Job(action=check)] * 200)
-    print(
-        f"  `python3 -c pass` {per_command * 1e3:.1f} ms, a check {split * 1e3:.1f} ms, "
-        f"a fresh box for each {fresh * 1e3:.0f} ms"
-    )
+    print(f"  `python3 -c pass` {per_command * 1e3:.1f} ms, a fresh box for each {fresh * 1e3:.0f} ms")
     if name == "docker":
         _docker(meter, trivial, base)
     _repository(meter, lambda: sandbox.open(tests, limits=Limits(), reuse=50))
@@ -165,26 +160,8 @@ def _human_eval(meter: Meter, opened: Callable[[], Any]) -> None:
         Job(action=Call(function="runs:program", arguments={"program": _program(problem)})) for problem in problems
     ]
     ours = _pooled(meter, opened, whole)
-    checks = [
-        Job(
-            action=Check(
-                program=problem["prompt"] + problem["canonical_solution"],
-                entry=problem["entry_point"],
-                check=problem["prompt"] + problem["canonical_solution"] + "\n" + problem["test"],
-            )
-        )
-        for problem in problems
-    ]
-    with opened() as pool:
-        began = meter.read()
-        passed = sum(pool.run(job).result["passed"] for job in checks)
-        split = (meter.read() - began) / len(problems)
     print(f"  HumanEval's {len(problems)} own solutions: its runner, which isolates nothing, {theirs * 1e3:.1f} ms")
-    print(
-        f"    a job in the pool {ours * 1e3:.1f} ms ({theirs / ours:.1f} times less), "
-        f"the split oracle {split * 1e3:.1f} ms"
-    )
-    print(f"    the split oracle passes {passed} of {len(problems)}")
+    print(f"    a job in the pool {ours * 1e3:.1f} ms ({theirs / ours:.1f} times less)")
 
 
 def _program(problem: dict[str, str]) -> str:

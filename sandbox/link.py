@@ -14,7 +14,7 @@ from typing import Any
 
 from ctxbench.sandbox.errors import MachineShort, SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest import frames
-from ctxbench.sandbox.types import Box, Call, Check, Command, Ended, Environment, Job, Limits, Outcome
+from ctxbench.sandbox.types import Box, Call, Command, Ended, Environment, Job, Limits, Outcome
 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
@@ -178,16 +178,14 @@ def job_frame(job: Job) -> bytes:
     return frames.frame(frames.JOB, head, job.files.values())
 
 
-def _action(action: Command | Call | Check) -> dict[str, Any]:
+def _action(action: Command | Call) -> dict[str, Any]:
     if isinstance(action, Command):
         if not action.argv:
             raise ValueError("a command needs a program")
         return {"run": "program", "argv": list(action.argv)}
-    if isinstance(action, Call):
-        if not all(action.function.partition(":")):
-            raise ValueError(f"{action.function!r} is not `module:function`")
-        return {"run": "call", "function": action.function, "arguments": dict(action.arguments)}
-    return {"run": "check", "check": {"program": action.program, "entry": action.entry, "check": action.check}}
+    if not all(action.function.partition(":")):
+        raise ValueError(f"{action.function!r} is not `module:function`")
+    return {"run": "call", "function": action.function, "arguments": dict(action.arguments)}
 
 
 def check_paths(files: object) -> None:

@@ -121,25 +121,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """A test of one function whose verdict the function cannot forge: the split oracle.
-
-    `check` runs in a trusted process, where `candidate` is a stand-in that passes plain values to and from
-    the process that `program` runs in. `Outcome.result` is ``{"passed": bool, "detail": str}``.
-    """
-
-    program: str
-    """Untrusted source that defines `entry`."""
-    entry: str
-    check: str
-    """Trusted source that defines ``check(candidate)``, which raises when a test fails."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One thing to run in a box."""
 
-    action: Command | Call | Check
+    action: Command | Call
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Path -> content, written over the tree's before it starts."""
     seconds: float = 20.0
@@ -171,7 +156,7 @@ class Outcome:
     truncated: bool = False
     """Whether output was left out of its middle."""
     result: Any = None
-    """What a call returned or a check found; None if nothing whole and in the limits came."""
+    """What a call returned; None if nothing whole and in the limits came."""
     out_of_memory: bool = False
     """Whether a process was ended since the box's own limit of memory was hit; never since the machine had no more."""
     seconds: float = 0.0

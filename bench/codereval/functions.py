@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 from collections import Counter
@@ -13,6 +14,7 @@ from tree_sitter import Node
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.methods import MethodParts, body_end, body_start, declared, shares_line
+from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.outline import Function, FunctionParameter
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, docstring, documented, parse, statements
@@ -40,6 +42,8 @@ class SourceFunction:
     tail: Cursor | None
     signature: str
     docstring: str
+    doc: tuple[Cursor, Cursor] | None
+    """Where the docstring stands, marks included."""
     parameters: tuple[str, ...]
     """Names (Python), types and names (Java), written as `parameters_of` does."""
     alone: bool
@@ -86,15 +90,15 @@ def _type(parameter: FunctionParameter) -> str:
 
 
 def _python(text: str) -> Iterator[SourceFunction]:
-    tree = parse(text)
+    tree, lines = parse(text), text.split("\n")
     nodes = {node.lineno - 1: node for node in all_functions(tree)} if tree else {}
     for function in PYTHON.outline(text).functions:
         node = nodes.get(function.head)
         if node is not None and not function.inside:
-            yield _of_python(function, node)
+            yield _of_python(function, node, lines)
 
 
-def _of_python(function: Function, node: FunctionNode) -> SourceFunction:
+def _of_python(function: Function, node: FunctionNode, lines: Sequence[str]) -> SourceFunction:
     head = function.header.split("\n")
     own = statements(node)
     at = (node.body[0].end_lineno or node.lineno) if documented(node) else function.head + len(head)
@@ -110,9 +114,18 @@ def _of_python(function: Function, node: FunctionNode) -> SourceFunction:
         tail=None,
         signature="\n".join([head[0], *(line.removeprefix(margin) for line in head[1:])]) + ":",
         docstring=docstring(node) or "",
+        doc=_span(node.body[0], lines) if documented(node) else None,
         parameters=_parameters(function.parameters, PYTHON),
         alone=not own or own[0].lineno > at,
     )
+
+
+def _span(node: ast.stmt, lines: Sequence[str]) -> tuple[Cursor, Cursor]:
+    def cursor(row: int, byte: int) -> Cursor:
+        return Cursor(line=row - 1, column=len(lines[row - 1].encode()[:byte].decode()))
+
+    end = node.end_lineno or node.lineno
+    return cursor(node.lineno, node.col_offset), cursor(end, node.end_col_offset or 0)
 
 
 # Java
@@ -156,6 +169,20 @@ def _of_java(source: Source, function: Function, parts: MethodParts, *, overload
         tail=body_end(source, body),
         signature=" ".join(head.split()),
         docstring=function.docstring,
+        doc=_javadoc(source, parts.node) if function.docstring else None,
         parameters=_parameters(function.parameters, JAVA),
         alone=not shares_line(source, parts),
     )
+
+
+def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
+    """Return where the Javadoc above a method stands."""
+    above = node.prev_sibling
+    while above is not None and above.type in COMMENTS:
+        if source.text(above).startswith("/**"):
+            (row, byte), (last, stop) = above.start_point, above.end_point
+            return Cursor(line=row, column=source.column(row, byte)), Cursor(
+                line=last, column=source.column(last, stop)
+            )
+        above = above.prev_sibling
+    return None

@@ -207,6 +207,7 @@ def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, h
         signature=function.signature,
         docstring=function.docstring,
         how=how,
+        doc=function.doc,
         remark="; ".join(contradictions),
     )
 

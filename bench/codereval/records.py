@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ctxbench.bench.formats.types import Task
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Cursor
 
@@ -18,6 +20,8 @@ NO_REFERENCE = "no_reference"
 """Key of `Reference.fields`: the benchmark's files hold no answer, so that nothing can be compared with one."""
 CONTRADICTION = "told"
 """Key of `Reference.fields`: where the task's file contradicts its record, in words."""
+DOCSTRING = "docstring"
+"""Key of `Reference.fields`: ``human`` where the docstring shown is the one written for the benchmark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,8 @@ class Located:
     """As it stands in the file, without marks; empty where it is inherited."""
     how: str
     """`EXACT`, `INHERITED` or `OTHER_FILE`."""
+    doc: tuple[Cursor, Cursor] | None = None
+    """Where the docstring begins and ends in the file, marks included; None where it has none of its own."""
     remark: str = ""
     """Where the file contradicts the record (its line, its code), in words; empty if nowhere."""
 
@@ -103,8 +109,7 @@ def placed(
 ) -> Task:
     """Return a task made anew from the file that its function stands in.
 
-    Id, level, signature and docstring stay those of the benchmark; position, text and answer are the file's. Where the
-    file contradicts the record, that is noted.
+    Id, level, signature and docstring stay those of the benchmark; position, text and answer are the file's.
 
     Args:
         task: as the benchmark's files tell it.
@@ -132,7 +137,52 @@ def placed(
         hidden=tuple(sorted(hidden)),
     )
     target = sample.language.miner().lift(lines[located.start : located.end]).rstrip("\n")
-    fields = {
+    reference = replace(task.reference, target=target, tests=tests)
+    return finished(replace(task, sample=sample, reference=reference), located)
+
+
+def finished(task: Task, located: Located) -> Task:
+    """Return a task that was given its file's text, with notes and prefix put right.
+
+    Contradictions between file and record are noted. Where the human docstring was asked for, it replaces the file's
+    own in the prefix, on as many lines, so that lines keep their numbers.
+
+    Args:
+        task: with the prefix as it stands in the file.
+        located: where its function stands.
+    """
+    fields: dict[str, Any] = {
         key: value for key, value in task.reference.fields.items() if key not in (NO_REFERENCE, CONTRADICTION)
-    } | ({CONTRADICTION: located.remark} if located.remark else {})
-    return replace(task, sample=sample, reference=replace(task.reference, target=target, tests=tests, fields=fields))
+    }
+    if located.remark:
+        fields[CONTRADICTION] = located.remark
+    sample = task.sample
+    if fields.get(DOCSTRING) == "human" and located.doc is not None:
+        sample = replace(sample, prefix=_replaced(sample.prefix, located.doc, sample.docstring or "", sample.language))
+    return replace(task, sample=sample, reference=replace(task.reference, fields=fields))
+
+
+def _replaced(prefix: str, doc: tuple[Cursor, Cursor], text: str, language: Language) -> str:
+    """Return a prefix with another docstring, on one line if the old one has not as many."""
+    begin, end = (_offset(prefix, cursor) for cursor in doc)
+    indent = prefix[prefix.rfind("\n", 0, begin) + 1 : begin]
+    line_breaks = prefix[begin:end].count("\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").strip().split("\n")
+    if len(lines) - 1 > line_breaks:
+        lines = [" ".join(text.split())]
+    docstring = _marked(f"\n{indent if not indent.strip() else ''}".join(lines), language)
+    return prefix[:begin] + docstring + "\n" * (line_breaks - docstring.count("\n")) + prefix[end:]
+
+
+def _marked(text: str, language: Language) -> str:
+    if language == JAVA:
+        return f"/** {text.replace('*/', '* /')} */"
+    quoted = text.replace("\\", "\\\\").replace('"""', "'''")
+    return f'"""{quoted}{" " if quoted.endswith(chr(34)) else ""}"""'
+
+
+def _offset(text: str, cursor: Cursor) -> int:
+    begin = 0
+    for _ in range(cursor.line):
+        begin = text.index("\n", begin) + 1
+    return begin + cursor.column

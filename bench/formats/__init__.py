@@ -6,7 +6,7 @@ A format is a `BenchmarkFormat` that a module registers (`register`); modules ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctxbench.bench.errors import InputFault, UnknownName
@@ -39,11 +39,6 @@ def names() -> tuple[str, ...]:
 def sample_names() -> tuple[str, ...]:
     """Return the names of the formats of samples, sorted; those that cannot be imported are left out."""
     return tuple(name for name in names() if (form := _importable(name)) and form.samples)
-
-
-def export_names() -> tuple[str, ...]:
-    """Return the names of the formats that sets are written in, sorted."""
-    return tuple(name for name in sample_names() if samples(name).records)
 
 
 def prediction_names() -> tuple[str, ...]:
@@ -87,21 +82,8 @@ def tasks(
     """
     if form.tasks is None:
         return {}
-    return {sample.id: record for sample, record in zip(of, records(form.tasks(of), of, references), strict=True)}
-
-
-def records(name: str, of: Sequence[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Return the records of samples in a format.
-
-    Raises:
-        UnknownName: if there is no such format.
-        InputFault: if no set is exported in it, or it has no place for one of the samples.
-    """
-    write = samples(name).records
-    if write is None:
-        what = f"sets are read in the format {name}, not written"
-        raise InputFault(what, cure=f"choose --format {', '.join(export_names())}")
-    return write(of, references)
+    records = samples(form.tasks(of)).records(of, references)
+    return {sample.id: record for sample, record in zip(of, records, strict=True)}
 
 
 def _importable(name: str) -> BenchmarkFormat | None:

@@ -4,13 +4,15 @@ A task with its source file becomes a sample of that file. A task from a list of
 prompt alone, until the repository is given: it has no answer to compare with, and only tests can judge it.
 
 Three kinds of file tell of tasks: the benchmark's own (``CoderEval4Python.json``, ``CoderEval4Java.json``), its
-prompts (``CE*Raw.jsonl``), and recorded results (``*_out.jsonl``), of which only the task is taken: what a model wrote
-is left where it is. The docstrings that people wrote anew (``CE*HumanLabel.jsonl``) are not read.
+prompts (``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``), of which only the task is
+taken: what a model wrote is left where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -18,7 +20,7 @@ from pydantic import Field
 
 from ctxbench.bench.codereval.locate import locate, within
 from ctxbench.bench.codereval.predictions import PREDICTIONS
-from ctxbench.bench.codereval.records import CONTRADICTION, NO_REFERENCE, Missed, placed, record_of
+from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, placed, record_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside
@@ -31,13 +33,15 @@ from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "codereval"
 SHAPE = (
-    "`CoderEval4Python.json` or `CoderEval4Java.json` (`RECORDS`: `_id`, `name`, `code`, `docstring`, "
-    "`file_content`, `file_path` or `file_name`, `project`, `lineno`, `level`); or `CE*Raw.jsonl` "
-    "(`question_id`, `input`, `signature`, `docstring`) together with recorded results "
+    "`CoderEval4Python.json` or `CoderEval4Java.json` (`RECORDS`: `_id`, `name`, `code`, `docstring`, `human_label`, "
+    "`file_content`, `file_path` or `file_name`, `project`, `lineno`, `level`); or `CE*Raw.jsonl` or "
+    "`CE*HumanLabel.jsonl` (`question_id`, `input`, `signature`, `docstring`) together with recorded results "
     "(`*_out.jsonl`), of which only the tasks are read. Prompts that no task belongs to are counted."
 )
 _Prompts = dict[str, tuple[str, "PromptRecord"]]
 CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+EXTENSION = "ctxbench"
+"""Key of what an exported task without its file has besides: signature and prompts."""
 _Named = Annotated[str, Field(min_length=1)]
 _Number = str | int | None
 """CoderEval writes numbers as text."""
@@ -49,45 +53,60 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     Raises:
         InputFault: at the first malformed record, or if a prompt's docstring is not its task's.
     """
-    del options
-    prompts: _Prompts = {}
+    prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
     tasks: list[tuple[str, RecordedTask]] = []
     for table in tables:
+        kind = "human" if "human" in table.name.lower() else "raw"
         for where, row in table.rows:
             if is_prompt(row):
-                _add(prompts, prompt(row, where=where), where)
+                _add(prompts[kind], prompt(row, where=where), where)
             else:
                 tasks.append((where, recorded(row, where=where)))
     for where, recorded_task in tasks:
-        question = _prompt_of(recorded_task, where, prompts)
-        yield _of_file(recorded_task, where) if recorded_task.whole else _of_prompt(recorded_task, question, where)
+        joined = _joined(recorded_task, where, prompts)
+        yield _of_file(joined, where, options) if joined.whole else _of_prompt(joined, where, options)
     task_ids = {recorded_task.record["_id"] for _, recorded_task in tasks}
-    for key, (where, _) in prompts.items():
-        if key not in task_ids:
-            detail = "no task in the files belongs to this prompt"
-            yield Unusable(id=key, reason="no_task", where=where, detail=detail)
+    alone = {key: where for kind in prompts.values() for key, (where, _) in kind.items() if key not in task_ids}
+    for key, where in alone.items():
+        yield Unusable(id=key, reason="no_task", where=where, detail="no task in the files belongs to this prompt")
 
 
 def _add(prompts: _Prompts, question: PromptRecord, where: str) -> None:
     if question.question_id in prompts:
         what = f"field question_id: {question.question_id!r} stands at {prompts[question.question_id][0]} too"
-        raise InputFault(what, where=where, cure="give each file once, and CE*HumanLabel.jsonl not at all")
+        raise InputFault(what, where=where, cure="give each file once; CE*HumanLabel.jsonl is told by its name")
     prompts[question.question_id] = where, question
 
 
-def _prompt_of(recorded_task: RecordedTask, where: str, prompts: _Prompts) -> PromptRecord | None:
-    record = recorded_task.record
-    at, question = prompts.get(record["_id"], ("", None))
-    if question is not None and "".join(question.docstring.split()) != "".join(record["docstring"].split()):
-        cure = "give the files of one benchmark, and CE*HumanLabel.jsonl not at all"
+def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prompts]) -> RecordedTask:
+    """Return a task joined with its prompts."""
+    record = dict(recorded_task.record)
+    (_, raw), (_, human) = (prompts[kind].get(record["_id"], (where, None)) for kind in ("raw", "human"))
+    if raw is not None and "".join(raw.docstring.split()) != "".join(record["docstring"].split()):
+        at = prompts["raw"][record["_id"]][0]
+        cure = "give the files of one benchmark; a file of human docstrings must have HumanLabel in its name"
         raise InputFault(f"field docstring: is not the one of the task at {where}", where=at, cure=cure)
-    return question
+    if human is not None and not record.get("human_label"):
+        record["human_label"] = human.docstring
+    any_prompt = raw or human
+    more = {
+        "signature": any_prompt.signature if any_prompt else "",
+        "input": raw.input if raw else "",
+        "human_input": human.input if human else "",
+    }
+    if not recorded_task.whole and EXTENSION not in record and more["signature"]:
+        record[EXTENSION] = {key: value for key, value in more.items() if value}
+    return RecordedTask(record, recorded_task.language)
 
 
-def _task(recorded_task: RecordedTask, where: str, signature: str | None = None) -> Task:
+def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     """Return the task of a record, still without position and text."""
     record = recorded_task.record
     java = recorded_task.language == JAVA
+    human = options.docstring == "human"
+    if human and not str(record.get("human_label", "")).strip():
+        detail = "it has no human docstring; give CE*HumanLabel.jsonl too, or --docstring raw"
+        return Unusable(id=record["_id"], reason="no_human_label", where=where, detail=detail)
     name = str(record.get("file_name") or f"{record['name']}.java")
     name = name if name.endswith(".java") else f"{name}.java"
     sample = Sample(
@@ -103,15 +122,18 @@ def _task(recorded_task: RecordedTask, where: str, signature: str | None = None)
         cursor=Cursor(line=0, column=0),
         prefix="",
         name=record["name"],
-        signature=signature,
-        docstring=record["docstring"],
+        signature=record.get(EXTENSION, {}).get("signature"),
+        docstring=record["human_label"] if human else record["docstring"],
     )
-    return Task(sample, Reference(id=sample.id, target="", fields={"record": record}), where)
+    fields = {"record": record} | ({DOCSTRING: "human"} if human else {})
+    return Task(sample, Reference(id=sample.id, target="", fields=fields), where)
 
 
-def _of_file(recorded_task: RecordedTask, where: str) -> Task | Unusable:
+def _of_file(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     """Return the sample of a task that has its file."""
-    task = _task(recorded_task, where)
+    task = _task(recorded_task, where, options)
+    if isinstance(task, Unusable):
+        return task
     text = recorded_task.record["file_content"].replace("\r\n", "\n").replace("\r", "\n")
     location = within(record_of(task), task.sample.path, text, recorded_task.language)
     if isinstance(location, Missed):
@@ -119,14 +141,19 @@ def _of_file(recorded_task: RecordedTask, where: str) -> Task | Unusable:
     return placed(task, location, text, repo=task.sample.repo)
 
 
-def _of_prompt(recorded_task: RecordedTask, question: PromptRecord | None, where: str) -> Task | Unusable:
+def _of_prompt(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     """Return the sample of a task of which there is only a prompt."""
-    if question is None:
-        detail = f"neither its file nor its prompt is there; give CE{recorded_task.language.label}Raw.jsonl too"
-        return Unusable(id=recorded_task.record["_id"], reason="no_prompt", where=where, detail=detail)
-    task, prompt_text = _task(recorded_task, where, question.signature), question.input
+    task = _task(recorded_task, where, options)
+    if isinstance(task, Unusable):
+        return task
+    more = recorded_task.record.get(EXTENSION, {})
+    prompt_text = more.get("human_input" if options.docstring == "human" else "input", "")
+    if not prompt_text:
+        kind = "HumanLabel" if options.docstring == "human" else "Raw"
+        detail = f"neither its file nor its prompt is there; give CE{recorded_task.language.label}{kind}.jsonl too"
+        return Unusable(id=task.sample.id, reason="no_prompt", where=where, detail=detail)
     cursor = Cursor(line=prompt_text.count("\n"), column=len(prompt_text.rpartition("\n")[2]))
-    begin = prompt_text[: max(prompt_text.rfind(question.signature), 0)].count("\n")
+    begin = prompt_text[: max(prompt_text.rfind(more["signature"]), 0)].count("\n")
     sample = replace(task.sample, prefix=prompt_text, cursor=cursor, span=(begin, cursor.line + 1))
     fields = {**task.reference.fields, NO_REFERENCE: True}
     return replace(task, sample=sample, reference=replace(task.reference, fields=fields))
@@ -151,12 +178,30 @@ def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
     notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
     lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "its code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
+    human = sum(DOCSTRING in task.reference.fields for task in tasks)
     counted_sentences = (
         (lines, "wrong_lines: {} records name a wrong line; their functions were found by name near it"),
         (codes, "other_code: in {} files the function is not the recorded code; the file's was taken"),
         (without, "no_reference: {} tasks came without their files; only tests can judge them"),
+        (human, "docstring human: {} tasks show the docstring that a person wrote for the benchmark"),
     )
     return tuple(sentence.format(count) for count, sentence in counted_sentences if count)
+
+
+def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Yield the benchmark's records of samples that were read from it, as they were.
+
+    A task that came without its file has its signature and prompts under ``ctxbench``.
+
+    Raises:
+        InputFault: at a sample of another benchmark.
+    """
+    for sample in samples:
+        record = references[sample.id].fields.get("record")
+        if sample.benchmark != BENCHMARK or not isinstance(record, dict):
+            cure = "export it as ctxbench; CoderEval's records hold what only CoderEval knows"
+            raise InputFault(f"{sample.id} is no task of CoderEval", cure=cure)
+        yield dict(record)
 
 
 register(
@@ -165,9 +210,11 @@ register(
         samples=SampleFiles(
             shape=SHAPE,
             read=read,
+            records=records,
             in_repository=in_repository,
             in_snapshot=in_snapshot,
             remarks=remarks,
+            document="RECORDS",
         ),
         predictions=PREDICTIONS,
     )
@@ -181,6 +228,7 @@ class _Whole(Strict):
     name: _Named
     code: str
     docstring: str
+    human_label: str = ""
     file_content: str
     file_path: str = ""
     file_name: str = ""
@@ -190,6 +238,27 @@ class _Whole(Strict):
     lineno: _Number = None
     end_lineno: _Number = None
     level: str
+    all_context: Any = None
+    oracle_context: Any = None
+
+
+class _Extension(Strict):
+    signature: _Named
+    input: str = ""
+    human_input: str = ""
+
+
+class _Listed(Strict):
+    """A task of an exported set that has no files."""
+
+    id: _Named = Field(alias="_id")
+    name: _Named
+    docstring: str
+    human_label: str = ""
+    file_path: str = ""
+    project: _Named
+    level: str
+    ctxbench: _Extension
 
 
 class _PythonResult(Strict):
@@ -212,7 +281,7 @@ class _JavaResult(Strict):
 
 
 class PromptRecord(Strict):
-    """A line of ``CE*Raw.jsonl``."""
+    """A line of ``CE*Raw.jsonl`` or ``CE*HumanLabel.jsonl``."""
 
     question_id: _Named
     input: _Named
@@ -260,6 +329,9 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
     with explained(where, CURE):
         if "generate_results" in row:
             return _of_results(row, where)
+        if EXTENSION in row:
+            listed = checked(_Listed, row, where=where, cure=CURE)
+            return _settled(dict(row), PYTHON if listed.file_path else JAVA)
         if "_id" not in row and "file_content" not in row:
             what = "is none of CoderEval's: neither a task (_id, file_content), a prompt (question_id) nor a result"
             raise InputFault(f"the record {what}", where=where, cure="give the benchmark's own files")
@@ -305,6 +377,8 @@ def _check(whole: _Whole) -> None:
         inside("file_name", whole.file_name)
     for field in ("lineno", "end_lineno"):
         number(field, getattr(whole, field))
+    for field in ("all_context", "oracle_context"):
+        _context(field, getattr(whole, field))
 
 
 def number(field: str, value: str | int | None) -> int | None:
@@ -319,3 +393,20 @@ def number(field: str, value: str | int | None) -> int | None:
     if not text.isdecimal() or not int(text):
         raise Odd(field, f"{value!r} is no line number, counted from 1")
     return int(text)
+
+
+def _context(field: str, value: object) -> None:
+    """Check that a context is an object, or the text of one in JSON or Python; nothing reads it, exports keep it."""
+    if value is None or value == "" or isinstance(value, dict):
+        return
+    if not isinstance(value, str):
+        raise Odd(field, "is neither an object nor the text of one")
+    try:
+        read = json.loads(value)
+    except ValueError:
+        try:
+            read = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            raise Odd(field, "is the text of neither a JSON object nor a Python one") from None
+    if not isinstance(read, dict):
+        raise Odd(field, "is not the text of an object")

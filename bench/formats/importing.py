@@ -26,6 +26,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import VERSION_MARK
 
 NO_REPOSITORIES = "imported without repositories: strategies had nothing to retrieve from"
 PACKAGES = "packages that are installed in the repositories' folders are among what strategies search"
@@ -285,7 +286,8 @@ def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
     """Return the folder of a repository, None if there is none.
 
     Args:
-        repos: holds each repository in a folder of its name (of ``owner---name`` also ``name``).
+        repos: holds each repository in a folder of its name (of ``owner---name`` also ``name``, of ``name@revision``
+            also ``name-revision``).
         repo: its name.
         alone: whether it is the only one that is wanted: then `repos` may be the repository itself.
 
@@ -294,7 +296,7 @@ def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
     """
     if not repos.is_dir():
         raise InputFault("is no folder", where=str(repos), cure="give the folder that holds the repositories")
-    names = (repo, repo.rpartition("---")[2])
+    names = (repo, repo.rpartition("---")[2], repo.replace(VERSION_MARK, "-"))
     folder = next((repos / name for name in names if (repos / name).is_dir()), None)
     if folder is not None or not alone:
         return folder

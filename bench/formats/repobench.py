@@ -8,11 +8,12 @@ made), and ``gold`` (the piece that the answer uses; retrieved with the answer, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.formats.types import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable
@@ -35,6 +36,10 @@ class _Piece(Strict):
     snippet: str
 
 
+class _Ours(Strict):
+    id: _Word
+
+
 class _Record(Strict):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
@@ -47,6 +52,7 @@ class _Record(Strict):
     code: str | None = None
     next_line: str
     gold_snippet_index: Annotated[int, Field(ge=-1)] = -1
+    ctxbench: _Ours | None = None
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
@@ -66,7 +72,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 
 
 def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusable:
-    text = _code(record)
+    text, field = _code(record)
     prefix = text if text.endswith("\n") or not text else f"{text}\n"
     path, line = inside("file_path", record.file_path), prefix.count("\n")
     inside("repo_name", record.repo_name)
@@ -80,7 +86,7 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
     name = f"{record.repo_name}/{path}#L{line + 1}"
     id_counts[name] += 1
     # One file may be asked for at one line with several pieces.
-    name = name if id_counts[name] == 1 else f"{name}:{id_counts[name]}"
+    name = record.ctxbench.id if record.ctxbench else name if id_counts[name] == 1 else f"{name}:{id_counts[name]}"
     target = record.next_line.rstrip()
     if not target:
         return Unusable(id=name, reason="empty_target", where=where)
@@ -98,16 +104,22 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
         prefix=prefix,
         stored=_contexts(record),
     )
-    fields = {"gold_snippet_index": record.gold_snippet_index, "record": dict(record.model_extra or {})}
+    fields = {
+        "gold_snippet_index": record.gold_snippet_index,
+        "code": field,
+        "ended": text == prefix,
+        "record": dict(record.model_extra or {}),
+    }
     return Task(sample, Reference(id=name, target=target, fields=fields), where)
 
 
-def _code(record: _Record) -> str:
-    """Return the text before the line, newlines plain."""
+def _code(record: _Record) -> tuple[str, str]:
+    """Return the text before the line, newlines plain, and the name of its field."""
+    field = "code" if record.all_code is None else "all_code"
     text = record.all_code if record.all_code is not None else record.code
     if text is None:
         raise Odd("all_code", "is missing (all_code, or code of v0)")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), field
 
 
 def _contexts(record: _Record) -> tuple[StoredContext, ...]:
@@ -123,4 +135,33 @@ def _contexts(record: _Record) -> tuple[StoredContext, ...]:
     return tuple(contexts)
 
 
-register(BenchmarkFormat(name=BENCHMARK, samples=SampleFiles(shape=SHAPE, read=read)))
+def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Yield the records of RepoBench's own samples.
+
+    Raises:
+        InputFault: at a sample of another benchmark: it has no pieces that someone found.
+    """
+    for sample in samples:
+        if sample.benchmark != BENCHMARK:
+            what = f"{sample.id} is of {sample.benchmark}: there are no pieces found for it"
+            raise InputFault(what, cure="choose another --format, e.g. ctxbench")
+        reference = references[sample.id]
+        fields, stored = reference.fields, {context.name: context for context in sample.stored}
+        pieces = [
+            {"identifier": piece.name, "path": piece.path, "snippet": piece.text} for piece in stored[PIECES].snippets
+        ]
+        yield {
+            "repo_name": sample.repo,
+            "file_path": sample.path,
+            "context": stored[PIECES].text or pieces,
+            "import_statement": stored[IMPORTS].text,
+            **({"cropped_code": stored[CROPPED].text} if CROPPED in stored else {}),
+            fields["code"]: sample.prefix if fields["ended"] else sample.prefix.removesuffix("\n"),
+            "next_line": reference.target,
+            "gold_snippet_index": fields["gold_snippet_index"],
+            **fields["record"],
+            "ctxbench": {"id": sample.id},
+        }
+
+
+register(BenchmarkFormat(name=BENCHMARK, samples=SampleFiles(shape=SHAPE, read=read, records=records)))

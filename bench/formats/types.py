@@ -33,6 +33,8 @@ class Options:
 
     language: Language | None = None
     """The language of the files that do not say it themselves; others are refused."""
+    docstring: str = "raw"
+    """CoderEval: ``raw``, the original one, or ``human``, the one written by a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,10 @@ class SampleFiles:
     """The fields that it reads, for the command's help: one or a few sentences."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
     """Read and join tables; `InputFault` at the first malformed record, naming file, line, field and cure."""
-    records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]] | None = None
+    records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
     """Write samples and their references (by id), so that reading the records gives equal samples.
 
-    `InputFault` at a sample that the format has no place for. None: no set is exported in it."""
+    `InputFault` at a sample that the format has no place for."""
     in_repository: Callable[[Task, str], Task | None] | None = None
     """Make a task anew from its whole file; None if prompt and answer do not stand where the record says.
 
@@ -77,6 +79,8 @@ class SampleFiles:
     `in_repository`."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
     """Whole sentences on the tasks for whoever reads their numbers."""
+    document: str = ""
+    """The key of the list, where a file is one JSON object; empty for JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

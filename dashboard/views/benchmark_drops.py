@@ -63,6 +63,7 @@ REASONS: Mapping[str, str] = {
     "cursor_mismatch": "its cursor does not stand where the record says",
     "empty_target": "its answer is empty",
     "file_missing": "the repository has no such file",
+    "no_human_label": "nobody labelled it",
     "no_manifest": "no repository stands for its project",
     "no_prompt": "the files hold no prompt of it",
     "no_repository": "its repository was not given",

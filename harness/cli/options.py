@@ -45,21 +45,17 @@ class FormatChoice(click.types.StringParamType):
     name = "format"
 
     def __init__(
-        self, files: Literal["samples", "exports", "predictions"], also: Mapping[str, str] = MappingProxyType({})
+        self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Take those of samples, read or written, or of predictions; and others by name, with what to say of fields."""
+        """Take those of files of samples, or of predictions; and others by name, with what to say of their fields."""
         self.files, self._also = files, also
 
     def names(self) -> tuple[str, ...]:
         """Return the names to choose from, sorted."""
         from ctxbench.bench import formats
 
-        names = {
-            "samples": formats.sample_names,
-            "exports": formats.export_names,
-            "predictions": formats.prediction_names,
-        }[self.files]
-        return tuple(sorted({*names(), *self._also}))
+        names = formats.sample_names() if self.files == "samples" else formats.prediction_names()
+        return tuple(sorted({*names, *self._also}))
 
     def shape(self, name: str) -> str:
         """Return the fields that a format reads."""
@@ -67,7 +63,7 @@ class FormatChoice(click.types.StringParamType):
 
         if name in self._also:
             return self._also[name]
-        return (formats.predictions(name) if self.files == "predictions" else formats.samples(name)).shape
+        return (formats.samples(name) if self.files == "samples" else formats.predictions(name)).shape
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """Return the names as a help text shows them."""

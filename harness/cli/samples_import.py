@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,12 @@ _SHAPES = FormatChoice("samples")
     help="A folder that holds each repository in a folder of its name, or is the only one.",
 )
 @language_option("Refuse files in another one.")
+@click.option(
+    "--docstring",
+    type=click.Choice(["raw", "human"]),
+    default=None,
+    help="CoderEval: the original docstrings (raw, the default), or those that people wrote.",
+)
 @click.option(
     "--hygiene",
     type=click.Choice(["on", "off"]),
@@ -67,7 +74,10 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
     from ctxbench.bench.languages.base import Language
 
     sets.folder(arguments["home"], name)
-    options = Options(language=Language(arguments["language"]) if arguments["language"] else None)
+    options = Options(
+        language=Language(arguments["language"]) if arguments["language"] else None,
+        docstring=arguments["docstring"] or "raw",
+    )
     if arguments["rebuild"]:
         sample_set = _rebuilt(files, options, name, arguments)
     else:
@@ -100,8 +110,9 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
 def _check(shape: str, options: Mapping[str, Any]) -> None:
     """Refuse options that would change nothing."""
     executed = options["rebuild"]
-    if executed and shape != "codereval":
-        raise click.UsageError("--rebuild is for --format codereval")
+    for name in ("rebuild", "docstring"):
+        if options[name] and shape != "codereval":
+            raise click.UsageError(f"--{name} is for --format codereval")
     if executed and options["repos"] is not None:
         raise click.UsageError("--repos is for sets whose tests are not run: leave it out")
     if executed and options["hygiene"] == "off":
@@ -148,22 +159,27 @@ def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mappi
 
 @click.command(cls=WithShapes)
 @click.argument("name")
-@click.option("--format", "shape", type=FormatChoice("exports"), required=True, help="Shape of the file.")
+@click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the file.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @home_option
 def export(name: str, shape: str, out: Path, home: Home) -> None:
-    """Write the set NAME, answers included, as one file of JSON Lines.
+    """Write the set NAME, answers included, as one file: JSON Lines, or one JSON object where the benchmark has that.
 
     `ctxbench` puts each sample's reference under the key `reference`. A shape that has no place for a
     sample refuses it.
     """
     from ctxbench.bench import formats
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.files import write_jsonl
+    from ctxbench.bench.files import write_atomic, write_jsonl
     from ctxbench.harness.cells.paths import check_unseen
 
     sample_set = sets.load(home, name)
     check_unseen(out)
 
-    write_jsonl(out, formats.records(shape, sample_set.samples, sample_set.references))
+    form = formats.samples(shape)
+    rows = form.records(sample_set.samples, sample_set.references)
+    if not form.document:
+        write_jsonl(out, rows)
+    else:
+        write_atomic(out, json.dumps({form.document: list(rows)}, ensure_ascii=False, indent=1) + "\n")
     click.echo(f"{out}: {len(sample_set.samples)} samples")

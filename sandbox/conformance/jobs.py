@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from ctxbench.sandbox.types import Call, Check, Command, Ended, Job, Outcome, Pool
+from ctxbench.sandbox.types import Call, Command, Ended, Job, Outcome, Pool
 
 SECONDS = 30.0
 LIBRARY = '''
@@ -180,15 +180,6 @@ def _no_result(pool: Pool) -> str:
     return ""
 
 
-def _check(pool: Pool) -> str:
-    check = "def check(candidate):\n    assert candidate(2) == 3\n"
-    for program, passes in (("def f(x):\n    return x + 1\n", True), ("def f(x):\n    return x\n", False)):
-        outcome = pool.run(Job(action=Check(program=program, entry="f", check=check)))
-        if not isinstance(outcome.result, dict) or outcome.result.get("passed") is not passes:
-            return f"{program!r}: result {outcome.result!r}, {described(outcome)}"
-    return ""
-
-
 def _measured(pool: Pool) -> str:
     program = "import time\nheld = bytearray(60 << 20)\nend = time.process_time() + 0.3\n"
     outcome = python(pool, program + "while time.process_time() < end: pass\n")
@@ -205,7 +196,6 @@ BASIC = {
     "home, temporary folder, variables and import path are set": _surroundings,
     "what a call returns comes back": _result,
     "no result comes of what has none": _no_result,
-    "a check passes and fails": _check,
     "time and memory are measured": _measured,
 }
 

@@ -1,7 +1,7 @@
 """The job's own process: forked before the job was read, confined, then told what to run.
 
-It knows nothing but what it is told: arguments of a call, a program's words, or a channel to the trusted
-process of a check. What it is told never holds the repository's tree.
+It knows nothing but what it is told: arguments of a call, a program's words, or a channel to whom a living program
+answers. What it is told never holds the repository's tree.
 """
 
 from __future__ import annotations

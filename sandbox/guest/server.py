@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from . import child, confine, files, frames, groups, landlock, permitted
 from .confine import SHARED_MEMORY, Confinement, JobLimits
-from .supervisor import ORACLE, Supervisor
+from .supervisor import Supervisor
 
 PROTOCOL = 1
 _IN, _OUT = 0, 1
@@ -69,7 +69,7 @@ class Guest:
         }
 
     def _import(self) -> str:
-        for name in (ORACLE, *self._preload):
+        for name in self._preload:
             try:
                 importlib.import_module(name)
             except BaseException as error:  # noqa: BLE001 - a module may raise anything; the pool is told

@@ -6,16 +6,15 @@ in no memory that a later job is forked from.
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import os
 import select
 import signal
 import socket
-import sys
 import time
 from typing import Any
 
-from . import capture, child, confine, files, frames
+from . import capture, child, files, frames
 from .confine import Confinement
 from .groups import Machine, MemoryGroup
 from .watchdog import SECONDS, Watchdog
@@ -24,7 +23,6 @@ _IN = 0
 _LAST = 1 << 20
 """Bytes of output that are still taken when a job has ended but something that it started goes on."""
 _WORDS = 1000
-ORACLE = "sandbox.guest.oracle"
 
 
 class Supervisor:
@@ -57,14 +55,12 @@ class Supervisor:
             raise RuntimeError(f"{error}: {self._words()}") from None
         kills, hits = self._memory.kills(), self._memory.hits()
         try:
-            main = self._start(head["action"])
+            self._start(head["action"])
         except child.NotReady:
             return _fault(f"its function cannot be called: {self._words()}", "add its module to the library")
         began = time.monotonic()
-        ended = self._watch(main, began + head["seconds"])
+        ended = self._watch(began + head["seconds"])
         took = time.monotonic() - began
-        if head["action"]["run"] == "check" and ended["exit_code"] == child.REFUSED:
-            raise RuntimeError(f"the check's own process failed: {self._words()}")
         starved = self._memory.kills() > kills
         exceeded = self._watchdog.killed or (starved and self._memory.was_full(hits))
         result = self._result.whole
@@ -83,41 +79,19 @@ class Supervisor:
             [bytes(self._output.head), tail, result or b""],
         )
 
-    def _start(self, action: dict[str, Any]) -> int:
-        """Start the job; return the process whose end is the job's."""
-        main = self._clean
-        if action["run"] == "check":
-            main = self._fork_tester(action["check"])
-        elif action["run"] == "call":
+    def _start(self, action: dict[str, Any]) -> None:
+        """Tell the job's process what to run."""
+        if action["run"] == "call":
             child.start(self._channel, action, self._answered[1])
         else:
             child.start(self._channel, action)
         for handle in (self._said[1], self._answered[1]):
             os.close(handle)
-        return main
 
-    def _fork_tester(self, check: dict[str, Any]) -> int:
-        """Fork the trusted process of a check; it alone holds the test, and the way to the result."""
-        pid = os.fork()
-        if pid == 0:
-            code = child.REFUSED
-            try:
-                child.join(self._said[1])
-                confine.enter(self._bounds, [self._channel.fileno(), self._answered[1]])
-                oracle = importlib.import_module(ORACLE)
-                child.answer(self._answered[1], oracle.run(check, CandidateStage(self._channel)))
-                code = 0
-            except BaseException as error:  # noqa: BLE001 - this process must not return
-                sys.stderr.write(f"the check itself failed: {type(error).__name__}: {error}\n")
-            finally:
-                child.finish(code)
-        self._watchdog.trust(pid)
-        return pid
-
-    def _watch(self, main: int, deadline: float) -> dict[str, Any]:
-        """Wait for the end of process `main`, or for the deadline, while output is taken."""
+    def _watch(self, deadline: float) -> dict[str, Any]:
+        """Wait for the end of the job's process, or for the deadline, while output is taken."""
         late = False
-        handle = os.pidfd_open(main)
+        handle = os.pidfd_open(self._clean)
         poll = select.poll()
         captures: dict[int, capture.Output | capture.Result] = {
             self._said[0]: self._output,
@@ -145,25 +119,18 @@ class Supervisor:
                     gone = True
                 elif not capture.drain(readable_end, captures[readable_end]):
                     poll.unregister(readable_end)
-        ending = self._reap(main)
+        ending = self._reap()
         for readable, into in captures.items():
             capture.drain(readable, into, _LAST)
         return {**ending, "ended": "timed-out", "exit_code": None, "signal": None} if late else ending
 
-    def _reap(self, main: int) -> dict[str, Any]:
-        """End the job's remaining processes; return how the main one ended and the resources that they used."""
-        cpu, peak, status = 0.0, 0, 0
-        for pid in {main, self._clean}:
-            for end in (os.killpg, os.kill):
-                try:
-                    end(pid, signal.SIGKILL)
-                except OSError:
-                    continue
-            _, wait_status, usage = os.wait4(pid, 0)
-            cpu += usage.ru_utime + usage.ru_stime
-            peak = max(peak, usage.ru_maxrss * 1024)
-            status = wait_status if pid == main else status
-        used = {"cpu_seconds": cpu, "peak_bytes": peak}
+    def _reap(self) -> dict[str, Any]:
+        """End the job's process and its group; return how it ended and the resources that it used."""
+        for end in (os.killpg, os.kill):
+            with contextlib.suppress(OSError):
+                end(self._clean, signal.SIGKILL)
+        _, status, usage = os.wait4(self._clean, 0)
+        used = {"cpu_seconds": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * 1024}
         if os.WIFSIGNALED(status):
             return {**used, "ended": "killed", "exit_code": None, "signal": os.WTERMSIG(status)}
         return {**used, "ended": "exited", "exit_code": os.waitstatus_to_exitcode(status), "signal": None}
@@ -177,29 +144,3 @@ class Supervisor:
 
 def _fault(what: str, cure: str) -> bytes:
     return frames.frame(frames.OUTCOME, {"fault": what, "cure": cure})
-
-
-class CandidateStage:
-    """The stage of a check's trusted process: one clean process to run the untrusted program in."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        """Take the way to the waiting process."""
-        self._channel = channel
-
-    def start(self, function: str, arguments: dict[str, Any]) -> socket.socket:
-        """Start it on ``module:function``, called with a socket and `arguments`; return our end of that socket.
-
-        It was forked before the job was read, so nothing of the check is in its memory; it is confined as the
-        process of any job is; its stdout and stderr are the job's output. Works once.
-
-        Raises:
-            OSError: if it has ended already.
-        """
-        ours, theirs = socket.socketpair()
-        with theirs, self._channel:
-            try:
-                order = {"run": "serve", "function": function, "arguments": arguments}
-                child.start(self._channel, order, theirs.fileno())
-            except child.NotReady as error:
-                raise OSError(str(error)) from None
-        return ours

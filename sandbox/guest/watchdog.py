@@ -34,10 +34,6 @@ class Watchdog:
         self._locks_at = time.monotonic() + _LOCK_SECONDS
         self.killed = False
 
-    def trust(self, pid: int) -> None:
-        """Leave one more process alone."""
-        self._trusted.add(pid)
-
     def look(self) -> None:
         """Kill every process of the job if it hoards, or the largest if together they are too large."""
         if _sockets() > self._sockets or self._too_many_locks():

@@ -370,7 +370,7 @@ def test_the_watchdog_ends_the_largest_process_and_no_trusted_one(monkeypatch: p
     with watched(monkeypatch, (5, 90, 200)) as (small, large, trusted):
         for limit, killed in ((1 << 30, False), (60 << 20, True), (None, False)):
             dog = watchdog.Watchdog(20, limit)
-            dog.trust(trusted.pid)
+            dog._trusted.add(trusted.pid)
             dog.look()
             assert dog.killed == killed
         assert large.wait(10) == -9 and small.poll() is None and trusted.poll() is None
@@ -379,7 +379,7 @@ def test_the_watchdog_ends_the_largest_process_and_no_trusted_one(monkeypatch: p
 def test_the_watchdog_ends_a_job_that_hoards_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched(monkeypatch, (1, 1, 1)) as (first, second, trusted):
         dog = watchdog.Watchdog(19, None)
-        dog.trust(trusted.pid)
+        dog._trusted.add(trusted.pid)
         dog.look()
         assert dog.killed and first.wait(10) == second.wait(10) == -9 and trusted.poll() is None
 

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import codereval
 from ctxbench.bench.formats.importing import NO_REPOSITORIES, import_set, read_tasks
+from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Cursor
+from ctxbench.bench.types import Cursor, Reference
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 
@@ -162,16 +166,22 @@ def java_result() -> dict[str, Any]:
     }
 
 
-def prompts(folder: Path, *more: Mapping[str, Any], doc: str = DOCSTRING) -> str:
-    """Write the file of prompts for `result`; return its path."""
+def prompts(folder: Path, *more: Mapping[str, Any]) -> list[str]:
+    """Write both files of prompts for `result`; return their paths."""
     signature = "def area(self, scale=1):"
-    shown = f'{signature}\n\t"""\n\t{doc}\n\t"""\n\t'
-    prompt = {"question_id": "62e60f43d76274f8a4026e28", "input": shown, "signature": signature, "docstring": doc}
-    return lines(folder, "CEPythonRaw.jsonl", prompt, *more)
+
+    def prompt(doc: str) -> dict[str, Any]:
+        shown = f'{signature}\n\t"""\n\t{doc}\n\t"""\n\t'
+        return {"question_id": "62e60f43d76274f8a4026e28", "input": shown, "signature": signature, "docstring": doc}
+
+    return [
+        lines(folder, "CEPythonRaw.jsonl", prompt(DOCSTRING), *more),
+        lines(folder, "CEPythonHumanLabel.jsonl", prompt("Compute how large it is."), *more),
+    ]
 
 
-def imported(home: Home, *files: str, name: str = "set", **more: Any) -> SampleSet:
-    return import_set("codereval", files, home, name, **more)
+def imported(home: Home, *files: str, docstring: str = "raw", name: str = "set", **more: Any) -> SampleSet:
+    return import_set("codereval", files, home, name, options=Options(docstring=docstring), **more)
 
 
 def refused(folder: Path, record: Mapping[str, Any]) -> str:
@@ -180,11 +190,11 @@ def refused(folder: Path, record: Mapping[str, Any]) -> str:
     return str(caught.value)
 
 
-def left_out(folder: Path, record: Mapping[str, Any]) -> tuple[str, str]:
+def left_out(folder: Path, record: Mapping[str, Any], options: Options | None = None) -> tuple[str, str]:
     """Return reason and message of a record that is no sample, read beside one that is."""
     told: list[str] = []
-    whole = document(folder, python(_id="another"), record)
-    read = read_tasks("codereval", [whole], report=told.append)
+    whole = document(folder, python(_id="another", human_label="Say."), record)
+    read = read_tasks("codereval", [whole], options=options, report=told.append)
     (reason,) = read.unusable
     return reason, told[0]
 
@@ -228,6 +238,51 @@ def test_lines_end_as_they_like(home: Home, tmp_path: Path) -> None:
     plain = imported(home, document(tmp_path, python()), name="a")
     other = imported(home, document(tmp_path, python(file_content=PYTHON.replace("\n", "\r\n"))), name="b")
     assert plain.samples == other.samples
+
+
+def test_the_human_docstring_takes_the_place_of_the_raw_one(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python(), java()), docstring="human")
+    for sample in made.samples:
+        assert sample.docstring == "Compute how large the circle is."
+        assert sample.docstring in sample.prefix
+        assert sample.prefix.count("\n") == sample.cursor.line
+        assert "times what" not in repr(sample.query())
+        assert "the area" not in repr(sample.query())
+        assert sample.span is not None
+        assert "area(" in sample.prefix.split("\n")[sample.span[0]]
+    assert any("docstring human" in remark for remark in made.manifest["remarks"])
+
+
+@pytest.mark.parametrize(
+    "label", ['Say "so".', 'A "quote"', 'It has """ in it.', "A \\d back slash.", "One.\nTwo.\n\nThree.\n" * 5]
+)
+def test_any_human_docstring_leaves_a_file_that_parses(label: str, home: Home, tmp_path: Path) -> None:
+    (sample,) = imported(home, document(tmp_path, python(human_label=label)), docstring="human").samples
+    compile(f"{sample.prefix}        pass\n{sample.suffix}", "made", "exec")
+    assert sample.prefix.count("\n") == sample.cursor.line
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60)
+
+
+@settings(max_examples=50, deadline=None)
+@given(label=_TEXT.filter(str.strip), docstring=_TEXT)
+def test_any_text_goes_in_and_comes_back(label: str, docstring: str) -> None:
+    record = python(human_label=label, docstring=docstring)
+    for chosen in ("raw", "human"):
+        table = Table(name="CoderEval4Python", source="f", digest="", rows=[("f: RECORDS[0]", record)])
+        (task,) = codereval.read([table], Options(docstring=chosen))
+        assert isinstance(task, Task)
+        assert task.sample.docstring == (label if chosen == "human" else docstring)
+        assert task.sample.prefix.count("\n") == task.sample.cursor.line
+        compile(f"{task.sample.prefix}        pass\n{task.sample.suffix}", "made", "exec")
+        assert list(codereval.records([task.sample], {task.sample.id: task.reference})) == [record]
+
+
+@pytest.mark.parametrize("label", ["", " \n "])
+def test_a_task_without_a_human_docstring_is_left_out_where_it_is_asked_for(label: str, tmp_path: Path) -> None:
+    reason, told = left_out(tmp_path, python(human_label=label), Options(docstring="human"))
+    assert (reason, "--docstring raw" in told) == ("no_human_label", True)
 
 
 @pytest.mark.parametrize(
@@ -274,10 +329,14 @@ def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
         ({"lineno": "seven"}, ("field lineno", "'seven' is no line number")),
         ({"lineno": "0"}, ("field lineno", "counted from 1")),
         ({"end_lineno": "-3"}, ("field end_lineno",)),
+        ({"all_context": "{cut"}, ("field all_context", "neither")),
+        ({"oracle_context": "[1, 2]"}, ("field oracle_context", "object")),
+        ({"oracle_context": 7}, ("field oracle_context",)),
         ({"project": "../../etc"}, ("field project", "inside")),
         ({"file_path": None}, ("field file_path", "file_name")),
         ({"file_name": "A.java"}, ("field file_path", "either")),
         ({"file_content": " "}, ("field file_content", "empty")),
+        ({"human_label": 3}, ("field human_label",)),
         ({"_id": None, "file_content": None}, ("none of CoderEval's",)),
     ],
 )
@@ -294,7 +353,7 @@ def test_a_java_file_name_stays_inside(tmp_path: Path) -> None:
 
 
 def test_a_list_of_results_gives_tasks_and_nothing_that_a_model_wrote(home: Home, tmp_path: Path) -> None:
-    files = [lines(tmp_path, "Model.Python_out.jsonl.gz", result()), prompts(tmp_path)]
+    files = [lines(tmp_path, "Model.Python_out.jsonl.gz", result()), *prompts(tmp_path)]
     made = imported(home, *files)
     (sample,) = made.samples
     assert sample.prefix == f'def area(self, scale=1):\n\t"""\n\t{DOCSTRING}\n\t"""\n\t'
@@ -330,25 +389,26 @@ def test_a_list_of_java_results(home: Home, tmp_path: Path) -> None:
 
 def test_prompts_without_a_task_are_counted_once(home: Home, tmp_path: Path) -> None:
     extra = {"question_id": "extra", "input": "def f():\n", "signature": "def f():", "docstring": "F."}
-    made = imported(home, lines(tmp_path, "out.jsonl", result()), prompts(tmp_path, extra))
+    made = imported(home, lines(tmp_path, "out.jsonl", result()), *prompts(tmp_path, extra))
     assert made.manifest["unusable"] == {"no_task": 1}
 
 
 def test_tasks_without_a_prompt_are_counted(tmp_path: Path) -> None:
     told: list[str] = []
     out = lines(tmp_path, "out.jsonl", result(), result(_id="alone"))
-    read = read_tasks("codereval", [out, prompts(tmp_path)], report=told.append)
+    read = read_tasks("codereval", [out, prompts(tmp_path)[0]], report=told.append)
     assert (dict(read.unusable), "CEPythonRaw.jsonl" in told[0]) == ({"no_prompt": 1}, True)
 
 
-def test_docstrings_that_people_wrote_for_the_benchmark_are_refused(tmp_path: Path) -> None:
-    human = prompts(tmp_path, doc="Compute how large it is.")
-    with pytest.raises(InputFault, match="CE.HumanLabel.jsonl not at all"):
-        read_tasks("codereval", [lines(tmp_path, "out.jsonl", result()), human])
+def test_a_file_of_human_docstrings_under_another_name_is_found_out(tmp_path: Path) -> None:
+    raw, human = prompts(tmp_path)
+    Path(human).rename(raw)
+    with pytest.raises(InputFault, match="HumanLabel in its name"):
+        read_tasks("codereval", [lines(tmp_path, "out.jsonl", result()), raw])
 
 
 def test_the_same_prompts_twice_are_refused(tmp_path: Path) -> None:
-    raw = prompts(tmp_path)
+    raw, _ = prompts(tmp_path)
     again = tmp_path / "again.jsonl"
     again.write_bytes(Path(raw).read_bytes())
     with pytest.raises(InputFault, match="field question_id.*stands at"):
@@ -358,7 +418,7 @@ def test_the_same_prompts_twice_are_refused(tmp_path: Path) -> None:
 def test_a_prompt_without_its_signature_is_refused(tmp_path: Path) -> None:
     odd = {"question_id": "odd", "input": "def g():\n", "signature": "def f():", "docstring": "F."}
     with pytest.raises(InputFault, match="field input: does not hold the signature"):
-        read_tasks("codereval", [prompts(tmp_path, odd)])
+        read_tasks("codereval", prompts(tmp_path, odd))
 
 
 @pytest.mark.parametrize(
@@ -387,20 +447,52 @@ def test_a_field_of_a_list_or_prompt_is_named(row: Mapping[str, Any], field: str
     assert caught.value.cure
 
 
-def test_with_its_repository_a_listed_task_gets_its_answer(home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize("docstring", ["raw", "human"])
+def test_with_its_repository_a_listed_task_gets_its_answer(docstring: str, home: Home, tmp_path: Path) -> None:
     write_tree(tmp_path / "repos" / "shapes", {"src/shapes/round.py": PYTHON, "src/shapes/__init__.py": ""})
     files = [lines(tmp_path, "out.jsonl", result(), result(_id="b", file_path="shapes/no.py", name="no"))]
-    prompt = prompts(
+    both = prompts(
         tmp_path, {"question_id": "b", "input": "def no():", "signature": "def no():", "docstring": DOCSTRING}
     )
-    made = imported(home, *files, prompt, repos=tmp_path / "repos")
+    made = imported(home, *files, *both, docstring=docstring, repos=tmp_path / "repos")
     (sample,) = made.samples
     assert (sample.path, sample.name, sample.span) == ("src/shapes/round.py", "Circle.area", (6, 13))
-    assert "times what" in sample.prefix
+    assert ("Compute how large" in sample.prefix, "times what" in sample.prefix) == (
+        docstring == "human",
+        docstring == "raw",
+    )
     reference = made.references[sample.id]
     assert reference.target == CODE.strip()
     assert "no_reference" not in reference.fields
     assert made.manifest["unusable"] == {"no_file": 1}
+
+
+def files_of(kind: str, folder: Path) -> list[str]:
+    if kind == "whole":
+        return [document(folder, python(), python(_id="2", lineno="9"), java())]
+    return [lines(folder, "out.jsonl", result()), *prompts(folder)]
+
+
+@pytest.mark.parametrize("docstring", ["raw", "human"])
+@pytest.mark.parametrize("kind", ["whole", "listed"])
+def test_import_export_import(kind: str, docstring: str, home: Home, tmp_path: Path) -> None:
+    first = imported(home, *files_of(kind, tmp_path), docstring=docstring, name="first")
+    out = list(codereval.records(first.samples, first.references))
+    second = imported(home, document(tmp_path, *out, name="out.json"), docstring=docstring, name="second")
+    assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
+    assert list(codereval.records(second.samples, second.references)) == out
+
+
+def test_the_official_shape_comes_back(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python(), java()))
+    assert list(codereval.records(made.samples, made.references)) == [python(), java()]
+
+
+def test_a_sample_of_another_benchmark_is_no_record(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python()))
+    (sample,) = made.samples
+    with pytest.raises(InputFault, match="no task of CoderEval"):
+        list(codereval.records([sample], {sample.id: Reference(id=sample.id, target="x")}))
 
 
 SHAPE = Shape(
@@ -428,8 +520,11 @@ def test_the_released_files(home: Home, shared: Path) -> None:
     data = shared / "codereval"
     for language, extra in (("Python", {}), ("Java", {"no_task": 9})):
         files = [data / f"PanGu-Coder.{language}.Raw_Input.jsonl_out.jsonl.gz"]
-        files.append(data / f"CE{language}Raw.jsonl")
-        made = imported(home, *map(str, files), name=language)
-        assert (len(made.samples), made.manifest["unusable"]) == (230, extra)
-        levels = [sum(each.subkind == level for each in made.samples) for level in ("class_runnable", "file_runnable")]
-        assert levels == ([55, 68] if language == "Python" else [100, 1])
+        files += [data / f"CE{language}{kind}.jsonl" for kind in ("Raw", "HumanLabel")]
+        for docstring in ("raw", "human"):
+            made = imported(home, *map(str, files), docstring=docstring, name=f"{language}-{docstring}")
+            assert (len(made.samples), made.manifest["unusable"]) == (230, extra)
+            levels = [
+                sum(each.subkind == level for each in made.samples) for level in ("class_runnable", "file_runnable")
+            ]
+            assert levels == ([55, 68] if language == "Python" else [100, 1])

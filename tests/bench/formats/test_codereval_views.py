@@ -1,10 +1,13 @@
-"""What strategies see of CoderEval's samples: not the answer."""
+"""What strategies see of CoderEval's samples: neither the answer nor the docstring that was not chosen."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ctxbench.bench.formats.importing import import_set
+from ctxbench.bench.formats.types import Options
 from ctxbench.bench.home import Home
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
@@ -16,11 +19,12 @@ OTHER = 'def grown(circle):\n    """Return a larger circle."""\n    return circl
 TREE = {"shapes/round.py": PYTHON, "shapes/more.py": OTHER}
 
 
-def attached(folder: Path) -> SampleSet:
+def attached(folder: Path, docstring: str) -> SampleSet:
     write_tree(folder / "repos" / "shapes", TREE)
-    files = [lines(folder, "out.jsonl", result()), prompts(folder)]
+    files = [lines(folder, "out.jsonl", result()), *prompts(folder)]
     home = Home(folder / "home")
-    return import_set("codereval", files, home, "set", repos=folder / "repos")
+    options = Options(docstring=docstring)
+    return import_set("codereval", files, home, "set", repos=folder / "repos", options=options)
 
 
 def seen(made: SampleSet) -> tuple[Repository, str]:
@@ -34,24 +38,30 @@ def seen(made: SampleSet) -> tuple[Repository, str]:
     return view, "\n".join([*(view.read(path) for path in view.files()), *found, repr(query)])
 
 
-def test_the_docstring_is_seen_and_no_answer(tmp_path: Path) -> None:
-    _, text = seen(attached(tmp_path))
-    assert "times what" in text
+@pytest.mark.parametrize(
+    ("docstring", "shown", "kept"), [("raw", "times what", "how large"), ("human", "how large", "times what")]
+)
+def test_one_docstring_is_seen_and_no_answer(docstring: str, shown: str, kept: str, tmp_path: Path) -> None:
+    _, text = seen(attached(tmp_path, docstring))
+    assert shown in text
+    assert kept not in text
     assert "self.radius ** 2" not in text
     assert "return circle.area(3)" in text
 
 
-def test_other_functions_of_the_file_are_found(tmp_path: Path) -> None:
-    view, _ = seen(attached(tmp_path))
+@pytest.mark.parametrize("docstring", ["raw", "human"])
+def test_other_functions_of_the_file_are_found(docstring: str, tmp_path: Path) -> None:
+    view, _ = seen(attached(tmp_path, docstring))
     hits = view.search("class Disc area scale return 0", ranker="bm25", top=50)
     assert any("return 0" in hit.text for hit in hits)
     assert "class Disc" in view.read("shapes/round.py")
 
 
 def test_a_prompt_alone_is_all_there_is_to_see(tmp_path: Path) -> None:
-    files = [lines(tmp_path, "out.jsonl", result()), prompts(tmp_path)]
+    files = [lines(tmp_path, "out.jsonl", result()), *prompts(tmp_path)]
     made = import_set("codereval", files, Home(tmp_path / "home"), "set")
     query = made.samples[0].query()
     view = make_view(query, {})
     assert [view.read(path) for path in view.files()] == [query.prefix]
     assert "GENERATED" not in repr(query)
+    assert "how large" not in repr(query)

@@ -84,6 +84,7 @@ def test_every_installed_format_has_samples_or_predictions() -> None:
     assert formats.names() == (
         *(
             "codereval",
+            "context_collection",
             "crosscodeeval",
             "ctxbench",
             "infercom",

@@ -128,6 +128,7 @@ def test_import_says_what_was_left_out(built: str, tmp_path: Path) -> None:
     ("options", "words"),
     [
         (("--format", "projbench", "--rebuild"), "--rebuild is for --format codereval"),
+        (("--format", "projbench", "--docstring", "human"), "--docstring is for --format codereval"),
         (("--format", "projbench", "--sandbox", "docker"), "--sandbox is for --rebuild"),
         (("--format", "codereval", "--rebuild", "--repos", "x"), "--repos is for sets whose tests are not run"),
         (("--format", "codereval", "--rebuild", "--hygiene", "off"), "--hygiene off is for --repos"),
@@ -148,7 +149,7 @@ def test_help_tells_every_shape() -> None:
 
 def test_an_export_that_has_no_place_is_refused(built: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    assert_fault(run_cli("samples", "export", built, "--format", "repobench", "--out", str(out)), "choose --format")
+    assert_fault(run_cli("samples", "export", built, "--format", "repobench", "--out", str(out)), "choose another")
     assert not out.exists()
 
 

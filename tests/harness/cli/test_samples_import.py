@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.home import Home
 from tests.bench.formats.test_importing import function
-from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.cli import run_cli
 
 ID = "0123456789abcdef01234567"
 
@@ -76,12 +77,20 @@ def test_rebuild_is_given_the_tasks_and_the_account(tasks: str, prompts: str, mo
     assert [source["rows"] for source in about["sources"]] == [1, 2]
 
 
-def test_a_shape_that_is_only_read_is_refused(tasks: str, prompts: str, tmp_path: Path) -> None:
+def test_docstrings_of_people(tasks: str, prompts: str, tmp_path: Path) -> None:
+    human = tmp_path / "CEPythonHumanLabel.jsonl"
+    rows = [json.loads(line) for line in Path(prompts).read_text().splitlines()]
+    write_jsonl(human, [{key: value.replace("Sum up", "Add one") for key, value in row.items()} for row in rows])
+    command = ("samples", "import", tasks, prompts, str(human), "--format", "codereval", "--name", "ce")
+    for chosen, said in (((), "Sum up."), (("--docstring", "human"), "Add one.")):
+        result = run_cli(*command, *chosen, "--force")
+        assert result.code == 0, result.err
+        [sample] = sets.load(Home(tmp_path / "home"), "ce").samples
+        assert sample.docstring == said and said in sample.prefix
+
+
+def test_codereval_is_written_as_one_document(tasks: str, prompts: str, tmp_path: Path) -> None:
     assert run_cli("samples", "import", tasks, prompts, "--format", "codereval", "--name", "ce").code == 0
     out = tmp_path / "ce.json"
-    assert_fault(
-        run_cli("samples", "export", "ce", "--format", "codereval", "--out", str(out)),
-        "sets are read in the format codereval, not written",
-        "choose --format crosscodeeval, ctxbench",
-    )
-    assert not out.exists()
+    assert run_cli("samples", "export", "ce", "--format", "codereval", "--out", str(out)).code == 0
+    assert [each["_id"] for each in json.loads(out.read_text())["RECORDS"]] == [ID]

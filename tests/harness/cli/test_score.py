@@ -58,10 +58,10 @@ def test_all_profiles_side_by_side(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "all.jsonl"
     result = run_cli("score", str(file), "--language", "python", "--profile", "all", "--out", str(out))
     table = [line.split() for line in result.out.splitlines()]
-    assert table[0] == ["profile", "n", "em", "es", "id_em", "id_f1"]
-    names = ["ctxbench", "crosscodeeval", "infercom", "repocoder", "rlcoder_repoeval"]
+    assert table[0] == ["profile", "n", "em", "es", "id_em", "id_f1", "chrf"]
+    names = ["ctxbench", "context_collection", "crosscodeeval", "infercom", "repocoder", "rlcoder_repoeval"]
     assert [row[0] for row in table[1:]] == names
-    assert table[4] == ["repocoder", "2", "0.00", "40.00", "-", "-"]
+    assert table[5] == ["repocoder", "2", "0.00", "40.00", "-", "-", "-"]
     assert list(parse(out.read_text())[0]) == ["id", *names]
 
 

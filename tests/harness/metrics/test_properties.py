@@ -163,6 +163,7 @@ def worst_mean() -> float:
 @pytest.mark.parametrize(
     "number",
     [
+        lambda: score("context_collection", "python", prompt="", prediction="return a + b", ground_truth="return b"),
         lambda: aggregate("ctxbench", [{"em": 0.1}] * 10),
         lambda: space_cost("\n       ", " "),
         worst_mean,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ctxbench.bench.judging.python.plain import RepositoryWords, remarks
 from tests.sandbox.attacks.cases import GROUPS
-from tests.sandbox.attacks.more_forgeries import FORGERIES
 from tests.sandbox.forgeries import shop, table
 from tests.sandbox.forgeries.forgery import Forgery
 
@@ -17,7 +16,6 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "attacks.md"
 def tables() -> str:
     """Return the lists of what is impossible, as Markdown."""
     parts = [_table(name, [(case.name, case.tries) for case in cases]) for name, cases in GROUPS.items()]
-    parts.append(_table("A wrong function against a `Check`", [(one.name, one.tries) for one in FORGERIES]))
     return "\n".join(parts).rstrip("\n")
 
 

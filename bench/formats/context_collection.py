@@ -1,0 +1,177 @@
+"""The Context Collection Competition of 2025: what a commit wrote between a prefix and a suffix. Pure conversions.
+
+A stage has one file of completion points (``python-public.jsonl``) and one of answers
+(``answers-python-public.jsonl``), whose records stand in the same order. The repositories are as they were before the
+commit, so the answer stands in none of them, and the file of a completion point may be an older one there, or missing:
+views show its prefix as recorded. What files hold beside these fields comes back on export, with the answer in the
+record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import register
+from ctxbench.bench.formats.checking import Strict, checked, explained, inside, language_of
+from ctxbench.bench.formats.crosscodeeval import STATEMENT
+from ctxbench.bench.formats.types import BenchmarkFormat, Options, Row, SampleFiles, Table, Task, Unusable
+from ctxbench.bench.types import VERSION_MARK, Cursor, Kind, Reference, Sample
+
+SHAPE = (
+    "`repo`, `revision`, `path`, `prefix`, `suffix`, and optionally any other (`id`, `modified`, …); beside "
+    "`LANGUAGE-STAGE.jsonl` the file `answers-LANGUAGE-STAGE.jsonl` with `middle`, in the same order."
+)
+BENCHMARK = "context_collection"
+_ANSWERS = "answers-"
+_CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+_Word = Annotated[str, Field(min_length=1)]
+
+
+class _Point(Strict):
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    repo: _Word
+    revision: _Word
+    path: _Word
+    prefix: str
+    suffix: str
+    id: _Word | None = None
+    middle: str | None = None
+
+
+class _Answer(Strict):
+    middle: str
+    id: _Word | None = None
+
+
+def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
+    """Read files of completion points, each with its file of answers.
+
+    Raises:
+        InputFault: if a field is missing, of a wrong type, or at odds with another; if a file has no answers, or
+            another number of them.
+    """
+    del options
+    answers = {table.name: table for table in tables if table.name.startswith(_ANSWERS)}
+    points = [table for table in tables if table.name not in answers]
+    id_counts: Counter[str] = Counter()
+    for table in points:
+        middles = _middles(answers.pop(f"{_ANSWERS}{table.name}", None))
+        for where, row in table.rows:
+            point = checked(_Point, row, where=where, cure=_CURE)
+            middle = _middle(point, middles, f"{_ANSWERS}{table.name}.jsonl", where)
+            with explained(where, _CURE):
+                task = _task(point, middle, id_counts, where)
+            yield task
+        if middles is not None and (left := next(middles, None)) is not None:
+            raise InputFault(f"has more answers than {table.name} has records", where=left[0], cure="give both whole")
+    if answers:
+        name, table = next(iter(answers.items()))
+        cure = f"give {name.removeprefix(_ANSWERS)}.jsonl beside it"
+        raise InputFault("holds answers to no file that was given", where=table.source, cure=cure)
+
+
+def _middles(table: Table | None) -> Iterator[Row] | None:
+    return None if table is None else iter(table.rows)
+
+
+def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str) -> str:
+    """Return the answer to the next record: its own, or that in its place in the file of answers.
+
+    Raises:
+        InputFault: if there is none, it is malformed, or another record's.
+    """
+    if middles is None and point.middle is not None:
+        return point.middle
+    place, row = next(middles or iter(()), ("", None))
+    if row is None:
+        raise InputFault("field middle is missing", where=where, cure=f"give {file} beside it, with as many records")
+    answer = checked(_Answer, row, where=place, cure=_CURE)
+    if point.id is not None and answer.id not in (None, point.id):
+        what = f"field id is {point.id!r}, but the answer in its place ({place}) is of {answer.id!r}"
+        raise InputFault(what, where=where, cure="give both files as they were published")
+    return answer.middle
+
+
+def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Task | Unusable:
+    prefix, middle, suffix = (_newlines(text) for text in (point.prefix, middle, point.suffix))
+    line = prefix.count("\n")
+    name = point.id or f"{point.repo}{VERSION_MARK}{point.revision[:12]}/{point.path}#L{line + 1}"
+    id_counts[name] += 1
+    # One commit may have several points on one line; an id of the files' own must be the only one.
+    name = name if point.id or id_counts[name] == 1 else f"{name}:{id_counts[name]}"
+    language = language_of(inside("path", point.path))
+    if language is None:
+        return Unusable(id=name, reason="unsupported_language", where=where, detail=point.path)
+    if not middle.strip():
+        return Unusable(id=name, reason="empty_target", where=where)
+    sample = Sample(
+        id=name,
+        benchmark=BENCHMARK,
+        language=language,
+        kind=Kind.LINE,
+        subkind=STATEMENT,
+        repo=f"{inside('repo', point.repo).replace('/', '__')}{VERSION_MARK}{inside('revision', point.revision)}",
+        path=point.path,
+        cursor=Cursor(line=line, column=len(prefix.rpartition("\n")[2])),
+        prefix=prefix,
+        suffix=suffix,
+    )
+    fields = {"repo": point.repo, "own_id": point.id is not None, "record": dict(point.model_extra or {})}
+    return Task(sample, Reference(id=name, target=middle, fields=fields), where)
+
+
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task:
+    """Return the task as it is recorded: its repository is older than its answer, and holds nothing to compare with."""
+    del texts
+    return task
+
+
+def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Yield the records of the competition's own samples, each with its answer.
+
+    Raises:
+        InputFault: at a sample of another benchmark: it belongs to no commit.
+    """
+    for sample in samples:
+        if sample.benchmark != BENCHMARK:
+            what = f"{sample.id} is of {sample.benchmark}: it belongs to no commit"
+            raise InputFault(what, cure="choose another --format, e.g. ctxbench")
+        reference = references[sample.id]
+        fields = reference.fields
+        yield {
+            **({"id": sample.id} if fields["own_id"] else {}),
+            "repo": fields["repo"],
+            "revision": sample.repo.rpartition(VERSION_MARK)[2],
+            "path": sample.path,
+            **fields["record"],
+            "prefix": sample.prefix,
+            "suffix": sample.suffix,
+            "middle": reference.target,
+        }
+
+
+def remarks(tasks: Sequence[Task]) -> Sequence[str]:
+    """Say how the competition scored, and that its answers are longer than a line."""
+    several = sum("\n" in task.reference.target for task in tasks)
+    return (
+        f"{several} of {len(tasks)} answers go on over several lines; the competition compared whole completions, with "
+        "the text behind the cursor shown (--fim), by chrF (--profile context_collection)",
+    )
+
+
+register(
+    BenchmarkFormat(
+        name=BENCHMARK,
+        samples=SampleFiles(shape=SHAPE, read=read, records=records, in_snapshot=in_snapshot, remarks=remarks),
+    )
+)
