@@ -15,7 +15,7 @@ from ctxbench.bench.codereval.records import placed, record_of
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.candidates import hidden_for
-from ctxbench.bench.functions.certificates import Certificates
+from ctxbench.bench.functions.certificates import Certificate, Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, choose, steady, usable
 from ctxbench.bench.functions.mining import PreparedRepository, certificates_of, provisional
@@ -134,12 +134,12 @@ class _Rebuilding:
 
     def certificate(self, task: Task) -> tuple[str, str]:
         sample, reference = task.sample, task.reference
-        if self.certificates.has(sample, reference):
+        if self.certificates.get(sample, reference) is not None:
             return CERTIFIED, ""
         self.references[sample.id] = reference
         result, detail = certificate(sample, reference.target, self.prepared.suite.blank(sample), self.judge)
         if result == CERTIFIED:
-            self.certificates.add(sample, reference)
+            self.certificates.add(sample, reference, Certificate(reference.tests, None))
         return result, detail
 
 

@@ -64,7 +64,6 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     seed: int = 0,
     workers: int = 1,
     report: Report = silent,
-    again: bool = False,
     force: bool = False,
 ) -> SampleSet:
     """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.
@@ -83,7 +82,6 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
         seed: of every draw.
         workers: how many samples to judge at once.
         report: told what happens, a line at a time.
-        again: try functions that an earlier build dropped.
         force: replace another set of that name.
 
     Raises:
@@ -102,7 +100,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     mined: dict[str, Mined] = {}
     for repository in one_ahead(prepare_repository, sorted(manifests, key=lambda mining: mining.name)):
         mined[repository.project.manifest.name] = _mine(
-            repository, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report, again=again
+            repository, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
         )
     entries = {repo: mining.entry for repo, mining in mined.items()}
     about = account(Kind.FUNCTION, entries, _TOTALS, seed=seed, per_repo=per_repo)
@@ -138,7 +136,6 @@ def _mine(
     seed: int,
     workers: int,
     report: Report,
-    again: bool,
 ) -> Mined:
     project, entry, suite = repository.project, repository.entry, repository.suite
     name, language = project.manifest.name, project.manifest.language
@@ -154,7 +151,7 @@ def _mine(
             [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, pairs, strict=True)],
             references,
             judge,
-            Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name), again=again),
+            Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name)),
             most=per_repo,
             workers=workers,
             tick=lambda count, tried_count: (

@@ -29,8 +29,6 @@ ROUNDS = 3
 """How many choices of tests are tried for one function."""
 CERTIFIED = "certified"
 BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "reference_failed", "reference_timed_out"
-_OF_THE_MOMENT = frozenset((FLAKY, TIMED_OUT))
-"""Reasons that a busy machine may be to blame for: a later build tries again."""
 FAILS_UNDER_LOAD = "fails_under_load"
 JOBS = 2 * (os.cpu_count() or 1)
 """Jobs that run at once on a busy machine: twice as many as it has cores."""
@@ -73,7 +71,7 @@ def certify(  # noqa: PLR0913 - each is used once, here
         drafts: in the order in which to try them.
         references: sample id -> answer, as `boxes` reads it; the tests that were chosen are written there.
         boxes: runs the tests.
-        earlier: what earlier builds certified and dropped, which is not tried again.
+        earlier: what earlier builds certified, which is not tried again.
         most: how many are enough.
         workers: how many to judge at once.
         jobs: how many references to judge at once on a busy machine.
@@ -123,24 +121,18 @@ def _attempt(
     report: Callable[[str], None],
     draft: Draft,
 ) -> Certificate | str:
-    """Return a draft's certificate, or why it gets none; take what earlier builds say of it."""
+    """Return a draft's certificate, or why it gets none; take what earlier builds kept."""
     sample, reference = draft.sample, draft.reference
     certificate = earlier.get(sample, reference, draft.others)
     if certificate is not None and certificate.mutants is not None:
         references[sample.id] = draft.judged_by(certificate.tests)
         return certificate
-    dropped = "" if certificate else earlier.dropped(sample, reference, draft.others)
-    if dropped:
-        report(f"{sample.id}: {dropped}, as in an earlier build")
-        return dropped
-    tests, result, detail = (certificate.tests, CERTIFIED, "") if certificate else _with_tests(draft, references, boxes)
+    tests, result, detail = _with_tests(draft, references, boxes)
     if result != CERTIFIED:
-        if result not in _OF_THE_MOMENT:
-            earlier.drop(sample, reference, draft.others, result)
         report(f"{sample.id}: {result}: {detail}".rstrip(": "))
         return result
     fresh = _measured(draft, tests, boxes)
-    earlier.add(sample, reference, draft.others, fresh)
+    earlier.add(sample, reference, fresh, draft.others)
     return fresh
 
 
@@ -161,7 +153,7 @@ def _narrowed(
     narrowed = earlier.get(draft.sample, reference)
     if narrowed is None or narrowed.mutants is None:
         narrowed = _measured(draft, reference.tests, boxes)
-        earlier.add(draft.sample, reference, (), narrowed)
+        earlier.add(draft.sample, reference, narrowed)
     return narrowed
 
 

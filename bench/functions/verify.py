@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import sha256
-from ctxbench.bench.functions.certificates import GrowingFile, key_of
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge
 from ctxbench.bench.judging.suites import suite_of
@@ -57,8 +52,6 @@ class Verification:
 
     checked: tuple[Checked, ...]
     """In the set's order."""
-    from_earlier: int = 0
-    """How many of them were found by an earlier verification."""
 
     @property
     def references_passed(self) -> int:
@@ -81,33 +74,6 @@ class Verification:
         return tuple((sample.id, what, judgement) for sample in self.checked for what, judgement in sample.faults())
 
 
-class _StoredVerifications:
-    """What earlier verifications found of the same samples in the same environments, faults of the machine left out."""
-
-    def __init__(self, home: Home, suites: Mapping[str, Suite], back_end: str) -> None:
-        environments = sorted(suite.environment.digest for suite in suites.values())
-        key = sha256(json.dumps([environments, back_end, version("ctxbench")]))
-        self._file = GrowingFile(home.cache / "verified" / f"{key[:32]}.jsonl")
-
-    def read(self) -> dict[str, Checked]:
-        """Return what `certificates.key_of` says of a sample -> what was found."""
-        checked = {}
-        for record in self._file.read():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                id_, image = str(record["id"]), str(record["image"])
-                reference, blank = (
-                    Judgement(verdict=Verdict(record[of][0]), reason=str(record[of][1])) for of in (REFERENCE, BLANK)
-                )
-                checked[str(record["key"])] = Checked(id_, reference, blank, image)
-        return checked
-
-    def add(self, key: str, checked: Checked) -> None:
-        if Verdict.BROKEN not in (checked.reference.verdict, checked.blank.verdict):
-            judged = {REFERENCE: checked.reference, BLANK: checked.blank}
-            verdicts = {of: [judgement.verdict.value, judgement.reason] for of, judgement in judged.items()}
-            self._file.add({"key": key, "id": checked.id, "image": checked.image, **verdicts})
-
-
 def verify(
     home: Home,
     sample_set: SampleSet,
@@ -116,11 +82,8 @@ def verify(
     workers: int,
     report: Report,
     tick: Callable[[int], None],
-    again: bool = False,
 ) -> Verification:
     """Judge the reference and an empty body of every sample once, a reference that ran out of time twice.
-
-    What an earlier call found is taken up, also after it was interrupted.
 
     Args:
         home: where the repositories are.
@@ -129,7 +92,6 @@ def verify(
         workers: how many samples to judge at once.
         report: told what is not as it must be, a line at a time.
         tick: told 1 for every sample that is done.
-        again: judge everything anew.
 
     Raises:
         InputFault: if the set holds no function samples, or its repositories are not there as it was built.
@@ -142,31 +104,22 @@ def verify(
             cure="build one with `ctxbench samples build NAME --kind function --repo R`",
         )
     suites = {name: suite_of(home, sample_set, name, sandbox) for name in dict.fromkeys(s.repo for s in functions)}
-    file = _StoredVerifications(home, suites, sandbox.name)
-    verified = {} if again else file.read()
 
-    def check(sample: Sample) -> tuple[Checked, bool]:
-        key = key_of(sample, sample_set.references[sample.id])
-        if key in verified:
-            return verified[key], True
-        checked = _check(sample, sample_set, suites[sample.repo], judge)
-        file.add(key, checked)
-        return checked, False
+    def check(sample: Sample) -> Checked:
+        return _check(sample, sample_set, suites[sample.repo], judge)
 
     results: list[Checked] = []
-    earlier = 0
     with Judge(home, sample_set, sandbox, width=workers, reuse=PUBLISHED_REUSE) as judge:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="verify")
         try:
-            for checked, was_verified in pool.map(check, functions):
-                earlier += was_verified
+            for checked in pool.map(check, functions):
                 for what, judgement in checked.faults():
                     report(f"{checked.id}: {what} {judgement.verdict} {judgement.reason}".rstrip())
                 results.append(checked)
                 tick(1)
         finally:
             pool.shutdown(cancel_futures=True)
-    return Verification(tuple(results), earlier)
+    return Verification(tuple(results))
 
 
 def _check(sample: Sample, sample_set: SampleSet, suite: Suite, judge: Judge) -> Checked:

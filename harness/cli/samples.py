@@ -127,7 +127,6 @@ def list_sets(home: Home) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
 @workers_option("Processes to use.")
 @click.option("--force", is_flag=True, help="Replace another set of that name.")
-@click.option("--again", is_flag=True, help="Functions: try those that an earlier build dropped, too.")
 @sandbox_option
 @home_option
 @click.pass_context
@@ -146,7 +145,6 @@ def build(
     seed: int,
     workers: int,
     force: bool,
-    again: bool,
     sandbox: str | None,
     home: Home,
 ) -> None:
@@ -157,7 +155,7 @@ def build(
     functions do that the repository's own tests cover: each is run in the sandbox, where its reference must
     pass and an empty body fail. The same seed gives the same bytes.
     """
-    _refuse_options(kind, since=since, again=again, sandbox=sandbox, protocol=protocol, set_name=set_name)
+    _refuse_options(kind, since=since, sandbox=sandbox, protocol=protocol, set_name=set_name)
     from ctxbench.bench import samples as sets
     from ctxbench.bench.lines.build import build as build_set
     from ctxbench.bench.lines.candidates import OURS, read_protocol
@@ -178,7 +176,6 @@ def build(
             per_repo=OURS.per_repo if per_repo is None else per_repo,
             seed=seed,
             workers=workers,
-            again=again,
             force=force,
         )
     else:
@@ -200,7 +197,7 @@ def build(
 
 
 def _refuse_options(
-    kind: str, *, since: Since | None, again: bool, sandbox: str | None, protocol: str | None, set_name: str | None
+    kind: str, *, since: Since | None, sandbox: str | None, protocol: str | None, set_name: str | None
 ) -> None:
     """Refuse options that are for the other kind of sample, or for other repositories than a standard set's."""
     if kind == "function" and protocol is not None:
@@ -209,8 +206,6 @@ def _refuse_options(
         raise click.UsageError("--protocol is for --repo: a standard set has its own")
     if kind == "function" and since is not None:
         raise click.UsageError("--since is for --kind line: functions come from releases whose tests judge them")
-    if kind == "line" and again:
-        raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
         raise click.UsageError("--sandbox is for --kind function: lines are not run")
 
@@ -288,7 +283,6 @@ def _build_functions(
     per_repo: int,
     seed: int,
     workers: int,
-    again: bool,
     force: bool,
 ) -> SampleSet:
     """Build a set of function samples."""
@@ -307,7 +301,6 @@ def _build_functions(
         seed=seed,
         workers=workers,
         report=say,
-        again=again,
         force=force,
     )
 
@@ -320,28 +313,22 @@ def _build_functions(
     is_flag=True,
     help="Store what is not so in the database: such samples are left out of leaderboards and comparisons.",
 )
-@click.option("--again", is_flag=True, help="Run everything anew, also what an earlier verification found.")
 @sandbox_option
 @home_option
 @db_option
-def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None, home: Home, db: str | None) -> int:
+def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home, db: str | None) -> int:
     """Run the reference and an empty body of every function sample of the set NAME.
 
     Every reference must pass and every empty body fail: exit 1 otherwise. With --mark the samples of which that is
-    not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay. What an earlier
-    verification found, or one that was interrupted, is taken up.
+    not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.functions.verify import verify as verify_set
 
     sample_set = sets.load(home, name)
-    run = functools.partial(
-        verify_set, home, sample_set, opened_sandbox(sandbox, home), workers=workers, report=say, again=again
-    )
+    run = functools.partial(verify_set, home, sample_set, opened_sandbox(sandbox, home), workers=workers, report=say)
     with progress("verified", len(sample_set.samples)) as tick:
         verification = run(tick=tick)
-    if verification.from_earlier:
-        say(f"{verification.from_earlier} of them found by an earlier verification; --again runs them anew")
     count = len(verification.checked)
     reference, blank = (_share(part, count) for part in (verification.references_passed, verification.blanks_passed))
     click.echo(f"{name}: reference {reference}, blank {blank}")

@@ -12,7 +12,7 @@ The files, in the order in which a sample passes them:
 * `portions`: work in parts: a process's share of the samples, threads, parts that are stored together;
 * `sample`: one sample's way from its query through the strategy, in its cell, to its completions;
 * `controls`: completions that are made with the answer, in a strategy's place;
-* `batching`, `inflight`: requests of many threads become batches, and every answer is stored;
+* `batching`: requests of many threads become batches, and every answer is stored;
 * `programs`: the sandbox, for strategies that run what the model wrote;
 * `judging`: verdicts of functions, by their tests;
 * `pricer`: the coder that measures costs in bits;

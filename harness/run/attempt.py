@@ -283,7 +283,7 @@ class Attempt:
         finally:
             # A fault in recording the end must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
-                if services := machinery.batcher.served:
+                if services := machinery.batcher.generator.served:
                     add_remarks(self._store, self._run, [f"Answered by {service}." for service in services])
                 if machinery.retrieval.searched_summaries.is_set():
                     self._store.add_summaries(self._run, machinery.summaries.answers)

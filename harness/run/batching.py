@@ -9,29 +9,42 @@ A thread enters with `member` and asks with `ask`, which waits. Two kinds of thr
   `batch_size` lanes, and each takes one request as soon as it is free: none waits for a batch to fill, or for the
   slowest of a batch to end.
 
-Whatever happens, every caller gets its answers or the fault; a request's fault does not touch the rest of its batch.
+A request is first *asked* (to be looked up), then *pending* (to be sent), under way, and *answered* (to be stored);
+then it is settled. All of this changes under one lock. Whatever happens, every caller gets its answers or the fault; a
+request's fault does not touch the rest of its batch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
-from ctxbench.harness.generators.base import Generator, Request, Response, accounted
-from ctxbench.harness.prices import Prices, Rate
-from ctxbench.harness.run.inflight import InFlight, Outcome, Slot
+from ctxbench.harness.generators.base import Generator, Request, Response, TooLong, accounted
+from ctxbench.harness.prices import Prices
 from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.write import StoredGeneration
 
+LINGER = 0.5
+"""Seconds without a new request after which a batch goes out though members are still at work."""
+FIRST = 8
+"""Requests of the first batch at most; each of the next ones has twice as many, up to a full one. The first answers
+come soon and are kept, whatever happens to a run in its first seconds."""
+GIVE_UP = 3
+"""Batches in a row without a single answer after which the generator counts as lost."""
+_MOMENT = 0.05
+"""Seconds that look-ups and answers to store wait for more: many cost a database about as much as one."""
+
 _CLOSE_SECONDS = 10.0
+Outcome = Response | MachineFault
+"""The generator's answer to one request."""
 
 
 class AnswerStore(Protocol):
@@ -39,11 +52,9 @@ class AnswerStore(Protocol):
 
     def generations(self, ids: Sequence[str]) -> dict[str, Response]:
         """Return the stored answers among `ids`."""
-        ...
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Keep answers."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,24 @@ class Answer:
 
 class Stopped(MachineFault):
     """Raised in a thread that asks after the run was interrupted."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """One call that waits for some requests."""
+
+    missing: int
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """One distinct request that is not settled yet."""
+
+    id: str
+    request: Request
+    waiters: list[_Waiter] = field(default_factory=list)
+    result: Response | BaseException | None = None
 
 
 class Batcher:
@@ -82,24 +111,39 @@ class Batcher:
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
         able = generator.capabilities
         self.requests = max(1, able.batch_size)  # at most as many are sent at once
-        self._lanes, size = (self.requests, 1) if able.concurrent else (1, self.requests)
-        self._in_flight = InFlight(size, self._lanes)
+        self._lanes, self._full = (self.requests, 1) if able.concurrent else (1, self.requests)
+        self._size = min(FIRST, self._full)  # of the next batch
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._lock = threading.RLock()
+        self._books, self._work = threading.Condition(self._lock), threading.Condition(self._lock)
+        self._slots: dict[str, _Slot] = {}  # all that is not settled
+        self._asked: list[_Slot] = []
+        self._pending: list[_Slot] = []
+        self._answered: list[tuple[_Slot, Outcome]] = []
+        self._unknown = self._under_way = 0  # requests that are not looked up yet; batches
+        self._members = self._waiting = self._failures = 0
+        self._newest, self._gathers = 0.0, False
+        self._fatal: BaseException | None = None
+        self._gone: MachineFault | None = None
 
     @property
     def lost(self) -> bool:
         """Whether further requests are useless: the generator failed often in a row, or the batcher has ended."""
-        return self._in_flight.fault is not None
+        return (self._fatal or self._gone) is not None
 
-    @property
-    def served(self) -> tuple[str, ...]:
-        """The services that answered so far, by their own names; empty for generators that are no service."""
-        return self.generator.served
-
-    def member(self) -> AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def member(self) -> Iterator[None]:
         """Count the calling thread among those that may still ask."""
-        return self._in_flight.member()
+        with self._lock:
+            self._members += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._members -= 1
+                self._tell_books()
+                self._work.notify()
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """Wait for the answers to `requests`, in order.
@@ -110,7 +154,7 @@ class Batcher:
         if not requests:
             return []
         ids = [self.id_of(request) for request in requests]
-        waiter, slots = self._in_flight.add(dict(zip(ids, requests, strict=True)))
+        waiter, slots = self._enter(dict(zip(ids, requests, strict=True)))
         self._start()
         waiter.done.wait()
         for slot in slots.values():
@@ -133,6 +177,17 @@ class Batcher:
         ]
         return sha256("\n".join(map(str, parts)))
 
+    def price(self, response: Response) -> float | None:
+        """Return what an answer costs in US dollars; None if the rate is unknown."""
+        if self.rate is None:
+            return None
+        return self.rate.price(
+            tokens_in=response.tokens_in,
+            tokens_out=response.tokens_out,
+            cached=response.cached,
+            seconds=response.seconds,
+        )
+
     def without_answer(self, requests: Sequence[Request]) -> list[Request]:
         """Return the distinct requests among these whose answers are not stored yet."""
         by_id = {self.id_of(request): request for request in requests}
@@ -144,15 +199,37 @@ class Batcher:
 
         Answers that are on their way get some seconds to arrive and be stored.
         """
-        self._in_flight.fail(Stopped("the run was stopped", cure="run the same command again to go on"))
+        self._fail(Stopped("the run was stopped", cure="run the same command again to go on"))
         until = time.monotonic() + _CLOSE_SECONDS
         while self._threads:
             self._threads.pop().join(max(0.0, until - time.monotonic()))
 
+    def _enter(self, requests: Mapping[str, Request]) -> tuple[_Waiter, dict[str, _Slot]]:
+        """Enter requests by their keys, equal ones once; the waiter is done when all are settled."""
+        waiter = _Waiter(len(requests))
+        with self._lock:
+            if (fault := self._fatal or self._gone) is not None:
+                raise fault
+            slots = {id_: self._slot(id_, request) for id_, request in requests.items()}
+            for slot in slots.values():
+                slot.waiters.append(waiter)
+            self._waiting += 1
+            self._newest = time.monotonic()
+            self._tell_books()
+            self._work.notify()
+        return waiter, slots
+
+    def _slot(self, id_: str, request: Request) -> _Slot:
+        slot = self._slots.get(id_)
+        if slot is None:
+            slot = self._slots[id_] = _Slot(id_, request)
+            self._asked.append(slot)
+            self._unknown += 1
+        return slot
+
     def _start(self) -> None:
-        """Start the threads that the requests in flight need."""
         with self._starting:
-            for number in range(len(self._threads), 1 + min(self._lanes, len(self._in_flight))):
+            for number in range(len(self._threads), 1 + min(self._lanes, len(self._slots))):
                 work, name = (self._lane, f"lane-{number}") if number else (self._keep_books, "books")
                 self._threads.append(threading.Thread(target=self._or_fail, args=(work,), name=name, daemon=True))
                 self._threads[-1].start()
@@ -161,20 +238,78 @@ class Batcher:
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - a thread's end must reach those who wait for it
-            self._in_flight.fail(error)
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Answer every waiting and every later request with an error; the first error counts."""
+        with self._lock:
+            self._fatal = self._fatal or error
+            self._settle(dict.fromkeys(self._slots.values(), self._fatal))
+            self._pending.clear()
+            self._books.notify_all()
+            self._work.notify_all()
+
+    def _settle(self, results: Mapping[_Slot, Response | BaseException]) -> None:
+        """Answer the waiters of slots, each once. Called with the lock held."""
+        for slot, result in results.items():
+            if self._slots.pop(slot.id, None) is None:
+                continue
+            slot.result = result
+            for waiter in slot.waiters:
+                waiter.missing -= 1
+                if not waiter.missing:
+                    # Counted here and not by the woken thread, or a half-filled batch would go out before it runs.
+                    self._waiting -= 1
+                    waiter.done.set()
 
     def _keep_books(self) -> None:
-        while (work := self._in_flight.to_book()) is not None:
+        while (work := self._to_book()) is not None:
             new_slots, answered = work
             if new_slots:
                 self._look_up(new_slots)
             if answered:
-                self._in_flight.stored(self._keep(answered))
+                kept = self._keep(answered)
+                with self._lock:
+                    self._settle(dict(kept))
+                    self._drop_pending()
 
-    def _look_up(self, slots: Sequence[Slot]) -> None:
-        self._in_flight.looked_up(slots, self._store.generations([slot.id for slot in slots]))
+    def _to_book(self) -> tuple[list[_Slot], list[tuple[_Slot, Outcome]]] | None:
+        """Wait for requests to look up and answers to store, and return what has come; None means the end."""
+        with self._lock:
+            while not self._asked and not self._answered:
+                # What is under way at the end is stored as well.
+                if self._fatal is not None and not self._under_way:
+                    return None
+                self._books.wait()
+            self._gathers = True
+            self._books.wait_for(self._all_there, timeout=_MOMENT)
+            self._gathers = False
+            work = self._asked, self._answered
+            self._asked, self._answered = [], []
+            return work
 
-    def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> list[tuple[Slot, Outcome]]:
+    def _all_there(self) -> bool:
+        """Return whether nothing more can come before this is stored."""
+        return self._fatal is not None or (self._waiting >= self._members and not self._under_way)
+
+    def _tell_books(self) -> None:
+        """Wake the thread that keeps the books, unless it gathers and more may come. Called with the lock held."""
+        if not self._gathers or self._all_there():
+            self._books.notify()
+
+    def _look_up(self, slots: Sequence[_Slot]) -> None:
+        """Settle requests that have a stored answer; the others become pending."""
+        answers = self._store.generations([slot.id for slot in slots])
+        with self._lock:
+            self._unknown -= len(slots)
+            self._settle({slot: answers[slot.id] for slot in slots if slot.id in answers})
+            # Requests that a general fault has settled are no longer there.
+            self._pending += [slot for slot in slots if slot.id in self._slots]
+            if not self._under_way:
+                self._drop_pending()
+            self._work.notify(max(1, len(self._pending)))
+
+    def _keep(self, answered: Sequence[tuple[_Slot, Outcome]]) -> list[tuple[_Slot, Outcome]]:
         """Store answers; return those that are stored, which another run may have asked for and stored first."""
         generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if not generations:
@@ -184,7 +319,7 @@ class Batcher:
         stored = self._store.generations([generation.id for generation in generations])
         return [(slot, stored.get(slot.id, outcome)) for slot, outcome in answered]
 
-    def _row(self, slot: Slot, response: Response) -> StoredGeneration:
+    def _row(self, slot: _Slot, response: Response) -> StoredGeneration:
         request = slot.request
         return StoredGeneration(
             id=slot.id,
@@ -200,18 +335,39 @@ class Batcher:
             tokens_out=response.tokens_out,
             seconds=response.seconds,
             cached=response.cached,
-            price=price(response, self.rate),
+            price=self.price(response),
         )
 
+    def _drop_pending(self) -> None:
+        """With a lost generator, settle what would only wait to fail as well. Called with the lock held."""
+        if self._gone is not None:
+            self._settle(dict.fromkeys(self._pending, self._gone))
+            self._pending.clear()
+
     def _lane(self) -> None:
-        while batch := self._in_flight.next_batch():
-            answered: list[tuple[Slot, Outcome]] = []
+        while batch := self._next_batch():
+            answered: list[tuple[_Slot, Outcome]] = []
             try:
                 answered = list(zip(batch, self._ask(batch), strict=True))
             finally:
-                self._in_flight.came_back(answered)
+                self._came_back(answered)
 
-    def _ask(self, slots: Sequence[Slot]) -> list[Outcome]:
+    def _next_batch(self) -> list[_Slot]:
+        """Wait until a batch is due, and return it; an empty one means the end."""
+        with self._lock:
+            while self._fatal is None:
+                seconds = self._newest + LINGER - time.monotonic()
+                all_wait = self._waiting >= self._members and not self._unknown
+                due = len(self._pending) >= self._size or all_wait or seconds <= 0
+                if self._pending and due and self._gone is None:
+                    batch, self._pending = self._pending[: self._size], self._pending[self._size :]
+                    self._size = min(2 * self._size, self._full)
+                    self._under_way += 1
+                    return batch
+                self._work.wait(seconds if self._pending and seconds > 0 else None)
+        return []
+
+    def _ask(self, slots: Sequence[_Slot]) -> list[Outcome]:
         try:
             outcomes = self.generator.generate([slot.request for slot in slots])
         except MachineFault as error:
@@ -224,14 +380,21 @@ class Batcher:
         what = "an answer reports an impossible end, number of tokens or number of seconds"
         return MachineFault(what, where=self.spec, cure="see that the generator is well: `ctxbench generator check`")
 
-
-def price(response: Response, rate: Rate | None) -> float | None:
-    """Return what an answer costs in US dollars; None if the rate is unknown."""
-    if rate is None:
-        return None
-    return rate.price(
-        tokens_in=response.tokens_in,
-        tokens_out=response.tokens_out,
-        cached=response.cached,
-        seconds=response.seconds,
-    )
+    def _came_back(self, answered: Sequence[tuple[_Slot, Outcome]]) -> None:
+        """Take in the outcomes of a batch, none if its lane ends, and note whether the generator is alive."""
+        faults = [outcome for _, outcome in answered if isinstance(outcome, MachineFault)]
+        with self._lock:
+            self._under_way -= 1
+            self._answered += answered
+            if len(faults) < len(answered):
+                self._failures = 0
+                if self._gone is not None:
+                    # Lanes that stood still for a lost generator go on.
+                    self._gone = None
+                    self._work.notify_all()
+            elif failures := [fault for fault in faults if not isinstance(fault, TooLong)]:
+                self._failures += 1
+                # As many calls side by side as there are lanes fail together, and are one failure.
+                if self._failures >= GIVE_UP * self._lanes:
+                    self._gone = failures[-1]
+            self._tell_books()

@@ -29,7 +29,7 @@ from ctxbench.harness.cells.pool import open_cells
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.prices import Prices
-from ctxbench.harness.run.batching import Answer, Batcher, price
+from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.run.judging import Executor
 from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.programs import OpenTools
@@ -367,9 +367,8 @@ class Summaries:
         return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=prompts.MAX_TOKENS))
 
     def _note(self, answers: Sequence[Answer]) -> None:
-        rate = self.batcher.rate
         costs = {
-            answer.id: (answer.response.tokens_in, answer.response.tokens_out, price(answer.response, rate))
+            answer.id: (answer.response.tokens_in, answer.response.tokens_out, self.batcher.price(answer.response))
             for answer in answers
         }
         with self._lock:

@@ -16,8 +16,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Capabilities, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.run.batching import Answer, Batcher, Stopped
-from ctxbench.harness.run.inflight import FIRST, GIVE_UP
+from ctxbench.harness.run.batching import FIRST, GIVE_UP, Answer, Batcher, Stopped
 from ctxbench.harness.store.write import StoredGeneration
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
@@ -401,21 +400,6 @@ def test_nothing_starts_before_the_first_request() -> None:
         assert not set(threading.enumerate()) - before
         batcher.ask([ask("a"), ask("b")])
         assert len(set(threading.enumerate()) - before) <= 3, "a lane for each, and who keeps the books"
-
-
-def test_who_answered_is_passed_on() -> None:
-    class Named(Scripted):
-        names: tuple[str, ...] = ()
-
-        @property
-        def served(self) -> tuple[str, ...]:
-            return self.names
-
-    generator = Named(upper)
-    with batching(generator) as batcher:
-        assert batcher.served == ()
-        generator.names = ("m (fp_1)",)
-        assert batcher.served == ("m (fp_1)",)
 
 
 class Slow(Memory):

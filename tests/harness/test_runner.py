@@ -28,8 +28,8 @@ from ctxbench.harness.generators.base import Capabilities, Generator, Request, R
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
+from ctxbench.harness.run.batching import GIVE_UP
 from ctxbench.harness.run.choices import RunOptions
-from ctxbench.harness.run.inflight import GIVE_UP
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.runs import kept_from_strategies
 from ctxbench.harness.store import Store, open_store

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import shutil
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.certify import JOBS
 from ctxbench.bench.functions.choose import MEASURING
-from ctxbench.bench.functions.verify import Verification, verify
+from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import PUBLISHED_REUSE
 from ctxbench.bench.repositories.manifest import RepoManifest
@@ -27,7 +26,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
-from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, judging, local_manifest
+from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, local_manifest
 
 LOCK = ("pytest==9.2.0",)
 CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root"}
@@ -350,80 +349,6 @@ def test_verifying_finds_all_references_good_and_all_blanks_bad(tmp_path: Path) 
     assert [each.id for each in found.checked] == [sample.id for sample in made.samples]
 
 
-def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Path) -> None:
-    made, home = make(tmp_path), Home(tmp_path / "home")
-    left = 3
-
-    def lose(job: Job) -> Outcome | None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise SandboxLost("gone")
-        return None
-
-    def verified(sandbox: FakeSandbox, *, again: bool = False) -> Verification:
-        return verify(home, made, sandbox, workers=1, report=print, tick=lambda _: None, again=again)
-
-    assert verified(in_process(more=lose)).machine_faults == 2
-    second, third, fourth = in_process(), in_process(), in_process()
-    result = verified(second)
-    assert (result.from_earlier, result.faults, len(judging(second))) == (1, (), 4), (
-        "what the machine failed is done again"
-    )
-    result = verified(third)
-    assert (result.from_earlier, result.references_passed, third.jobs) == (3, 3, [])
-    assert verified(fourth, again=True).from_earlier == 0 and len(judging(fourth)) == 6
-
-
-def test_what_was_verified_is_taken_up_only_where_nothing_of_it_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, home, other = make(tmp_path), Home(tmp_path / "home"), in_process()
-
-    def kept(sample_set: SampleSet, sandbox: FakeSandbox) -> int:
-        return verify(home, sample_set, sandbox, workers=1, report=print, tick=lambda _: None).from_earlier
-
-    assert (kept(made, in_process()), kept(made, in_process())) == (0, 3)
-    other.name = "another"
-    assert kept(made, other) == 0
-    shutil.rmtree(home.cache / "locks")
-    assert kept(make(tmp_path, name="newer", lock=lambda *_: ("pytest==9.2.1",)), in_process()) == 0
-    first = made.references[made.samples[0].id]
-    changed = {**made.references, first.id: replace(first, target=f"{first.target}# Changed.\n")}
-    assert kept(replace(made, references=changed), in_process()) == 2
-    monkeypatch.setattr("ctxbench.bench.functions.verify.version", lambda _: "0")
-    assert kept(made, in_process()) == 0
-
-
-def functions_judged(sandbox: FakeSandbox) -> set[str]:
-    """Return the names of the functions whose tests were run, as the tests are named after them."""
-    return {
-        test.rpartition("test_")[2].partition("[")[0]
-        for job in judging(sandbox)
-        if isinstance(job.action, Call)
-        for test in job.action.arguments["tests"]
-    }
-
-
-def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, third = in_process(), in_process(), in_process()
-    made = make(tmp_path, first, name="first")
-    said: list[str] = []
-    again = make(tmp_path, second, name="second", report=said.append)
-    tried = functions_judged(second)
-    assert again.digest == made.digest and tried == {"flaky"}, "a busy machine may be to blame for that one"
-    assert again.manifest["repositories"]["demo"]["drops"] == made.manifest["repositories"]["demo"]["drops"]
-    assert "demo/shop.py::nothing: blank_passed, as in an earlier build" in said
-    assert make(tmp_path, third, name="third", again=True).digest == made.digest
-    tried = functions_judged(third)
-    assert tried == {"flaky", "nothing", "broken"}
-    monkeypatch.setattr("ctxbench.bench.functions.certificates.version", lambda _: "0")
-    fourth = in_process()
-    assert make(tmp_path, fourth, name="fourth").digest == made.digest
-    tried = functions_judged(fourth)
-    assert tried == {"flaky", "nothing", "broken"}, "the fault may have been the other version's"
-
-
 def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:
     made, said = make(tmp_path), list[str]()
     first, second, third = (made.references[sample.id] for sample in made.samples)
@@ -441,7 +366,7 @@ def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:
     def lose(job: Job) -> Outcome | None:
         raise SandboxLost("gone")
 
-    found = verify(home, made, in_process(more=lose), workers=1, report=said.append, tick=lambda _: None, again=True)
+    found = verify(home, made, in_process(more=lose), workers=1, report=said.append, tick=lambda _: None)
     assert len(found.faults) == 6, "a lost box is no good blank either"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from ctxbench.bench.functions.choose import MOST_TESTS
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox.fake import FakeSandbox
-from tests.helpers.mining import TEST_FILE, in_process, judging, local_manifest
+from tests.helpers.mining import TEST_FILE, in_process, local_manifest
 
 SHOP = '''"""A shop."""
 
@@ -99,17 +98,3 @@ def test_a_second_build_takes_the_choice_and_the_figures_from_the_certificates(t
     second = make(tmp_path, tests, sandbox=again)
     assert again.jobs == [] and second.digest == first.digest
     assert second.manifest["repositories"] == first.manifest["repositories"]
-
-
-def test_certificates_of_earlier_versions_are_taken_and_only_measured(tmp_path: Path) -> None:
-    tests = {"test_price": "assert price(1) == 2"}
-    first = make(tmp_path, tests)
-    [kept] = (tmp_path / "home" / "cache" / "certificates").iterdir()
-    lines = [json.loads(line) for line in kept.read_text().splitlines() if line]
-    assert any("tests" in line for line in lines)
-    old = [{key: line[key] for key in line.keys() - {"tests", "mutants"}} for line in lines]
-    kept.write_text("".join(json.dumps(line) + "\n" for line in old))
-    again = in_process(tests=tests, shop=SHOP)
-    second = make(tmp_path, tests, sandbox=again)
-    assert len(judging(again)) == 2, "the faults only"
-    assert second.digest == first.digest

@@ -19,8 +19,8 @@ from ctxbench.harness.generators.base import Capabilities, Generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.run.batching import GIVE_UP
 from ctxbench.harness.run.choices import RunOptions
-from ctxbench.harness.run.inflight import GIVE_UP
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
