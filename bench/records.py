@@ -79,16 +79,7 @@ def read_samples(path: Path) -> Iterator[Sample]:
     Raises:
         InputFault: at the first fault, with line and field.
     """
-    for where, sample in _read(Sample, path):
-        if sample.path.startswith("/") or ".." in sample.path.split("/") or "\\" in sample.path:
-            raise InputFault(
-                f"field path: {sample.path!r} is not a path inside the repository", where=where, cure=_CURE
-            )
-        if sample.cursor.line < 0 or sample.cursor.column < 0:
-            raise InputFault("field cursor: lines and columns start at 0", where=where, cure=_CURE)
-        if any(not 0 <= start < end for start, end in sample.masked):
-            raise InputFault("field masked: a span is [start, end) with start < end", where=where, cure=_CURE)
-        yield sample
+    return _read(Sample, path)
 
 
 def read_references(path: Path) -> Iterator[Reference]:
@@ -97,36 +88,59 @@ def read_references(path: Path) -> Iterator[Reference]:
     Raises:
         InputFault: at the first fault, with line and field.
     """
-    for _, reference in _read(Reference, path):
-        yield reference
+    return _read(Reference, path)
 
 
-def _read(kind: type[R], path: Path) -> Iterator[tuple[str, R]]:
-    field_names = {item.name for item in fields(kind)}
+def _read(kind: type[R], path: Path) -> Iterator[R]:
     first_lines: dict[str, int] = {}
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        unknown = sorted(record.keys() - field_names)
-        if unknown:
-            raise InputFault(f"field {unknown[0]} is not known", where=where, cure=_CURE)
-        item = _checked(kind, record, where)
+        item = checked(kind, record, where, _CURE)
         if item.id in first_lines:
             raise InputFault(f"the id {item.id!r} stands on line {first_lines[item.id]} too", where=where, cure=_CURE)
         first_lines[item.id] = number
-        yield where, item
+        yield item
 
 
-def _checked(kind: type[R], record: dict[str, Any], where: str) -> R:
+def checked(kind: type[R], record: dict[str, Any], where: str, cure: str, outer: str = "") -> R:
+    """Return a record as what it is of.
+
+    Args:
+        kind: `Sample` or `Reference`.
+        record: what was read.
+        where: it stands.
+        cure: what to do about a fault.
+        outer: what stands before its fields' names in messages.
+
+    Raises:
+        InputFault: at the first field that is unknown, missing, of a wrong type or out of range.
+    """
     from pydantic import ValidationError  # noqa: PLC0415 - only where something is read
 
+    unknown = sorted(record.keys() - {item.name for item in fields(kind)})
+    if unknown:
+        raise InputFault(f"field {outer}{unknown[0]} is not known", where=where, cure=cure)
     try:
         # Strict JSON mode: lists become tuples and words enums, but "3" is no number.
         item: R = _adapters()[kind.__name__].validate_json(json.dumps(record), strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or "text"
-        raise InputFault(f"field {name}: {first['msg'].lower()}", where=where, cure=_CURE) from None
+        first = error.errors(include_url=False, include_context=False)[0]
+        name = ".".join(map(str, first["loc"])) or "text"
+        raise InputFault(f"field {outer}{name}: {first['msg'].lower()}", where=where, cure=cure) from None
+    fault = _out_of_range(item) if isinstance(item, Sample) else ""
+    if fault:
+        raise InputFault(f"field {outer}{fault}", where=where, cure=cure)
     return item
+
+
+def _out_of_range(sample: Sample) -> str:
+    if sample.path.startswith("/") or ".." in sample.path.split("/") or "\\" in sample.path:
+        return f"path: {sample.path!r} is not a path inside the repository"
+    if sample.cursor.line < 0 or sample.cursor.column < 0 or sample.context_start < 0:
+        return "cursor: lines and columns start at 0"
+    if any(not 0 <= start < end for start, end in sample.masked):
+        return "masked: a span is [start, end) with start < end"
+    return ""
 
 
 @cache

@@ -23,15 +23,6 @@ _TESTS = frozenset(("test", "tests", "testing", "unit_tests", "unittests"))
 _TEST_GROUP = re.compile(r"(^|[^a-z])(tests?|testing|pytest|unittests?|check)([^a-z]|$)|tests_require|^tox py")
 """Names of groups whose requirements are the tests'."""
 _OTHER_GROUP = re.compile(r"lint|docs?\b|typing|types|mypy|style|bench|build|release|cover")
-_DECLARED_BY_SETTINGS = {
-    "asyncio_mode": "pytest-asyncio",
-    "asyncio_default_fixture_loop_scope": "pytest-asyncio",
-    "anyio_mode": "anyio",
-    "django_settings_module": "pytest-django",
-    "trio_mode": "pytest-trio",
-    "env": "pytest-env",
-    "mypy_plugin_ini_file": "pytest-mypy-plugins",
-}
 _FIXTURES = {
     "mocker": "pytest-mock",
     "benchmark": "pytest-benchmark",
@@ -49,12 +40,7 @@ _FIXTURES = {
     "faker": "faker",
     "fs": "pyfakefs",
 }
-_MARKS = {
-    "asyncio": "pytest-asyncio",
-    "trio": "pytest-trio",
-    "django_db": "pytest-django",
-    "parametrize_with_cases": "pytest-cases",
-}
+"""Fixture -> the distribution of the plugin that has it."""
 _DISTRIBUTIONS = {
     "attr": "attrs",
     "bs4": "beautifulsoup4",
@@ -285,7 +271,7 @@ class _Needs:
     optional: tuple[str, ...]
     """That are imported later, or where a failure is expected."""
     plugins: tuple[str, ...]
-    """Distributions of pytest plugins, by the fixtures, marks and settings that are theirs."""
+    """Distributions of pytest plugins that its settings require."""
 
     @classmethod
     def of(cls, sources: Mapping[str, str], tests: Iterable[str], settings: Mapping[str, Any], root: str) -> _Needs:
@@ -293,17 +279,12 @@ class _Needs:
         internal = _internal(sources, (*tests, *support), root)
         modules: dict[str, None] = {}
         optional: dict[str, None] = {}
-        plugins: dict[str, None] = {}
         for path in sorted({*tests, *support}):
             tree = asts.parse(sources[path])
             for name, is_needed in _imports(tree) if tree is not None else ():
                 if name not in internal and name not in sys.stdlib_module_names:
                     (modules if is_needed else optional)[name] = None
-            plugins |= dict.fromkeys(_plugins(tree) if tree is not None else ())
-        plugins |= {
-            _DECLARED_BY_SETTINGS[key.lower()]: None for key in settings if key.lower() in _DECLARED_BY_SETTINGS
-        }
-        plugins |= {distribution(name): None for name in words(settings.get("required_plugins"))}
+        plugins = dict.fromkeys(distribution(name) for name in words(settings.get("required_plugins")))
         return cls(tuple(modules), tuple(name for name in optional if name not in modules), tuple(plugins))
 
 
@@ -344,31 +325,6 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
         later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.If)
         guarded = isinstance(node, ast.Try) and bool(node.handlers)
         waiting += [(child, is_needed and not later and not guarded) for child in ast.iter_child_nodes(node)]
-
-
-def _plugins(tree: ast.Module) -> Iterator[str]:
-    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            is_fixture = any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
-            if node.name.startswith("test") or is_fixture:
-                names = {argument.arg for argument in node.args.args} - defined - _parameters(node)
-                yield from (_FIXTURES[name] for name in sorted(names) if _FIXTURES.get(name))
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pytest.mark" and node.attr in _MARKS:
-            yield _MARKS[node.attr]
-
-
-def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Return the names that `pytest.mark.parametrize` gives a value."""
-    names: set[str] = set()
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and "parametrize" in ast.unparse(decorator.func) and decorator.args:
-            first = decorator.args[0]
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                names.update(part.strip() for part in first.value.split(","))
-            elif isinstance(first, ast.List | ast.Tuple):
-                names.update(str(part.value) for part in first.elts if isinstance(part, ast.Constant))
-    return names
 
 
 def _requirements(needs: _Needs, declared: DeclaredRequirements, *, wheel: bool) -> tuple[tuple[str, ...], list[str]]:

@@ -6,14 +6,11 @@ back without one: to hand such a set on, copy its folder.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from functools import cache
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
 from ctxbench.bench import records as own
 from ctxbench.bench.errors import InputFault
@@ -59,28 +56,11 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
             answer = record.pop("reference", None)
             if not isinstance(answer, dict):
                 raise InputFault("field reference is missing, or no object", where=where, cure=_CURE)
+            sample = own.checked(Sample, record, where, _CURE)
+            reference = own.checked(Reference, answer, where, _CURE, "reference.")
             with explained(where, _CURE):
-                sample: Sample = _checked(Sample, record, "")
-                reference: Reference = _checked(Reference, answer, "reference.")
                 _check(sample, reference)
             yield Task(sample, reference, where)
-
-
-def _checked(kind: type[Any], record: Mapping[str, Any], outer: str) -> Any:
-    unknown = sorted(record.keys() - {item.name for item in fields(kind)})
-    if unknown:
-        raise Odd(f"{outer}{unknown[0]}", "is not known")
-    try:
-        # Strict JSON mode: lists become tuples and words enums, but "3" is no number.
-        return _adapters()[kind.__name__].validate_json(json.dumps(record), strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        raise Odd(outer + ".".join(map(str, first["loc"])), first["msg"].lower()) from None
-
-
-@cache
-def _adapters() -> dict[str, TypeAdapter[Any]]:
-    return {kind.__name__: TypeAdapter(kind) for kind in (Sample, Reference)}
 
 
 def _check(sample: Sample, reference: Reference) -> None:
@@ -92,8 +72,6 @@ def _check(sample: Sample, reference: Reference) -> None:
         raise Odd("reference.id", f"is {reference.id!r}, the sample's is {sample.id!r}")
     if not reference.target.strip() and not reference.fields.get("no_reference"):
         raise Odd("reference.target", "is empty")
-    if sample.cursor.column < 0 or sample.context_start < 0:
-        raise Odd("cursor", "lines and columns start at 0")
     # The prefix is the whole file up to the cursor, or the prompt that the benchmark stored.
     lines = sample.prefix.split("\n")
     if sample.kind is Kind.LINE and (
@@ -101,8 +79,6 @@ def _check(sample: Sample, reference: Reference) -> None:
     ):
         at = f"{sample.cursor.line}:{sample.cursor.column}"
         raise Odd("cursor.line", f"the cursor is {at}, but prefix ends at another place of the file")
-    if any(not 0 <= start < end for start, end in sample.masked):
-        raise Odd("masked", "a span is [start, end) with start < end")
 
 
 def in_repository(task: Task, text: str) -> Task | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from posixpath import basename, dirname
+from posixpath import dirname
 
 from ctxbench.bench.judging.java.layout import Dependency
 
@@ -17,9 +17,6 @@ _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 _PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
 _HIDDEN_IN_JAVA_8 = frozenset(("com.sun.nio.file", "sun.misc", "sun.reflect"))
 """What the JDK's module for unsupported packages exports: `javac --release 8` does not show it, later ones do."""
-_OTHER_CODE = {".kt": "Kotlin", ".scala": "Scala", ".groovy": "Groovy"}
-_DECLARED_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
-_DECLARED_TYPE = re.compile(r"\b(?:class|interface|object|trait|typealias)\s+(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +107,6 @@ def cure(
         dependencies: what the ``pom.xml`` says that it needs.
     """
     missing = packages(errors, tree, compiled)
-    causes = [*_other_code(errors, missing, tree), *_elsewhere(errors, missing, tree, compiled)]
-    if causes:
-        return "; ".join(causes)
     steps = []
     hidden = [package for package in missing if package in _HIDDEN_IN_JAVA_8]
     if hidden:
@@ -126,43 +120,10 @@ def cure(
         pom = f" (the pom names {artifacts})" if artifacts else ""
         steps.append(
             f"for {_listed(unknown)}{pom} find Debian's packages, e.g. with `apt-file search NAME.jar`, and add them "
-            "to requirements, and their jars to jars, in [tests]"
+            "to requirements, and their jars to jars, in [tests]; if Kotlin, or another module, of the repository "
+            "declares them, choose another module, as source_dir, or another repository"
         )
     return "; ".join(steps) or "see the repository's own notes on its build"
-
-
-def _other_code(errors: Sequence[CompileError], missing: Sequence[str], tree: Mapping[str, bytes]) -> list[str]:
-    """Say which files in other languages declare what is missing."""
-    sought = {(error.type, dirname(error.path)) for error in errors if error.type}
-    paths_in: dict[str, list[str]] = {}
-    for path, content in tree.items():
-        language = _OTHER_CODE.get(path[path.rfind(".") :])
-        if language is None:
-            continue
-        text = content.decode("utf-8", "replace")
-        declared = _DECLARED_PACKAGE.search(text)
-        package = declared.group(1) if declared else ""
-        types = {*_DECLARED_TYPE.findall(text), basename(path)[:-3]}
-        place = package.replace(".", "/")
-        if package in missing or any(name in types and folder.endswith(place) for name, folder in sought):
-            paths_in.setdefault(language, []).append(path)
-    return [
-        f"its Java needs its {language} ({_listed(paths)}), which is not compiled here: "
-        "choose a module without it, as source_dir, or another repository"
-        for language, paths in paths_in.items()
-    ]
-
-
-def _elsewhere(
-    errors: Sequence[CompileError], missing: Sequence[str], tree: Mapping[str, bytes], compiled: Sequence[str]
-) -> list[str]:
-    """Say where the repository itself declares what is missing, in folders that are not compiled."""
-    others = [path for path in tree if path.endswith(".java") and not path.startswith(tuple(f"{f}/" for f in compiled))]
-    folders = tuple("/" + package.replace(".", "/") for package in missing)
-    files = {f"{error.type}.java" for error in errors if error.type}
-    places = [path for path in others if f"/{dirname(path)}".endswith(folders) or basename(path) in files]
-    what = f"what is missing stands in {_listed(places)}, which is compiled with neither its sources nor its tests"
-    return [f"{what}: choose another module, as source_dir, or another repository"] if places else []
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -136,18 +136,13 @@ def test_a_module_with_an_underscore_before_its_name_is_brought_by_the_distribut
     assert suite(files).requirements == ()
 
 
-def test_plugins_are_known_by_their_fixtures_marks_and_settings() -> None:
+def test_plugins_that_the_settings_require_are_required() -> None:
     files = {
-        "pyproject.toml": PROJECT
-        + '[tool.pytest.ini_options]\nasyncio_mode = "auto"\nrequired_plugins = "pytest-env>=1"\n',
+        "pyproject.toml": PROJECT + '[tool.pytest.ini_options]\nrequired_plugins = "pytest-env>=1"\n',
         "demo.py": "",
-        "tests/test_demo.py": "def test_it(mocker, tmp_path, snapshot):\n    pass\n",
-        # A fixture of its own is no plugin's, and what parametrize gives is none.
-        "tests/conftest.py": "import pytest\n@pytest.fixture\ndef snapshot():\n    pass\n",
-        "tests/test_more.py": "@pytest.mark.parametrize('fs', [1])\ndef test_it(fs):\n    pass\n",
+        "tests/test_demo.py": TEST,
     }
-    conftest_local = {**files, "tests/test_demo.py": "def test_it(mocker, tmp_path):\n    pass\n"}
-    assert suite(conftest_local).requirements == ("pytest-asyncio", "pytest-env", "pytest-mock")
+    assert suite(files).requirements == ("pytest-env",)
 
 
 def test_without_a_wheel_its_own_requirements_are_the_tests_too() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ctxbench.bench.judging.java import errors as java_errors
 from ctxbench.bench.judging.java.layout import Dependency, Poms
 
@@ -68,34 +66,6 @@ def test_a_package_of_the_jdk_needs_a_later_release_and_no_jar() -> None:
 def test_a_package_that_nothing_is_known_of_is_named_with_the_pom() -> None:
     found = java_errors.cure(java_errors.read(SAID), {}, COMPILED, DEPENDENCIES)
     assert "for javax.annotation, org.known (the pom names org.mockito:mockito-core)" in found
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("src/main/kotlin/Tax.kt", "package shop\nclass Tax(val rate: Int)\n"),
-        ("src/main/java/shop/taxes.kt", "package shop\n\ninternal object Tax\n"),
-        ("src/main/kotlin/notes.kt", "@file:JvmName(\"Notes\")\npackage javax.annotation\n"),
-    ],
-)  # fmt: skip
-def test_kotlin_that_java_needs_is_said_to_be_the_cause(path: str, text: str) -> None:
-    tree = {path: text.encode(), "src/main/kotlin/Other.kt": b"package other\nclass Other\n"}
-    found = java_errors.cure(java_errors.read(SAID), tree, COMPILED, ())
-    assert f"its Java needs its Kotlin ({path}), which is not compiled here" in found
-
-
-def test_kotlin_that_nothing_needs_is_not_the_cause() -> None:
-    tree = {
-        "src/main/kotlin/Other.kt": b"package other\nclass Other\n",
-        "mock/src/main/kotlin/Tax.kt": b"package shop.mock\nclass Tax\n",
-    }
-    assert "Kotlin" not in java_errors.cure(java_errors.read(SAID), tree, COMPILED, ())
-
-
-def test_sources_that_stand_in_another_folder_are_named() -> None:
-    tree = {"src/old/java/shop/Tax.java": b"", "src/main/java/shop/Cart.java": b""}
-    found = java_errors.cure(java_errors.read(SAID), tree, COMPILED, ())
-    assert found.startswith("what is missing stands in src/old/java/shop/Tax.java")
 
 
 def test_a_pom_says_what_only_tests_need() -> None:
