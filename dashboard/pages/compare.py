@@ -9,10 +9,8 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_samples as by_sample
-from ctxbench.dashboard.views import compare_solved as drawing
-from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved, spread
-from ctxbench.harness.leaderboard.grids import Blank
+from ctxbench.dashboard.views import compare_solved as solved_by
+from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.results import RunTable
 
@@ -36,10 +34,9 @@ HELP: Mapping[str, str] = {
     "why": "unscored: the machine failed, the next run does it again; excluded: marked as broken or vacuous.",
     "solved": "Samples with the best possible value, of those that all of the runs completed.",
     "only this one": "Samples that this run solves and no other of those shown.",
-    "letter": "Stands for the run in the drawing.",
+    "letter": "Stands for the run in the table of who solves what.",
     "sample": "Its id in the sample set.",
-    "from": "The lower end of the difference to the baseline.",
-    "to": "The upper end of the difference to the baseline.",
+    "solved by": "The runs that solve these samples; no other one shown does.",
 }
 OPENED = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
 
@@ -167,54 +164,35 @@ def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None
 
 def _parts(pair: Compared, names: Mapping[str, str]) -> None:
     st.subheader("Where it comes from", anchor=False)
-    show.note(f"{names[pair.this.id]} (round, blue) and the baseline {names[pair.other.id]} (diamond, orange).")
+    show.note(f"{names[pair.this.id]} and the baseline {names[pair.other.id]}.")
     if not pair.repositories:
         show.note("The two share no completed sample.")
         return
     st.markdown("**By repository**")
-    if len(pair.repositories) > view.MOST_BARS:
-        show.note(f"Drawn: the {view.MOST_BARS} repositories of {len(pair.repositories)} that differ most.")
-    show.chart(view.repository_chart(pair), key="repositories")
     where = st.columns(3)[0]
     rows = choices.ordered(view.repository_rows(pair), name="repositories", usual="largest gain first", where=where)
     show.frame(rows, help=HELP, key="by-repository")
     st.markdown("**By level**")
-    show.chart(view.level_chart(pair), key="levels")
     show.frame(view.level_rows(pair), help=HELP, key="by-level")
     show.note("Levels are described, not tested: each has its interval and no p-value.")
 
 
 def _by_sample(pair: Compared, choice: _Choice) -> None:
-    """Show how the differences of single samples are spread, and both values of each."""
-    names = choice.names
+    """List the samples that differ most."""
     if not pair.paired.samples:
         return
     st.subheader("Sample by sample", anchor=False)
-    drawn = by_sample.spread_chart(pair)
-    if isinstance(drawn, Blank):
-        show.picture(drawn)
-        return
-    show.chart(drawn, key="spread")
-    equal = spread(pair).equal
-    show.note(
-        f"Samples by their difference to {names[pair.other.id]}. {equal} of {len(pair.paired.samples)} have none: they "
-        "are in the table only."
-    )
-    show.frame(by_sample.spread_rows(pair), help=HELP, key="spread-rows")
 
     def address(sample: str) -> str:
         return choice.link(run=pair.this.id, other=[pair.other.id], sample=sample)
 
-    scatter = by_sample.scatter_chart(pair, address, (names[pair.this.id], names[pair.other.id]))
-    if isinstance(scatter, Blank):
-        show.picture(scatter)
-    else:
-        show.chart(scatter, key="scatter")
-        show.note("A point is a sample; above the dashed line this run is higher. A click opens it, as does the table.")
-    rows = by_sample.sample_rows(pair, address)
+    rows = view.sample_rows(pair, address)
+    if not rows:
+        show.note("Both have the same value at every sample.")
+        return
     show.frame(rows, help=HELP, key="by-sample", open=OPENED)
-    if len(rows) == by_sample.MOST_ROWS:
-        show.note(f"The {by_sample.MOST_ROWS} samples that differ most.")
+    if len(rows) == view.MOST_ROWS:
+        show.note(f"The {view.MOST_ROWS} samples that differ most.")
 
 
 def _who_solves(choice: _Choice) -> None:
@@ -230,15 +208,9 @@ def _who_solves(choice: _Choice) -> None:
     if not outcome.n:
         show.note("There is no sample that all of these runs completed.")
         return
-    chart_column, table_column = st.columns(2)
-    with chart_column:
-        if outcome.count < 4:
-            show.chart(drawing.venn(outcome), key="solved")
-        else:
-            show.frame(drawing.region_rows(outcome), help=HELP, key="regions")
-    with table_column:
-        show.frame(drawing.run_rows(outcome, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
-        show.notes(drawing.remarks(outcome))
+    show.frame(solved_by.run_rows(outcome, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
+    show.frame(solved_by.region_rows(outcome), help=HELP, key="regions")
+    show.note(f"Of the {outcome.n} samples that all of these runs completed.")
     _region(outcome, choice)
 
 
@@ -249,9 +221,9 @@ def _region(outcome: Solved, choice: _Choice) -> None:
         outcome.regions,
         name="region",
         default=next((candidate for candidate in outcome.regions if len(candidate.runs) == 1), None),
-        label_of=lambda region: drawing.region_name(region, outcome.count),
-        key_of=drawing.region_key,
-        help="Choose a part of the drawing to list its samples.",
+        label_of=lambda region: solved_by.region_name(region, outcome.count),
+        key_of=solved_by.region_key,
+        help="Choose which samples are listed.",
     )
     tables = choice.tables
     repos = dict(zip(tables[0].sample, tables[0].repo, strict=True))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from ctxbench.bench.types import project_of
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views.curves import chart as budget_chart
@@ -15,7 +14,6 @@ from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
 from ctxbench.harness.leaderboard.curves import curves
 from ctxbench.harness.leaderboard.grids import Blank
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
-from ctxbench.harness.store.work import construction_times
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",
@@ -25,14 +23,12 @@ HELP: Mapping[str, str] = {
     "cached tokens": "Those of the tokens in that the service had at hand; often cheaper.",
     "context tokens": "Mean tokens of the context that the model was shown in the call that made the completion.",
     "calls": "Mean calls of the model for a sample.",
-    "seconds": "Mean seconds: the method's work and the model's answers; at construction, one repository's.",
+    "seconds": "Mean seconds: the method's work and the model's answers.",
     "price (US$)": "Mean US dollars a sample at the prices known when it was asked; empty where a price is not known.",
     "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
     "method": "Seconds of the method's own work: finding and arranging the context.",
     "model": "Seconds that the model took to answer.",
     "tests": "Seconds that the tests of the completions took.",
-    "stage": "What was made: units of the repository's code, an index or vectors over them, summaries.",
-    "attempts": "Attempts at the runs shown that made it; the seconds are their mean. What is kept is made once.",
 }
 
 
@@ -42,8 +38,6 @@ class _Choice:
     metric: str
     cost: str
     """One of `view.COSTS`; empty if none is known."""
-    repos: frozenset[str]
-    """Of its samples."""
 
 
 def page() -> None:
@@ -59,7 +53,6 @@ def page() -> None:
     show.notes(group_warnings(replace(choice.group, metric=choice.metric)))
     _over_budgets(choice.group, choice.metric)
     _by_stage(choice.group)
-    _construction(choice)
 
 
 def _choose() -> _Choice | None:
@@ -101,8 +94,7 @@ def _choose() -> _Choice | None:
             help="Means over the samples that count.",
             where=cost_column,
         )
-    repos = frozenset(repo for table in every if table.run.generator == generator for repo in table.repo)
-    return _Choice(group=group, metric=metric, cost=cost, repos=repos)
+    return _Choice(group=group, metric=metric, cost=cost)
 
 
 def _against(choice: _Choice) -> None:
@@ -156,25 +148,9 @@ def _by_stage(group: Group) -> None:
     if not any(stage in rows[0] for stage in view.STAGES.values()):
         show.note("The times of these runs are not known: they were recorded elsewhere.")
         return
-    show.chart(view.stage_chart(group), key="stages")
     show.frame(rows, help=HELP, key="by-stage")
     if load := load_of([row.run for row in group.rows]):
         show.note(load)
     show.note(
         "Means over the samples that count. An answer that was at hand counts the seconds it took when it was asked."
     )
-
-
-def _construction(choice: _Choice) -> None:
-    st.subheader("Making a repository searchable", anchor=False)
-    runs = sorted({id_ for row in choice.group.rows for id_ in row.run.ids})
-    built = data.cached(construction_times, tuple(runs))
-    # A run may be over several languages; shown are the repositories of this one.
-    stage_times = view.construction(stage for stage in built if project_of(stage.repo) in choice.repos)
-    if not stage_times:
-        show.note("No attempt at these runs made anything: they search nothing, or were made before this was measured.")
-        return
-    if len({stage.repo for stage in stage_times}) > view.MOST_BARS:
-        show.note(f"Drawn: the {view.MOST_BARS} repositories that took longest.")
-    show.chart(view.construction_chart(stage_times), key="construction")
-    show.frame(view.construction_rows(stage_times), help=HELP, key="by-repository")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
+import numpy as np
 
 from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.tables import Figure, estimated
@@ -25,12 +26,12 @@ from ctxbench.harness.results import RunInfo, RunTable, Status
 
 FEW, MOST_RUNS = 3, 6
 """Runs compared unasked, and at most."""
+MOST_ROWS = 100
+"""Samples in the table of the largest differences."""
 
 Row = dict[str, object]
 
 THIS, BASELINE = SERIES[0], SERIES[1]
-MOST_BARS = 40
-"""Repositories that a chart shows; its table shows all."""
 _LABEL = 240
 _OVER = {
     IntervalScope.REPOSITORIES: "over repositories",
@@ -130,12 +131,6 @@ def level_rows(pair: Compared) -> list[Row]:
     ]
 
 
-def level_chart(pair: Compared) -> alt.LayerChart:
-    """Return the difference at each level with its interval."""
-    rows = [_bar(f"{part.level} (n {part.n})", part.mean, part.low, part.high, pair.unit) for part in pair.levels]
-    return _intervals(rows, pair.unit)
-
-
 def repository_rows(pair: Compared) -> list[Row]:
     """Return one row a repository of one pair, the largest gain first."""
     half = numbers.half_width(pair.difference.low, pair.difference.high)
@@ -150,35 +145,6 @@ def repository_rows(pair: Compared) -> list[Row]:
         }
         for part in sorted(pair.repositories, key=lambda part: (part.other - part.this, part.repo))
     ]
-
-
-def repository_chart(pair: Compared) -> alt.LayerChart:
-    """Return a dumbbell a repository: baseline and strategy joined by a line, the largest gain on top.
-
-    Of more than `MOST_BARS` repositories, those with the largest differences.
-    """
-    rows = repository_rows(pair)
-    if len(rows) > MOST_BARS:
-        largest = sorted(pair.repositories, key=lambda part: (-abs(part.this - part.other), part.repo))[:MOST_BARS]
-        drawn = {part.repo for part in largest}
-        rows = [row for row in rows if row["repository"] in drawn]
-    joined = alt.Chart(alt.InlineData(values=rows)).encode(
-        y=alt.Y("repository:N", sort=[str(row["repository"]) for row in rows], title=None, axis=_axis()),
-        tooltip=[
-            alt.Tooltip("repository:N"),
-            alt.Tooltip("samples:Q"),
-            alt.Tooltip("baseline:Q"),
-            alt.Tooltip("this run:Q"),
-            alt.Tooltip("difference:Q"),
-        ],
-    )
-    title = f"{pair.metric} ({pair.unit})"
-    line = joined.mark_rule(strokeWidth=2, color=SERIES[7]).encode(
-        x=alt.X("baseline:Q", title=title, scale=alt.Scale(zero=False), axis=_under()), x2="this run:Q"
-    )
-    before = joined.mark_point(filled=True, size=70, color=BASELINE, shape="diamond", opacity=1).encode(x="baseline:Q")
-    after = joined.mark_point(filled=True, size=70, color=THIS, opacity=1).encode(x="this run:Q")
-    return alt.LayerChart(layer=[line, before, after]).properties(height=alt.Step(20))
 
 
 def count_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[Row]:
@@ -213,6 +179,29 @@ def missing_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[R
             }
         )
     return rows
+
+
+def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
+    """Return the samples that differ, those that differ most first, at most `MOST_ROWS`.
+
+    Args:
+        pair: the two runs.
+        address: sample -> where it is shown.
+    """
+    of_pair = pair.paired
+    farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
+    return [
+        {
+            "open": address(of_pair.samples[at]),
+            "sample": of_pair.samples[at],
+            "repository": of_pair.repos[at],
+            "baseline": Figure(numbers.value(float(of_pair.other[at]), None)),
+            "this run": Figure(numbers.value(float(of_pair.this[at]), None)),
+            "difference": Figure(numbers.value(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
+        }
+        for at in farthest[:MOST_ROWS]
+        if of_pair.this[at] != of_pair.other[at]
+    ]
 
 
 def _rounded(number: float | None, low: float | None, high: float | None) -> Figure | None:

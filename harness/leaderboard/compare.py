@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.harness.leaderboard import numbers, pairs, stats
+from ctxbench.harness.leaderboard import pairs, stats
 from ctxbench.harness.leaderboard.choices import default_metric
 from ctxbench.harness.leaderboard.comparability import coders_of
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
@@ -22,10 +22,6 @@ from ctxbench.harness.leaderboard.scales import Scale, ScaleOf, repositories, sc
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics.profile import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
-
-_BINS = 20
-_EDGE = 1e-9
-"""Of a bin's width: so much of a difference is rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,46 +177,6 @@ def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: st
             )
         )
     return tuple(rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """The samples whose difference lies in a stretch; its end nearer to zero belongs to the next one."""
-
-    low: float
-    high: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapSpread:
-    """How the differences of single samples are spread."""
-
-    bins: tuple[Bin, ...]
-    """Rising, equally wide, without holes; empty if no sample differs."""
-    equal: int
-    """Samples without a difference, which are in no bin."""
-
-
-def spread(pair: Compared) -> GapSpread:
-    """Return how the differences of a pair's samples are spread, in at most `_BINS` bins to either side of zero."""
-    gaps = pairs.gap(pair.paired.this, pair.paired.other)
-    gaps = gaps[gaps != 0]
-    equal = len(pair.paired.samples) - len(gaps)
-    if not len(gaps):
-        return GapSpread(bins=(), equal=equal)
-    width = numbers.round_step(float(np.abs(gaps).max()) / _BINS)
-    # From 1 on above zero, from -1 on below it.
-    places = np.ceil(np.abs(gaps) / width - _EDGE).astype(int) * np.sign(gaps).astype(int)
-    least, most = min(int(places.min()), 1), max(int(places.max()), -1)
-    counts = {place: int((places == place).sum()) for place in range(least, most + 1) if place}
-    return GapSpread(
-        bins=tuple(
-            Bin(low=width * (place - (place > 0)), high=width * (place + (place < 0)), n=n)
-            for place, n in counts.items()
-        ),
-        equal=equal,
-    )
 
 
 def _check(tables: Sequence[RunTable]) -> None:

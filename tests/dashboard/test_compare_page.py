@@ -213,8 +213,8 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
         assert [int(row[name]) for name in ("better", "equal", "worse", "common")] == [
             difference[name] for name in ("wins", "ties", "losses", "n_common")
         ]
-    # Differences, repositories, levels, the samples' differences and the Venn diagram are drawn.
-    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 5
+    # The differences are drawn.
+    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 1
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
     assert re.search(r"Of the 24 samples", text)
@@ -240,17 +240,3 @@ def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path)
     assert "Where the uncertainty of lc.repocoder comes from (variance): its es: " in page_text(page)
     page = app("cost", home.root, samples="demo", metric="es")
     assert not page.exception and len(frame(page, "front")) == 2
-
-
-def test_a_point_opens_its_sample(server: Site, page: Page, runs: dict[str, str]) -> None:
-    first, this = run_ids(runs, "lc.random_windows", "lc.repocoder")
-    server.visit(page, "compare", samples="demo", metric="context_gain", first=first, runs=[this])
-    points = page.locator("[data-testid=stVegaLiteChart] .mark-symbol path[aria-label*='sample: ']")
-    points.first.scroll_into_view_if_needed()
-    # What lies above it is drawn a little later, and moves it.
-    settled(page)
-    points.first.click(force=True)
-    page.wait_for_url("**/samples?**")
-    settled(page)
-    server.check(page)
-    assert f"run={this}" in page.url and f"other={first}" in page.url and "sample=" in page.url

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -117,9 +116,6 @@ def test_levels_and_repositories_are_those_of_the_json() -> None:
         assert row["difference [95%]"] == pytest.approx(level["difference"]["mean"])
         assert row["baseline"] == pytest.approx(level["baseline"], abs=0.05)
         assert row["this run"] == pytest.approx(level["this"], abs=0.05)
-    assert [bar["mean"] for bar in data_of(view.level_chart(compared[0]))[1]] == [
-        pytest.approx(level["difference"]["mean"]) for level in record["levels"]
-    ]
     by_repo = {row["repository"]: row for row in view.repository_rows(compared[0])}
     assert sorted(by_repo) == [repository["repo"] for repository in record["repositories"]]
     for repository in record["repositories"]:
@@ -128,16 +124,18 @@ def test_levels_and_repositories_are_those_of_the_json() -> None:
         assert row["difference"] == pytest.approx(repository["this"] - repository["baseline"], abs=0.05)
 
 
-def test_repositories_stand_by_what_they_gain_and_a_chart_shows_those_that_differ_most() -> None:
-    count = view.MOST_BARS + 2
+def test_repositories_stand_by_what_they_gain() -> None:
+    count = 12
     repos = [f"r{index:02}" for index in range(count)]
     base = make_table({"es": [0.5] * count}, repos, id="a")
     other = make_table({"es": [0.5 + (index - 5) / 100 for index in range(count)]}, repos, id="b")
     (pair,) = compare([base, other], metric="es")
     rows = view.repository_rows(pair)
     assert [row["repository"] for row in rows] == repos[::-1]
-    drawn = {row["repository"] for row in data_of(view.repository_chart(pair))[0]}
-    assert len(drawn) == view.MOST_BARS and set(repos) - drawn == {"r05", "r06"}
+    samples = view.sample_rows(pair, lambda sample: f"/{sample}")
+    differences = [abs(row["difference"]) for row in samples]
+    assert differences == sorted(differences, reverse=True) and len(samples) == count - 1
+    assert samples[0]["open"] == f"/{samples[0]['sample']}"
 
 
 def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
@@ -248,51 +246,10 @@ def every_region(count: int) -> Solved:
     return Solved(count=count, n=sum(len(region.samples) for region in regions), regions=tuple(regions))
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_every_count_of_a_venn_diagram_stands_in_its_own_region(count: int) -> None:
-    around = drawing.circles(count)
-    where = {place.runs: (place.x, place.y) for place in drawing.places(count)}
-    assert len(where) == 2**count
-    for runs, (x, y) in where.items():
-        # Not only inside, but so far from each line that a number has room.
-        for run, circle in enumerate(around):
-            away = circle.radius - math.hypot(x - circle.x, y - circle.y)
-            assert (away > 0.15) if run in runs else (away < -0.15), (runs, run)
-    outcome = every_region(count)
-    outline, counts, heads = data_of(drawing.venn(outcome))
-    assert {row["shown"] for row in counts} == {
-        f"{'' if region.runs else 'none: '}{len(region.samples)}" for region in outcome.regions
-    }
-    at = {(row["x"], row["y"]): row["shown"] for row in counts}
-    for region in outcome.regions:
-        assert at[where[region.runs]].removeprefix("none: ") == str(len(region.samples))
-    assert [row["run"] for row in heads] == list("ABC"[:count])
-    for row in outline:
-        circle = around["ABC".index(row["run"])]
-        assert math.hypot(row["x"] - circle.x, row["y"] - circle.y) == pytest.approx(1)
-    for row in heads:
-        assert not any(circle.holds(row["x"], row["y"]) for circle in around)
-        nearest = min(range(count), key=lambda run: math.hypot(row["x"] - around[run].x, row["y"] - around[run].y))
-        assert "ABC"[nearest] == row["run"]
-
-
-def test_no_circles_for_four() -> None:
-    with pytest.raises(ValueError, match="two or three"):
-        drawing.circles(4)
-
-
 def test_a_region_is_a_row_with_its_size() -> None:
     rows = drawing.region_rows(every_region(4))
     assert [row["samples"] for row in rows] == list(range(16, 0, -1))
     assert rows[0]["solved by"] == "all of them" and rows[-1]["solved by"] == "none of them"
-
-
-def test_remarks_say_what_is_drawn() -> None:
-    assert drawing.remarks(every_region(2)) == [
-        "Of the 10 samples that all of these runs completed.",
-        "Areas mean nothing, counts do.",
-    ]
-    assert len(drawing.remarks(every_region(4))) == 1
 
 
 def test_regions_have_names_that_tell_them_apart() -> None:
@@ -318,11 +275,7 @@ def test_stored_names_are_data_of_a_chart_and_no_part_of_its_specification() -> 
     base = make_table({"es": [0.5] * 6}, ["a", "b", HARM, "d", "e", "f"], id="a", level=[HARM] * 6)
     other = make_table({"es": [0.9] * 6}, ["a", "b", HARM, "d", "e", "f"], id="b", level=[HARM] * 6)
     compared = compare([base, other], metric="es")
-    for chart in (
-        view.difference_chart(compared, {"a": "x", "b": HARM}),
-        view.level_chart(compared[0]),
-        view.repository_chart(compared[0]),
-    ):
+    for chart in (view.difference_chart(compared, {"a": "x", "b": HARM}),):
         spec = specification(chart)
 
         def without_data(part: Any) -> Any:

@@ -14,8 +14,6 @@ from ctxbench.dashboard.views import cost as view
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import construction_times
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs, shows_amount
 from tests.dashboard.test_compare_page import frame, page_text, stored
@@ -64,20 +62,6 @@ def test_a_samples_time_is_that_of_the_leaderboard(database: Home) -> None:
         seconds = [record[name] for name in ("strategy_seconds", "generator_seconds", "test_seconds")]
         # Three digits of it; the JSON has six decimals.
         assert [row[stage] for stage in ("method", "model", "tests")] == pytest.approx(seconds, rel=0.0051, abs=6e-7)
-
-
-def test_construction_is_what_the_store_holds(database: Home) -> None:
-    page = app("cost", database.root, samples="demo", generator="incontext")
-    runs = [record["run"] for record in stored(database, "demo") if record["generator"] == "incontext"]
-    with open_store(database.database) as store:
-        built = construction_times(store, runs)
-    assert built
-    rows = frame(page, "stage")
-    assert {(row["repository"], row["stage"]) for row in rows} == {(stage.repo, stage.stage) for stage in built}
-    for row in rows:
-        mine = [stage for stage in built if (stage.repo, stage.stage) == (row["repository"], row["stage"])]
-        assert row["attempts"] == len({stage.attempt for stage in mine})
-        assert row["seconds"] == amount(sum(stage.seconds for stage in mine) / row["attempts"])
 
 
 def test_what_others_recorded_has_no_cost_and_that_is_said(database: Home) -> None:
@@ -131,8 +115,8 @@ def test_a_browser_shows_the_leaderboards_numbers(database: Home, server: Site, 
         record = records[row["strategy"]]
         assert shows_amount(float(row["tokens in"].replace(",", "")), record["tokens_in"])
         assert float(row["es [95%]"]) == pytest.approx(record["es"]["mean"], abs=1e-6)
-    # Accuracy against cost, time by stage, construction.
-    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 3
+    # Accuracy against cost.
+    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 1
     page.set_viewport_size({"width": 390, "height": 844})
     settled(page)
     server.check(page)

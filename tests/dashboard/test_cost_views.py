@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import replace
 
@@ -13,7 +12,6 @@ from ctxbench.dashboard.views.cost import front
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.results import COSTS, RunTable
-from ctxbench.harness.store.work import ConstructionTime
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
 
@@ -135,61 +133,3 @@ def test_a_samples_time_by_stage() -> None:
     rows = {row["strategy"]: row for row in view.stage_rows(GROUP)}
     assert rows["lc.infile"] == {"strategy": "lc.infile", "method": 0.5, "model": 2.0, "tests": None}
     assert rows["lc.repocoder"] == {"strategy": "lc.repocoder", "method": 1.5, "model": None, "tests": 3.0}
-    (parts,) = data_of(view.stage_chart(GROUP))
-    assert sorted((row["name"], row["stage"], row["seconds"]) for row in parts) == [
-        ("lc.infile", "method", 0.5),
-        ("lc.infile", "model", 2.0),
-        ("lc.repocoder", "method", 1.5),
-        ("lc.repocoder", "tests", 3.0),
-    ]
-    for name in ("lc.infile", "lc.repocoder"):
-        orders = [row["order"] for row in parts if row["name"] == name]
-        assert orders == sorted(orders)
-
-
-def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() -> None:
-    def built(attempt: int, repo: str, stage: str, seconds: float) -> ConstructionTime:
-        return ConstructionTime(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
-
-    stage_times = view.construction(
-        [
-            built(1, "b", "units", 1.0),
-            built(1, "b", "units", 2.0),
-            built(2, "b", "units", 5.0),
-            built(2, "b", "index", 0.12345),
-            built(1, "a", "units", 100.0),
-        ]
-    )
-    assert view.construction_rows(stage_times) == [
-        {"repository": "a", "stage": "units", "seconds": 100.0, "attempts": 1},
-        {"repository": "b", "stage": "index", "seconds": 0.123, "attempts": 1},
-        {"repository": "b", "stage": "units", "seconds": 4.0, "attempts": 2},
-    ]
-    (parts,) = data_of(view.construction_chart(stage_times))
-    assert [(row["name"], row["stage"], row["seconds"]) for row in parts] == [
-        ("a", "units", 100.0),
-        ("b", "index", 0.12345),
-        ("b", "units", 4.0),
-    ]
-    assert view.construction([]) == []
-
-
-def test_a_chart_of_construction_draws_the_slowest_and_keeps_colours_apart() -> None:
-    many = [
-        ConstructionTime(run="r", attempt=1, repo=f"r{at:03}", stage=f"s{at % 3}", seconds=float(at))
-        for at in range(60)
-    ]
-    stage_times = view.construction(many)
-    (parts,) = data_of(view.construction_chart(stage_times))
-    assert {row["name"] for row in parts} == {f"r{at:03}" for at in range(60 - view.MOST_BARS, 60)}
-    scale = json.loads(view.construction_chart(stage_times).to_json())["encoding"]["color"]["scale"]
-    assert scale["domain"] == ["s0", "s1", "s2"] and len(set(scale["range"])) == 3
-
-
-def test_stages_are_named_shortly_where_that_tells_them_apart() -> None:
-    assert view.short(["index bm25 of units(size=20)", "windows 20x10", "units f(a=1)", "units f(a=2)"]) == {
-        "index bm25 of units(size=20)": "index bm25 of units",
-        "windows 20x10": "windows 20x10",
-        "units f(a=1)": "units f(a=1)",
-        "units f(a=2)": "units f(a=2)",
-    }

@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import board, records, render
-from ctxbench.harness.leaderboard.compare import GapSpread, compare, spread
+from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
@@ -128,26 +128,3 @@ def test_bits_of_two_models_are_not_compared() -> None:
         )
         with pytest.raises(InputFault, match="different models"):
             compare(runs, metric="context_gain")
-
-
-def spread_of(gaps: list[float]) -> GapSpread:
-    base = make_table({"es": [0.5] * len(gaps)}, ["r"] * len(gaps))
-    other = make_table({"es": [0.5 + gap / 100 for gap in gaps]}, ["r"] * len(gaps), id="r2", strategy="other")
-    [pair] = compare([base, other], metric="es")
-    return spread(pair)
-
-
-def test_differences_are_counted_in_round_bins_to_either_side_of_zero() -> None:
-    # The largest is 40, so that a bin is 2 wide; one on an edge is of the bin nearer to zero.
-    spreading = spread_of([0, 0, 40, 2, 2.5, -3, -4])
-    assert spreading.equal == 2 and sum(part.n for part in spreading.bins) == 5
-    assert [part.low for part in spreading.bins] == pytest.approx(list(range(-4, 40, 2)))
-    assert [part.high for part in spreading.bins] == pytest.approx(list(range(-2, 42, 2)))
-    filled = {round(part.low): part.n for part in spreading.bins if part.n}
-    assert filled == {-4: 2, 0: 1, 2: 1, 38: 1}
-
-
-def test_differences_of_one_sign_begin_at_zero() -> None:
-    assert spread_of([1, 1, 1]).bins[0].low == spread_of([1, 1, 1]).bins[0].n == 0
-    assert spread_of([-1, -1]).bins[-1].high == 0 and spread_of([-1, -1]).bins[0].n == 2
-    assert spread_of([0, 0]).bins == () and spread_of([0, 0]).equal == 2
