@@ -157,7 +157,10 @@ class OpenAI(Generator):
         self._client.close()
 
     def _answer(self, request: Request) -> Response | MachineFault:
-        request = self._limited(request)
+        room = self.window - self.count(request) if self.window else 0
+        if 0 < room < request.sampling.max_tokens:
+            # A server whose own window is larger would write on, and an answer that ends outside the window is none.
+            request = replace(request, sampling=replace(request.sampling, max_tokens=room))
         line = wire.ends_with_line(request, self._settings)
         try:
             response = self._ask(request, line=line)
@@ -167,16 +170,6 @@ class OpenAI(Generator):
         except MachineFault as fault:
             return fault
         return response
-
-    def _limited(self, request: Request) -> Request:
-        """Return a request with the tokens that the prompt leaves of the window, where they are fewer and counted.
-
-        A server whose own window is larger would write on, and an answer that ends outside the window is none.
-        """
-        room = self.window - self.count(request) if self.window else 0
-        if not 0 < room < request.sampling.max_tokens:
-            return request
-        return replace(request, sampling=replace(request.sampling, max_tokens=room))
 
     def _ask(self, request: Request, *, line: bool) -> Response:
         least = self._least(wire.sent(request, self._settings))

@@ -18,7 +18,7 @@ from ctxbench.bench.visible import visible
 from ctxbench.harness.generators.openai.credentials import Credentials
 from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.openai.wire import LONG, Body, Garbled, dig, failure, renamed
+from ctxbench.harness.generators.openai.wire import Body, Garbled, dig, failure, renamed
 
 if TYPE_CHECKING:
     from ctxbench.harness.generators.openai.connections import Connections
@@ -35,8 +35,6 @@ _QUOTED_CHARACTERS = 300
 """The most characters of a fault, which may quote a server."""
 _LONGEST = 30.0
 """The most seconds between tries, unless the server asks for more."""
-_STEPS = 16
-"""The most requests instead of one that the server does not take: halving a limit of tokens takes fewer."""
 
 
 class Client:
@@ -71,17 +69,15 @@ class Client:
             MachineFault: if this request failed; also, within a second, when the client is closed.
         """
         body = renamed(body) if self._long else body
-        tries = steps = 0
+        tries = 0
         while True:
             with self._slot():
                 outcome = self._try(path, body, read)
             if not isinstance(outcome, Problem):
                 self._answered = True
                 return outcome
-            if outcome.instead is not None and steps < _STEPS:
-                # Each of these asks for less than the one before, or by another name.
-                self._long = self._long or (LONG in outcome.instead and LONG not in body)
-                body, steps = outcome.instead, steps + 1
+            if outcome.instead is not None:
+                self._long, body = True, outcome.instead
                 continue
             self._pause(outcome.wait)
             if not outcome.again or tries >= self._settings.retries:
