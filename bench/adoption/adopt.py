@@ -166,7 +166,6 @@ def _write(adoption: Adoption) -> None:
 
 
 def _usable_lines(draft: RepoManifest, root: Path, workers: int) -> tuple[int, list[str]]:
-    """Return how many lines can become samples, and why none can."""
     read = snapshot.load(draft.name, root, draft.language, draft.source_dir)
     try:
         built = build_samples([read], per_repo=1, seed=0, workers=workers, excluded={draft.name: draft.excludes})

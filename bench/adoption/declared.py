@@ -121,7 +121,6 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
 
 
 def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a dependency group with those that it includes."""
     listed: list[str] = []
     for item in groups.get(name, []) if isinstance(groups.get(name, []), list) else []:
         if isinstance(item, str):
@@ -134,7 +133,6 @@ def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> tupl
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    """Return Poetry's table of dependencies as requirements."""
     requirements = []
     for name, value in _dict(dependencies).items():
         constraint = value.get("version", "") if isinstance(value, dict) else value
@@ -231,7 +229,6 @@ def _literal(node: ast.expr, constants: Mapping[str, Any]) -> Any:
 
 
 def _metadata(text: str) -> DeclaredRequirements:
-    """Return what the metadata of an sdist says."""
     message = email.message_from_string(text)
     own: list[str] = []
     groups: dict[str, list[str]] = {}
@@ -256,7 +253,6 @@ def _requirements_files(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _pinned(path: str, files: Mapping[str, str], outer: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the requirements of a file and of those that it names."""
     listed: list[str] = []
     for line in _lines(files.get(path, "").replace("\\\n", " ")):
         inner = re.match(r"(?:-r|--requirement)[ =]*(\S+)", line)
@@ -269,7 +265,6 @@ def _pinned(path: str, files: Mapping[str, str], outer: tuple[str, ...]) -> tupl
 
 
 def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return what tox and nox install for the tests."""
     groups: dict[str, tuple[str, ...]] = {}
     parser = _ini(files.get("tox.ini", ""))
     for section in parser.sections():

@@ -82,7 +82,6 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
 
 
 def _size(tree: Mapping[str, bytes], language: Language) -> int:
-    """Return how many bytes of a language there are, build scripts left out."""
     return sum(
         len(content)
         for path, content in tree.items()

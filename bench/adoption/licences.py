@@ -105,6 +105,5 @@ def _stated(files: Mapping[str, str]) -> list[str]:
 
 
 def _named(name: str) -> str:
-    """Return the identifier of a licence that a person named; empty if that may be several."""
     last = name.rpartition("::")[2].strip().lower()
     return next((identifier for identifier, form in _NAMES if re.search(form, last)), "")

@@ -249,7 +249,6 @@ def _roots(sources: Mapping[str, str], configured: Iterable[str]) -> tuple[dict[
 
 
 def _spelled(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the dotted names of what is imported by its absolute name."""
     for tree in map(asts.parse, texts):
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Import):
@@ -264,8 +263,6 @@ def _in_package(folder: str, sources: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What test files use from outside of the project."""
-
     modules: tuple[str, ...]
     """Top-level names that are imported when a test file is."""
     optional: tuple[str, ...]

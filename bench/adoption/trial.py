@@ -106,8 +106,6 @@ class FetchedProject:
 
 
 class _Attempts:
-    """What was said of the suites that were tried."""
-
     def __init__(self, guess: Guess, internal: Collection[str]) -> None:
         self._guess, self._internal = guess, internal
         self._texts: list[str] = []

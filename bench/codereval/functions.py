@@ -176,7 +176,6 @@ def _of_java(source: Source, function: Function, parts: MethodParts, *, overload
 
 
 def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
-    """Return where the Javadoc above a method stands."""
     above = node.prev_sibling
     while above is not None and above.type in COMMENTS:
         if source.text(above).startswith("/**"):

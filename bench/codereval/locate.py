@@ -51,8 +51,6 @@ def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> 
 
 
 class _Search:
-    """One task's search."""
-
     def __init__(
         self, record: TaskRecord, texts: Mapping[str, str], language: Language, parameters: tuple[str, ...] | None
     ) -> None:
@@ -234,7 +232,6 @@ def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
 
 
 def _paths(record: TaskRecord, texts: Mapping[str, str], language: Language) -> list[str]:
-    """Return the files that the record may name."""
     if language == PYTHON:
         return _python_paths(record.path, texts)
     name = basename(record.path) or (f"{record.class_name}.java" if record.class_name else "")

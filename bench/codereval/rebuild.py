@@ -35,8 +35,6 @@ from ctxbench.bench.repositories.manifest import RepoManifest
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A repository whose tests cannot be run now."""
-
     outcome: str
     fault: CtxbenchError
 
@@ -138,7 +136,6 @@ def _prepared(
 def _surveyed(
     preparation: PreparedRepository | _Failed, sandbox: Sandbox, report: Report
 ) -> tuple[PreparedRepository, Survey] | _Failed:
-    """Run the suite of a prepared repository."""
     if isinstance(preparation, _Failed):
         return preparation
     try:

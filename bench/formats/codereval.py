@@ -79,7 +79,6 @@ def _add(prompts: _Prompts, question: PromptRecord, where: str) -> None:
 
 
 def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prompts]) -> RecordedTask:
-    """Return a task joined with its prompts."""
     record = dict(recorded_task.record)
     (_, raw), (_, human) = (prompts[kind].get(record["_id"], (where, None)) for kind in ("raw", "human"))
     if raw is not None and "".join(raw.docstring.split()) != "".join(record["docstring"].split()):
@@ -130,7 +129,6 @@ def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | U
 
 
 def _of_file(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
-    """Return the sample of a task that has its file."""
     task = _task(recorded_task, where, options)
     if isinstance(task, Unusable):
         return task
@@ -142,7 +140,6 @@ def _of_file(recorded_task: RecordedTask, where: str, options: Options) -> Task 
 
 
 def _of_prompt(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
-    """Return the sample of a task of which there is only a prompt."""
     task = _task(recorded_task, where, options)
     if isinstance(task, Unusable):
         return task
@@ -222,8 +219,6 @@ register(
 
 
 class _Whole(Strict):
-    """A task of the benchmark's own file."""
-
     id: _Named = Field(alias="_id")
     name: _Named
     code: str

@@ -192,8 +192,6 @@ def _remarks(
 
 
 class _Counted:
-    """A table that counts the rows that are read."""
-
     def __init__(self, table: Table) -> None:
         self._table, self._rows = table, 0
 

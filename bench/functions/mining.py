@@ -161,7 +161,6 @@ def provisional(
 
 
 def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the set's manifest says of a repository before it is mined."""
     return {
         "language": project.manifest.language,
         **project.manifest.account(),

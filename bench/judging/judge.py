@@ -222,7 +222,6 @@ class Judge:
             return self._rooms[repo]
 
     def _tests(self, room: _Room) -> set[str]:
-        """Return the tests of all samples of a repository."""
         return {
             test
             for sample in self._set.samples

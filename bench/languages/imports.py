@@ -78,7 +78,6 @@ def analyse(language: Language, path: str, text: str) -> ImportingFile:
 
 
 def _barred(node: Node, reason: str) -> range:
-    """Return the lines of a node that are no targets."""
     lines = rows(node)
     if not reason or (reason == "multiline_string" and len(lines) == 1):
         return range(0)

@@ -121,8 +121,6 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
 
 
 def _added(past: History, root: Path, repository: Snapshot) -> Added:
-    """Return what tells the lines that were added to a repository's files."""
-
     def added(path: str) -> Mapping[int, date] | None:
         text, place = repository.texts[path], root / path
         with explained(place):

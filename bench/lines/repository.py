@@ -122,7 +122,6 @@ def sample_repository(
 
 
 def _without(cuts: Sequence[Cut], reasons: Sequence[str], drops: Counter[str]) -> list[Cut]:
-    """Return the cuts that have no reason to be dropped; the others are counted."""
     drops.update(filter(None, reasons))
     return [line_cut for line_cut, reason in zip(cuts, reasons, strict=True) if not reason]
 

@@ -77,7 +77,6 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
 
 
 def _left_out(suite: JavaSuite) -> Iterator[str]:
-    """Yield why test files are left out, and what to do about that."""
     errors = java_errors.read(suite.build.messages)
     for path in suite.build.dropped:
         first = next((str(error) for error in errors if error.path == path), path)

@@ -162,7 +162,6 @@ def _run(
     report: Report,
     deselected: Sequence[str],
 ) -> Outcome:
-    """Run the suite on sources with probes, without some tests and classes."""
     arguments = {
         "main": list(suite.layout.main),
         "test": sorted(path for path in files if _inside(path, suite.layout.test)),
@@ -175,7 +174,6 @@ def _run(
 
 
 def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None, Mapping[str, str]]:
-    """Return what is kept of the suite's run, of the run alone, and of why tests failed."""
     with contextlib.suppress(InputFault, ValueError, LookupError, TypeError):
         record = json.loads(read_text(place))
         first, alone = record["first"], record["alone"]
@@ -207,7 +205,6 @@ def _checked(name: str, outcome: Outcome) -> tuple[Any, Mapping[str, str]]:
 
 
 def _classes(tests: Iterable[str]) -> set[str]:
-    """Return the top-level classes of tests."""
     return {test.partition("#")[0].partition("$")[0] for test in tests}
 
 

@@ -55,8 +55,6 @@ _Edit = tuple[int, int, str]
 
 
 class _Method:
-    """One method that is to be changed."""
-
     def __init__(self, source: Source, node: Node) -> None:
         self._source, self._node = source, node
         self._name = self._field(node, "name")

@@ -103,7 +103,6 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
 
 
 def _stored(place: Path) -> list[Any]:
-    """Return the results of the suite's runs as they are kept, none where they are not."""
     with contextlib.suppress(InputFault, ValueError, LookupError):
         results: list[Any] = json.loads(read_text(place))
         read_coverage(results[0])

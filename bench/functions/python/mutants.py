@@ -141,8 +141,6 @@ def _other_operator(node: ast.AST) -> ast.AST:
 
 
 class _Replacing(ast.NodeTransformer):
-    """Replaces one node, told by its identity."""
-
     def __init__(self, target: ast.AST, new: ast.AST) -> None:
         self._target, self._new = target, new
 

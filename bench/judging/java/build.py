@@ -171,7 +171,6 @@ def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
 
 
 def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: Report) -> dict[str, Any]:
-    """Return what compiling it gave: jars, or javac's messages as ``fault``."""
     arguments = {"main": list(where.main), "test": list(where.test), **where.compiling()}
     job = Job(action=Call(function=BUILD, arguments=arguments), seconds=_SECONDS)
     outcome = run_job(environment, job, sandbox, BIG, report)

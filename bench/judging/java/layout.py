@@ -101,7 +101,6 @@ def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") ->
 
 
 def _module(tree: Mapping[str, bytes], poms: Poms, source_dir: str) -> str:
-    """Return the folder of the module that is meant, "" for the repository's own."""
     for folder in upwards(source_dir):
         if _folders(tree, poms, folder, MAIN):
             return folder

@@ -78,7 +78,6 @@ def _flush(source: Source, method: MethodParts) -> str:
 
 
 def _leading(node: Node) -> int:
-    """Return where the comments directly before a member begin."""
     begin, before = node.start_byte, node.prev_named_sibling
     while before is not None and before.type in COMMENTS:
         begin, before = before.start_byte, before.prev_named_sibling

@@ -86,7 +86,6 @@ def _continues(head: FunctionHead, code: str) -> bool:
 
 
 def _joined(head: FunctionHead, code: str) -> str:
-    """Return the head with the code behind it."""
     if "{" not in _braces(head.head) and not code.lstrip().startswith("{"):
         return f"{head.head.rstrip()} {{\n{code}"
     return head.head + (code if head.head[-1:].isspace() or code[:1].isspace() else f" {code}")
@@ -174,7 +173,6 @@ def _declaration(hidden: str, at: int) -> int:
 
 
 def _dressed(code: str, start: int, end: int) -> str:
-    """Return a method with the indentation of its first line."""
     text = code[start:end].lstrip()
     before = code[code.rfind("\n", 0, end - len(text)) + 1 : end - len(text)]
     return (before if not before.strip() else "") + text

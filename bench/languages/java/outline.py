@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     rf"{PIECE}|(?P<values>[=\]]\s*\{{)|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<end>;)",
     re.DOTALL,
 )
-_KINDS = {
+KINDS = {
     "class_declaration": "class",
     "interface_declaration": "interface",
     "enum_declaration": "enum",
@@ -68,8 +68,6 @@ def _mended(text: str) -> str:
 
 
 class _Reader:
-    """Walks one tree."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
         self.functions: list[Function] = []
@@ -82,7 +80,7 @@ class _Reader:
                 function = self._function(node, types, inside)
                 self.functions.append(function)
                 inside = function.name
-            elif kind_of in _KINDS and node.child_by_field_name("name") is not None:
+            elif kind_of in KINDS and node.child_by_field_name("name") is not None:
                 kind = self._type(node)
                 self.types.append(kind)
                 types = (*types, kind)
@@ -94,7 +92,6 @@ class _Reader:
         return self.source.text(child) if child is not None else ""
 
     def _header(self, node: Node) -> str:
-        """Return a declaration as written, up to its body."""
         body = node.child_by_field_name("body")
         stop = body.start_byte if body is not None else node.end_byte
         return self.source.data[node.start_byte : stop].decode("utf-8", "replace").rstrip().removesuffix(";").rstrip()
@@ -103,7 +100,7 @@ class _Reader:
         return Type(
             name=self._field(node, "name"),
             header=self._header(node),
-            kind=_KINDS[node.type],
+            kind=KINDS[node.type],
             lines=(self._attached(node)[0], node.end_point[0] + 1),
             head=node.start_point[0],
         )

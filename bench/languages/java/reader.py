@@ -10,17 +10,9 @@ from tree_sitter import Node
 
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaImport
+from ctxbench.bench.languages.java.outline import KINDS
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
-_TYPES = frozenset(
-    {
-        "class_declaration",
-        "interface_declaration",
-        "enum_declaration",
-        "record_declaration",
-        "annotation_type_declaration",
-    }
-)
 _NAMED = frozenset({"formal_parameter", "catch_formal_parameter", "resource", "instanceof_expression"})
 _OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
 
@@ -313,7 +305,7 @@ class JavaReader(TreeReader[JavaPlace]):
         "block_comment": _nothing,
         "package_declaration": _package,
         "import_declaration": _import,
-        **dict.fromkeys(_TYPES, _type),
+        **dict.fromkeys(KINDS, _type),
         **dict.fromkeys(JAVA.function_nodes, _callable),
         **dict.fromkeys(_NAMED, _declared),
         "annotation_type_element_declaration": _callable,

@@ -55,8 +55,6 @@ class ProjectFiles(Mapping[str, PythonFile]):
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """The piece of code that is asked about."""
-
     path: str
     source: Source
     reader: Reader
@@ -89,7 +87,6 @@ class PythonProject:
         return tuple(sorted(from_start, key=lambda reading: (reading.line, reading.column)))
 
     def _import(self, code: _Code, item: ImportedName) -> ProjectReading | None:
-        """Judge what an import statement takes from the project."""
         name = item.module if item.member is None else item.member
         line = code.reader.statements[item.statement][0]
         place = self._exports.place(code.path, item)
@@ -108,7 +105,6 @@ class PythonProject:
         return ProjectReading(name=name, line=line, column=0, known=member is not None)
 
     def _load(self, code: _Code, load: RawLoad) -> ProjectReading | None:
-        """Judge one name and the attributes that follow it."""
         if load.name in SELF and load.chain:
             return self._own(code, load)
         imports = load.scope.find(load.name, load.node.start_byte)
@@ -166,7 +162,6 @@ class PythonProject:
         return member or (self._verdict(part, frozenset()) if self._whole(target.place) else None)
 
     def _own(self, code: _Code, load: RawLoad) -> ProjectReading | None:
-        """Judge an attribute of ``self`` or ``cls``."""
         name, part = _class_around(load.node, code.source), load.chain[0]
         if not name or part.startswith("__") or not part or _is_written(load):
             return None

@@ -62,8 +62,6 @@ def _mended(text: str) -> str:
 
 
 class _Reader:
-    """Walks one tree."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
         self.functions: list[Function] = []
@@ -112,7 +110,6 @@ class _Reader:
         return end
 
     def _header(self, node: Node) -> str:
-        """Return a definition as written, up to its colon."""
         colon = next((child for child in node.children if child.type == ":"), None)
         stop = colon.start_byte if colon is not None else node.end_byte
         return self.source.data[node.start_byte : stop].decode("utf-8", "replace").rstrip()

@@ -36,8 +36,6 @@ def referred(path: str, line: int, texts: Mapping[str, str]) -> Iterator[Definit
 
 
 class _Names:
-    """Follows the names of one Python file to their definitions."""
-
     def __init__(self, file: PythonFile, exports: Exports) -> None:
         self.file, self.exports = file, exports
         self._paths = {exports.index.name(path): path for path in reversed(list(exports.files))}

@@ -118,8 +118,6 @@ def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...
 
 
 class _FileUses:
-    """Resolves the loads of one file."""
-
     def __init__(self, file: PythonFile, exports: Exports) -> None:
         self.file, self.exports = file, exports
         self._name = exports.index.name(file.path)

@@ -72,7 +72,6 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _end(status: int) -> dict[str, Any]:
-    """Return how a program ended."""
     return {"exit": status, "signal": -status if status < 0 else None, "overtime": status == OVERTIME}
 
 

@@ -61,7 +61,6 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _files() -> dict[str, tuple[int, int, int] | None]:
-    """Return what tells whether one of the repository's files was written, replaced or removed."""
     return {
         path: _status(path) for folder, _, names in os.walk(".") for path in (os.path.join(folder, n) for n in names)
     }
