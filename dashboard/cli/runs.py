@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -161,8 +160,7 @@ def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
 def _table(works: Sequence[RunWork]) -> Iterator[str]:
     from ctxbench.dashboard.views.runs import row
 
-    now = time.time()
-    return _lines([row(work, now) for work in works], (*_COLUMNS, "strategy"))
+    return _lines([row(work) for work in works], (*_COLUMNS, "strategy"))
 
 
 def _lines(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> Iterator[str]:
@@ -191,7 +189,7 @@ def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[s
     from ctxbench.harness.run.spec import judge_command, repeat_command
 
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
-    yield view.sentence(work, time.time())
+    yield view.sentence(work)
     yield view.STATES[view.state(work)]
     yield from [f"name: {_cell(work.name)}"] if work.name else []
     yield from (f"remark: {_cell(remark)}" for remark in work.remarks)

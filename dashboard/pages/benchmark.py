@@ -84,7 +84,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
     mutants = view.mutants(manifest)
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
-    _lengths(measured)
+    _table("Lengths", view.length_summary(measured), view.LENGTH_HELP)
     _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.DROP_HELP)
     _table("How it was made", view.about(manifest), {})
 
@@ -102,22 +102,6 @@ def _stored(sample_set: view.SetInfo, top: DeltaGenerator) -> None:
         )
         _table("Samples", view.stored_kinds(counted), view.KIND_HELP)
     _table("Repositories", view.stored_repositories(counted), view.REPO_HELP)
-
-
-def _lengths(measured: tuple[anatomy.Measured, ...]) -> None:
-    rows = view.length_summary(measured)
-    _table("Lengths", rows, view.LENGTH_HELP)
-    if not rows:
-        return
-    name = url.choose(
-        "Distribution of",
-        [str(row["what"]) for row in rows],
-        name="length",
-        default="target tokens",
-        help="; ".join(f"{name}: {says}" for name, says in view.LENGTH_MEANING.items()),
-    )
-    show.chart(view.histogram(measured, name), key="lengths")
-    show.note(view.LENGTH_MEANING[name])
 
 
 def _table(title: str, rows: list[view.Cells], help: view.Help) -> None:  # noqa: A002 - as `show.frame` calls it

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -18,9 +17,7 @@ from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 _OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between two looks: while a run may be going on, and else."""
 _ALL = "all"
-_BARS = 6
 _FAULTS = 10
-_SIGHTINGS = "runs/sightings"
 
 
 def page() -> None:
@@ -51,9 +48,8 @@ def _choose(names: list[str]) -> tuple[str, str, Order, bool]:
         help="The run that is shown below the table.",
         where=run_column,
     ).id
-    now = time.time()
     # Chosen here and not at every look: a choice stands in the address.
-    by = choices.order([view.row(run, now) for run in runs], name="runs-sort", usual="newest first", where=order_column)
+    by = choices.order([view.row(run) for run in runs], name="runs-sort", usual="newest first", where=order_column)
     return samples, run_id, by, any(map(_may_go_on, runs))
 
 
@@ -79,8 +75,8 @@ def _runs_over(samples: str) -> list[RunWork]:
     return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
 
 
-_Part = Callable[[list[RunWork], float, str, Order], None]
-"""Shows a part of the page: runs, time, the chosen run and the order."""
+_Part = Callable[[list[RunWork], str, Order], None]
+"""Shows a part of the page: runs, the chosen run and the order."""
 
 
 def _refreshed(part: _Part, samples: str, run_id: str, going: bool, by: Order) -> None:
@@ -90,43 +86,31 @@ def _refreshed(part: _Part, samples: str, run_id: str, going: bool, by: Order) -
         if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:
             # The page as a whole decides how often to look, and what there is to choose from.
             st.rerun()
-        part(runs, time.time(), run_id, by)
+        part(runs, run_id, by)
     except CtxbenchError as fault:
         # Both parts meet it: one of them says it.
         if part is _overview:
             show.fault(fault)
 
 
-def _overview(runs: list[RunWork], now: float, _: str, by: Order) -> None:
-    sightings = st.session_state[_SIGHTINGS] = view.sightings(st.session_state.get(_SIGHTINGS, {}), runs, now)
-    show.answer(view.headline([view.state(run, sightings[run.id]) for run in runs]))
-    for run in [run for run in runs if view.state(run, sightings[run.id]) == view.GOING_ON][:_BARS]:
-        _bar(run, now, sightings[run.id])
+def _overview(runs: list[RunWork], _: str, by: Order) -> None:
+    show.answer(view.headline([view.state(run) for run in runs]))
     config: Any = {
         "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"]),
         "state": st.column_config.TextColumn(width=115, help=view.HELP["state"]),
     }
-    rows = arranged([view.row(run, now, sightings[run.id]) for run in runs], by)
-    show.frame(rows, help=view.HELP, key="runs", **config)
+    show.frame(arranged([view.row(run) for run in runs], by), help=view.HELP, key="runs", **config)
 
 
-def _one_run(runs: list[RunWork], now: float, run_id: str, _: Order) -> None:
-    # The overview has just looked.
-    sightings: Mapping[str, view.Sighting] = st.session_state.get(_SIGHTINGS, {})
-    _details(next(run for run in runs if run.id == run_id), now, sightings.get(run_id))
+def _one_run(runs: list[RunWork], run_id: str, _: Order) -> None:
+    _details(next(run for run in runs if run.id == run_id))
 
 
-def _bar(work: RunWork, now: float, sighting: view.Sighting) -> None:
-    share = work.finished / work.planned if work.planned else 0.0
-    st.progress(min(1.0, share), text=show.plain(f"{_run_label(work)}: {view.sentence(work, now, sighting)}"))
-
-
-def _details(work: RunWork, now: float, sighting: view.Sighting | None) -> None:
+def _details(work: RunWork) -> None:
     """Show one run."""
     st.subheader(show.plain(f"{work.choices.strategy} · {view.generator(work)}"), anchor=False)
-    state = view.state(work, sighting)
-    st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work, now, sighting)}."))
-    show.note(view.STATES[state])
+    st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work)}."))
+    show.note(view.STATES[view.state(work)])
     if work.name:
         show.note(f"Name: {work.name}")
     for remark in work.remarks:

@@ -1,7 +1,7 @@
-"""State, speed and tables of the stored runs. Pure.
+"""State and tables of the stored runs. Pure.
 
 A state says what is known and no more. Of an attempt without an end the claim that its process holds tells whether it
-goes on; where nobody can ask for that, only samples that became more while a reader looked do.
+goes on; where nobody can ask for that, nothing does.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.results import Status, file_label, generator_label, samples_label
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
 COMPLETE, INCOMPLETE, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"
 STATES: Mapping[str, str] = {
-    GOING_ON: "A process works at it, or samples were stored while this page looked.",
+    GOING_ON: "A process works at it.",
     DIED: "An attempt began, no end of it is stored, and its process is gone: it was killed, or its machine went down "
     "or lost the database's server. The same command does what is missing.",
     NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed. Nothing here can "
@@ -39,47 +36,8 @@ ENDS: Mapping[str, str] = {
     "": NO_END,
 }
 """How an attempt ended -> what that means."""
-_SOON = 5.0
-"""Seconds that a pace must have been watched."""
-_STILL = 60.0
-"""Seconds without a new sample after which no time left is told."""
 MESSAGE = 300
 """Characters of a message that a table shows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """What a reader has seen of one run since the page was opened."""
-
-    since: float
-    """Seconds since 1970 of the first look."""
-    first: int
-    """Samples with a result then."""
-    grew: float | None
-    """When their number was last seen to be more than before; None if never."""
-    last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """How fast a run goes."""
-
-    per_minute: float
-    seconds_left: float
-    """Seconds until every planned sample has a result, if it goes on so."""
-
-
-def sightings(before: Mapping[str, Sighting], works: Sequence[RunWork], now: float) -> dict[str, Sighting]:
-    """Return what has been seen after one more look."""
-    updated = {}
-    for work in works:
-        old = before.get(work.id)
-        if old is None:
-            updated[work.id] = Sighting(since=now, first=work.finished, grew=None, last=work.finished)
-        else:
-            grew = now if work.finished > old.last else old.grew
-            updated[work.id] = Sighting(since=old.since, first=old.first, grew=grew, last=work.finished)
-    return updated
 
 
 def is_open(work: RunWork) -> bool:
@@ -87,42 +45,17 @@ def is_open(work: RunWork) -> bool:
     return bool(work.attempts) and work.attempts[-1].ended is None
 
 
-def state(work: RunWork, sighting: Sighting | None = None) -> str:
+def state(work: RunWork) -> str:
     """Return one of `STATES`."""
     if work.alive:
         return GOING_ON
     if is_open(work) and work.alive is None:
-        return GOING_ON if sighting is not None and sighting.grew is not None else NO_END
+        return NO_END
     if work.finished < work.planned:
         if is_open(work):
             return DIED
         return INCOMPLETE if work.attempts else NOT_BEGUN
     return UNJUDGED if work.unjudged else COMPLETE
-
-
-def speed(work: RunWork, now: float, sighting: Sighting | None = None) -> Speed | None:
-    """Return how fast a run goes; None if it does not go on, or nothing tells.
-
-    What a reader watched goes before what the attempt's beginning tells: its machine may have slept since.
-    """
-    if not is_open(work) or state(work, sighting) != GOING_ON:
-        return None
-    stored, seconds = _since_beginning(work, now) if work.alive else (0, 0.0)
-    if sighting is not None and now - sighting.since >= _SOON and sighting.grew is not None:
-        stored, seconds = work.finished - sighting.first, now - sighting.since
-    if sighting is not None and now - (sighting.grew or sighting.since) >= _STILL:
-        return None
-    if stored <= 0 or seconds <= 0:
-        return None
-    return Speed(per_minute=60 * stored / seconds, seconds_left=max(0, work.planned - work.finished) * seconds / stored)
-
-
-def _since_beginning(work: RunWork, now: float) -> tuple[int, float]:
-    """Return what the open attempt has stored, in which time; nothing if an earlier one did not tell what it did."""
-    *before, latest = work.attempts
-    if any(attempt.finished is None for attempt in before):
-        return 0, 0.0
-    return work.finished - sum(attempt.finished or 0 for attempt in before), now - latest.started
 
 
 def headline(states: Sequence[str]) -> str:
@@ -134,32 +67,21 @@ def headline(states: Sequence[str]) -> str:
     return f"{complete} of {are} done{f'; {others}' if others else ''}."
 
 
-def sentence(work: RunWork, now: float, sighting: Sighting | None = None) -> str:
+def sentence(work: RunWork) -> str:
     """Return how far a run is, in words."""
     text = f"{work.finished} of {work.planned} samples"
     if (failed := work.statuses.get(Status.MODEL_FAILED, 0)) > 0:
         text += f", {failed} failed by the model"
     if work.unjudged:
         text += f", {work.unjudged} completions without a verdict"
-    pace = speed(work, now, sighting)
-    if pace is not None:
-        text += f", {numbers.amount(pace.per_minute)} a minute"
-        text += f", about {duration(pace.seconds_left)} left" if pace.seconds_left else ""
-    elif (
-        state(work, sighting) in (GOING_ON, NO_END)
-        and sighting is not None
-        and now - (sighting.grew or sighting.since) >= _STILL
-    ):
-        text += f", no new sample for {duration(now - (sighting.grew or sighting.since))}"
-    return f"{text}: {state(work, sighting)}"
+    return f"{text}: {state(work)}"
 
 
-def row(work: RunWork, now: float, sighting: Sighting | None = None) -> dict[str, object]:
+def row(work: RunWork) -> dict[str, object]:
     """Return one line of the table of runs; its headings are those of `HELP`."""
-    pace = speed(work, now, sighting)
     return {
         "strategy": work.choices.strategy,
-        "state": state(work, sighting),
+        "state": state(work),
         "progress": 100 * work.finished / work.planned if work.planned else 0.0,
         "finished": work.finished,
         "planned": work.planned,
@@ -169,8 +91,6 @@ def row(work: RunWork, now: float, sighting: Sighting | None = None) -> dict[str
         "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
         "unjudged": work.unjudged if work.functions else None,
         "faults": work.attempts[-1].faults if work.attempts else 0,
-        "a minute": None if pace is None else Figure(numbers.amount(pace.per_minute)),
-        "left": "" if pace is None else duration(pace.seconds_left),
         "last began": when(work.attempts[-1].started) if work.attempts else "",
         "origin": str(work.origin),
     }
@@ -188,8 +108,6 @@ HELP: Mapping[str, str] = {
     "model-failed": "Samples for which the model gave nothing usable: they count as the worst value.",
     "unjudged": "Completions of functions that no test has judged yet.",
     "faults": "Faults that the last attempt noted; a sample with a fault is missing until it is done again.",
-    "a minute": "Samples stored a minute, while this page looked or since the attempt began.",
-    "left": "Rough time until all are done, at that pace.",
     "last began": "When the last attempt began, in UTC.",
     "origin": "run: made here. imported: recorded elsewhere and read from a file. "
     "reference: came with ctxbench, as scores without texts.",

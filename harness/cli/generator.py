@@ -37,10 +37,9 @@ def list_() -> None:
 @generator.command()
 @click.argument("spec")
 def check(spec: str) -> None:
-    """Try a generator: does it do what it must, what can it do, how fast is it?
+    """Try a generator: does it do what it must, and what can it do?
 
-    It is asked for a few completions of a tiny prompt, one line a check, and for one timed batch of short ones. Exit 1
-    if a check fails.
+    It is asked for a few completions of a tiny prompt, one line a check. Exit 1 if a check fails.
 
     SPEC is name(key=value, …).
     """
@@ -60,8 +59,7 @@ def check(spec: str) -> None:
             # Who does not answer as it must says nothing that could be relied on.
             raise click.exceptions.Exit(1)
         click.echo()
-        able = [*conformance.abilities(model), ("speed", str(conformance.speed(model)))]
-        lines = [*able, ("answered by", ", ".join(model.served))]
+        lines = [*conformance.abilities(model), ("answered by", ", ".join(model.served))]
     for name, words in lines:
         if words:
             click.echo(f"{name:13} {words}")

@@ -1,4 +1,4 @@
-"""Checks that every generator must pass, on a tiny prompt, what it declares, and how fast it is.
+"""Checks that every generator must pass, on a tiny prompt, and what it declares.
 
 For our own tests, for outside authors, and for `ctxbench generator check`.
 """
@@ -6,7 +6,6 @@ For our own tests, for outside authors, and for `ctxbench generator check`.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -34,12 +33,7 @@ _LEEWAY = 0.02
 _AROUND = 8
 """Tokens that may surround a text to continue: a mark of its beginning, and those that its ends join with."""
 _MOST_THREADS = 64
-_MOST_TIMED = 16
-"""Requests of the timed batch, if as many go out at once."""
 _TOOL_TOKENS = 256
-_TIMED_TOKENS = 64
-"""Tokens of an answer of the timed batch at most."""
-_TIMED = "def area_{number}(width, height):\n    return width * height\n\n\n" * 16 + "def volume_{number}("
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +43,6 @@ class GeneratorFinding:
     name: str
     passed: bool
     detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratorSpeed:
-    """Tokens and seconds of one short batch."""
-
-    requests: int
-    tokens_in: int
-    tokens_out: int
-    seconds: float
-    """Wall time of all of them."""
-
-    def __str__(self) -> str:
-        """Return tokens a second, to two digits: one batch measures no more."""
-        into, out = (int(float(f"{tokens / self.seconds:.2g}")) for tokens in (self.tokens_in, self.tokens_out))
-        return f"{into:,} tokens in and {out:,} out a second ({self.requests} requests in {self.seconds:.2g} s)"
 
 
 def check(generator: Generator) -> list[GeneratorFinding]:
@@ -92,29 +70,6 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
     yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
     yield "--fim", _middle(generator)
     yield "at once", f"{able.batch_size} requests{', each answered by itself' if able.concurrent else ' in a batch'}"
-
-
-def speed(generator: Generator) -> GeneratorSpeed:
-    """Time one batch of short answers; the generator has answered before, and is warm.
-
-    Raises:
-        MachineFault: if one of them failed.
-    """
-    most = min(generator.capabilities.batch_size, _MOST_TIMED)
-    requests = [_request(_TIMED.format(number=number), _TIMED_TOKENS) for number in range(most)]
-    begin = time.perf_counter()
-    if generator.capabilities.concurrent:
-        with ThreadPoolExecutor(most) as threads:
-            batches = list(threads.map(lambda request: _answers(generator, [request]), requests))
-        responses = [answer for batch in batches for answer in batch]
-    else:
-        responses = _answers(generator, requests)
-    return GeneratorSpeed(
-        requests=len(responses),
-        tokens_in=sum(answer.tokens_in for answer in responses),
-        tokens_out=sum(answer.tokens_out for answer in responses),
-        seconds=max(time.perf_counter() - begin, 1e-9),
-    )
 
 
 def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:

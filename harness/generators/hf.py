@@ -12,7 +12,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
@@ -21,7 +20,7 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.base import Request, Response
-from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, checked, is_chat, model_digest
+from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, is_chat, model_digest
 from ctxbench.harness.generators.registry import generator
 from ctxbench.harness.generators.tokens import transformers_module, unreadable
 from ctxbench.strategies.api import Prompt
@@ -34,13 +33,6 @@ _SORTED = 4
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 Choose = Callable[[Any], int]
 """A row's logits (a tensor of shape (vocabulary,)) -> the token chosen."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HFSettings(LocalModel):
-    """One model, and how it is run."""
-
-    device: str
 
 
 @generator("hf", machine=("device",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -66,29 +58,28 @@ def hf(
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
             if its name says so (``…-Instruct``, ``…-chat``).
     """
-    checked("hf", model=model, dtype=dtype, batch=batch, window=window, chat=chat)
     if not _DEVICE.fullmatch(device):
         raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
     weights.need(("torch", "transformers"), where="hf", cure=CURE)
-    settings = HFSettings(
+    settings = LocalModel(
+        by="hf",
         model=model,
         revision=revision,
-        device=device,
         dtype=dtype,
         batch=batch,
         window=window,
-        chat=is_chat(chat, model),
+        chat=is_chat(chat, model, by="hf"),
     )
-    return HF(settings)
+    return HF(settings, device=device)
 
 
 class HF(Local):
     """A causal language model, read by transformers and computed by torch in this process."""
 
-    def __init__(self, settings: HFSettings) -> None:
+    def __init__(self, settings: LocalModel, *, device: str = AUTO) -> None:
         """Prepare; files are found when the version is needed, and read with the first request."""
         super().__init__(settings, batch_size=settings.batch * _SORTED)
-        self._settings = settings
+        self._settings, self._wanted_device = settings, device
         self._lock = threading.Lock()
         self._read: Any = None
 
@@ -156,7 +147,7 @@ class HF(Local):
     @functools.cached_property
     def _device(self) -> str:
         there = self._torch.cuda.is_available()
-        device = self._settings.device
+        device = self._wanted_device
         if device.startswith("cuda") and not there:
             cure = "give device=cpu, or install a torch for CUDA and its driver"
             raise InputFault("torch sees no GPU here", where=self._settings.where, cure=cure)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
@@ -40,7 +40,7 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_leng
 class LocalModel:
     """A model whose weights are on this machine, and how it is asked."""
 
-    by: ClassVar[str] = "hf"
+    by: str
     """The generator that runs it, for messages."""
     model: str
     """A folder, or a name on the hub."""
@@ -53,33 +53,36 @@ class LocalModel:
     chat: bool
     """Whether it is asked by its chat template."""
 
+    def __post_init__(self) -> None:
+        """Check a spec's parameters.
+
+        Raises:
+            InputFault: naming the first that does not fit.
+        """
+        if not self.model.strip():
+            raise InputFault("the model has no name", where=self.by, cure="give a folder, or a name on the hub")
+        if self.dtype not in DTYPES:
+            raise InputFault(f"dtype={self.dtype} does not fit", where=self.by, cure=f"give {', '.join(DTYPES)}")
+        for name, number, least in (("batch", self.batch, 1), ("window", self.window, 0)):
+            if number < least:
+                raise InputFault(f"{name}={number} does not fit", where=self.by, cure=f"give {least} or more")
+
     @property
     def where(self) -> str:
         """The model, for messages."""
         return f"{self.by} {self.model}"
 
 
-def checked(by: str, *, model: str, dtype: str, batch: int, window: int, chat: str) -> None:
-    """Check a spec's parameters of a model.
-
-    Raises:
-        InputFault: naming the first that does not fit.
-    """
-    if not model.strip():
-        raise InputFault("the model has no name", where=by, cure="give a folder, or a name on the hub")
-    for name, value, choices in (("dtype", dtype, DTYPES), ("chat", chat, ("on", "off", AUTO))):
-        if value not in choices:
-            raise InputFault(f"{name}={value} does not fit", where=by, cure=f"give {', '.join(choices)}")
-    for name, number, least in (("batch", batch, 1), ("window", window, 0)):
-        if number < least:
-            raise InputFault(f"{name}={number} does not fit", where=by, cure=f"give {least} or more")
-
-
-def is_chat(chat: str, model: str) -> bool:
+def is_chat(chat: str, model: str, *, by: str) -> bool:
     """Return whether a model is asked by its chat template; `AUTO` goes by its name.
 
     A template alone says nothing: models that only continue text are published with one too.
+
+    Raises:
+        InputFault: if `chat` is not ``on``, ``off`` or `AUTO`.
     """
+    if chat not in ("on", "off", AUTO):
+        raise InputFault(f"chat={chat} does not fit", where=by, cure=f"give on, off, {AUTO}")
     if chat != AUTO:
         return chat == "on"
     path = PurePath(model)

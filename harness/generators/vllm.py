@@ -13,10 +13,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
-from typing import Any, ClassVar
+from typing import Any
 
 from ctxbench.bench.concurrency import without_main
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
@@ -25,7 +24,7 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import lines
 from ctxbench.harness.generators.base import Request, Response, sample_seed
-from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, checked, is_chat, model_digest
+from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, is_chat, model_digest
 from ctxbench.harness.generators.registry import generator
 from ctxbench.strategies.api import Prompt
 
@@ -45,17 +44,6 @@ _ENVIRONMENT = {
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
 _SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VLLMSettings(LocalModel):
-    """One model, and how vLLM runs it."""
-
-    by: ClassVar[str] = "vllm"
-    quantization: str
-    """A method of vLLM's; empty: as the model's files say."""
-    tensor_parallel: int
-    gpu_memory: float
 
 
 @generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -85,24 +73,26 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         tensor_parallel: GPUs that share the model.
         gpu_memory: part of each GPU's memory that the engine takes.
     """
-    checked("vllm", model=model, dtype=dtype, batch=batch, window=window, chat=chat)
     if tensor_parallel < 1:
         raise InputFault(f"tensor_parallel={tensor_parallel} does not fit", where="vllm", cure="give 1 or more")
     if not 0 < gpu_memory <= 1:
         raise InputFault(f"gpu_memory={gpu_memory:g} does not fit", where="vllm", cure="give a part such as 0.9")
     weights.need(("torch", "transformers", "vllm"), where="vllm", cure=CURE)
-    settings = VLLMSettings(
+    settings = LocalModel(
+        by="vllm",
         model=model,
         revision=revision,
         dtype=dtype,
-        quantization=quantization,
-        window=window,
-        chat=is_chat(chat, model),
         batch=batch,
-        tensor_parallel=tensor_parallel,
-        gpu_memory=gpu_memory,
+        window=window,
+        chat=is_chat(chat, model, by="vllm"),
     )
-    return VLLM(settings)
+    return VLLM(
+        settings,
+        quantization=quantization or None,
+        tensor_parallel_size=tensor_parallel,
+        gpu_memory_utilization=gpu_memory,
+    )
 
 
 class VLLM(Local):
@@ -112,10 +102,15 @@ class VLLM(Local):
     and return the same texts.
     """
 
-    def __init__(self, settings: VLLMSettings) -> None:
-        """Prepare; files are looked for when the version is asked for, the engine starts with the first request."""
+    def __init__(self, settings: LocalModel, **options: Any) -> None:
+        """Prepare; files are looked for when the version is asked for, the engine starts with the first request.
+
+        Args:
+            settings: the model.
+            **options: more arguments of ``vllm.LLM``.
+        """
         super().__init__(settings, batch_size=settings.batch)
-        self._settings = settings
+        self._settings, self._options = settings, options
         # State of a GPU belongs to a thread: a single one starts the engine, asks it and ends it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
         self._started: Any = None
@@ -238,16 +233,14 @@ class VLLM(Local):
                 return module.LLM(
                     model=str(self._folder),
                     dtype=settings.dtype,
-                    quantization=settings.quantization or None,
                     max_model_len=self.window or None,
                     seed=0,
-                    tensor_parallel_size=settings.tensor_parallel,
-                    gpu_memory_utilization=settings.gpu_memory,
                     enable_prefix_caching=True,
                     # The run decides, not the model's own file with, for example, a penalty for repetitions.
                     generation_config="vllm",
                     trust_remote_code=False,
                     disable_log_stats=True,
+                    **self._options,
                 )
         except Exception as error:
             # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.

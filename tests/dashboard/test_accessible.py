@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMES = [page.name for page in PAGES]
 QUERY = {"samples": "demo", "generator": "incontext", "metric": "es"}
 LOOKS = ((DESKTOP, "light"), (PHONE, "dark"))
-CHARTS = {"leaderboard": 1, "compare": 4, "cost": 3, "benchmark": 1}
+CHARTS = {"leaderboard": 1, "compare": 1, "cost": 1}
 """Page -> charts of the set `demo`; what has no chart has tables only."""
 GRIDS: Mapping[str, tuple[str, ...]] = {"leaderboard": ("Who beats whom", "Gain over lc.infile by repository")}
 _SERIOUS = ("serious", "critical")

@@ -62,12 +62,6 @@ def test_what_the_tests_of_its_functions_notice(home: Home) -> None:
     assert list(noticed["repository"]) == ["shop0", "shop1", "all"] and list(noticed["kill rate %"]) == [89, 89, 89]
 
 
-@pytest.mark.slow
-def test_another_distribution(home: Home) -> None:
-    page = app("benchmark", home.root, length="prefix lines")
-    assert "Lines of the file before the cursor's." in page_text(page).replace("&#x27;", "'")
-
-
 def test_a_set_that_only_runs_know(home: Home) -> None:
     shutil.rmtree(home.samples / "demo")
     page = app("benchmark", home.root)
@@ -151,4 +145,3 @@ def test_what_a_browser_shows_is_what_the_set_holds(database: Home, server: Site
     kinds, repositories = cells(page, 0), cells(page, 1)
     assert sum(int(row["samples"]) for row in kinds) == len(sample_set.samples)
     assert [row["repository"] for row in repositories] == sorted({sample.repo for sample in sample_set.samples})
-    assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() >= 1

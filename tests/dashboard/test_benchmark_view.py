@@ -174,26 +174,3 @@ def test_lengths_in_quartiles() -> None:
     ]
     assert set(target) == set(benchmark.LENGTH_HELP) and benchmark.length_summary([]) == []
     assert row_with(benchmark.length_summary([measured()]), "what", "target tokens")["median"] == 5
-
-
-@pytest.mark.parametrize("values", [[3], [1, 2, 3], [5] * 90, list(range(1000)), [*range(99), 100_000]])
-def test_bins_hold_every_value_once_and_are_few(values: list[int]) -> None:
-    edges = benchmark.bins(values)
-    assert sum(count for *_, count in edges) == len(values)
-    assert all(low < high for low, high, _ in edges) and len(edges) <= 25
-    assert [high for _, high, _ in edges[:-1]] == [low for low, *_ in edges[1:]]
-    assert edges[0][0] == min(values) and edges[-1][1] > max(values)
-    for low, high, count in edges:
-        assert count == sum(low <= value < high for value in values)
-
-
-def test_bins_of_nothing() -> None:
-    assert benchmark.bins([]) == []
-
-
-def test_the_chart_holds_the_bins() -> None:
-    spec = benchmark.histogram([measured(target_tokens=n) for n in (1, 1, 2)], "target tokens").to_dict()
-    assert spec["data"]["values"] == [
-        {"from": 1, "length": "1", "samples": 2},
-        {"from": 2, "length": "2", "samples": 1},
-    ]

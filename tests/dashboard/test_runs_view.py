@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ctxbench.dashboard.views import runs as view
-from ctxbench.dashboard.views.runs import Sighting
 from ctxbench.harness.run.spec import StoredChoices
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
@@ -57,94 +56,37 @@ def work(finished: int = 30, attempts: Sequence[Attempted] = (), **changes: Any)
     return RunWork(**{**fields, **changes})
 
 
-def sighting_of(since: float = NOW - 10, first: int = 30, grew: float | None = None, last: int = 30) -> Sighting:
-    return Sighting(since=since, first=first, grew=grew, last=last)
-
-
 @pytest.mark.parametrize(
-    ("run", "sighting", "expected"),
+    ("run", "expected"),
     [
-        (work(), None, "not begun"),
-        (work(attempts=[attempt()]), None, "no end noted"),
-        (work(attempts=[attempt()]), sighting_of(), "no end noted"),
-        (work(attempts=[attempt()]), sighting_of(grew=NOW), "goes on"),
-        (work(attempts=[attempt()], alive=True), None, "goes on"),
-        (work(attempts=[attempt(), attempt(ended=NOW)], alive=True), None, "goes on"),
-        (work(attempts=[attempt()], alive=False), None, "died"),
-        (work(attempts=[attempt()], alive=False), sighting_of(grew=NOW), "died"),
-        (work(90, [attempt()], alive=False), None, "done"),
-        (work(attempts=[attempt(), attempt(ended=NOW)]), sighting_of(grew=NOW), "left"),
-        (work(90, [attempt(), attempt(ended=NOW)]), None, "done"),
-        (work(90, [attempt(ended=NOW)], unjudged=2), None, "unjudged"),
+        (work(), "not begun"),
+        (work(attempts=[attempt()]), "no end noted"),
+        (work(attempts=[attempt()], alive=True), "goes on"),
+        (work(attempts=[attempt(), attempt(ended=NOW)], alive=True), "goes on"),
+        (work(attempts=[attempt()], alive=False), "died"),
+        (work(attempts=[attempt(), attempt(ended=NOW)]), "left"),
+        (work(90, [attempt()], alive=False), "done"),
+        (work(90, [attempt(), attempt(ended=NOW)]), "done"),
+        (work(90, [attempt(ended=NOW)], unjudged=2), "unjudged"),
     ],
 )
-def test_a_state_says_what_is_known_and_no_more(run: RunWork, sighting: Sighting | None, expected: str) -> None:
-    assert view.state(run, sighting) == expected
+def test_a_state_says_what_is_known_and_no_more(run: RunWork, expected: str) -> None:
+    assert view.state(run) == expected
     assert expected in view.STATES
-
-
-def test_the_pace_since_the_attempt_began() -> None:
-    speed = view.speed(work(30, [attempt(NOW - 60)], alive=True), NOW)
-    assert speed == view.Speed(per_minute=30.0, seconds_left=120.0)
-
-
-def test_what_an_earlier_attempt_stored_is_not_this_ones() -> None:
-    earlier = attempt(NOW - 900, NOW - 600, finished=20)
-    assert view.speed(work(30, [earlier, attempt(NOW - 60)], alive=True), NOW) == view.Speed(
-        per_minute=10.0, seconds_left=360.0
-    )
-
-
-def test_after_a_killed_attempt_only_watching_tells_the_pace() -> None:
-    run = work(30, [attempt(NOW - 9000), attempt(NOW - 60)], alive=True)
-    assert view.speed(run, NOW) is None
-    speed = view.speed(run, NOW, sighting_of(since=NOW - 30, first=20, grew=NOW - 1))
-    assert speed == view.Speed(per_minute=20.0, seconds_left=180.0)
-
-
-@pytest.mark.parametrize(
-    ("run", "sighting"),
-    [
-        (work(30, [attempt(ended=NOW)]), None),
-        (work(0, [attempt()], alive=True), None),
-        (work(30, [attempt(NOW + 5)], alive=True), None),
-        (work(30, [attempt(NOW - 60)], alive=True), sighting_of(since=NOW - 61)),
-        (work(30, [attempt(NOW - 600)], alive=True), sighting_of(since=NOW - 100, first=20, grew=NOW - 70)),
-        # Whether it goes on nobody knows; and that it does not.
-        (work(30, [attempt(NOW - 60)]), None),
-        (work(30, [attempt(NOW - 60)], alive=False), None),
-        (work(30, [attempt(NOW - 60)], alive=False), sighting_of(grew=NOW - 1)),
-    ],
-)
-def test_no_pace_where_nothing_tells_one(run: RunWork, sighting: Sighting | None) -> None:
-    assert view.speed(run, NOW, sighting) is None
-
-
-def test_what_a_reader_saw() -> None:
-    run = work(30, [attempt()])
-    first = view.sightings({}, [run], NOW)
-    assert first == {run.id: Sighting(since=NOW, first=30, grew=None, last=30)}
-    again = view.sightings(first, [run], NOW + 5)
-    assert again == first
-    more = view.sightings(again, [work(31, [attempt()])], NOW + 9)
-    assert more == {run.id: Sighting(since=NOW, first=30, grew=NOW + 9, last=31)}
 
 
 def test_how_far_it_is_in_words() -> None:
     run = work(30, [attempt(NOW - 60)], statuses={"scored": 25, "model-failed": 5}, alive=True)
-    text = view.sentence(run, NOW)
-    assert text == "30 of 90 samples, 5 failed by the model, 30 a minute, about 2 min left: goes on"
-    assert view.sentence(replace(run, alive=False), NOW) == "30 of 90 samples, 5 failed by the model: died"
-    run = replace(run, alive=None)
-    still = view.sentence(run, NOW, sighting_of(since=NOW - 600))
-    assert still == "30 of 90 samples, 5 failed by the model, no new sample for 10 min: no end noted"
+    assert view.sentence(run) == "30 of 90 samples, 5 failed by the model: goes on"
+    assert view.sentence(replace(run, alive=False)) == "30 of 90 samples, 5 failed by the model: died"
+    assert view.sentence(replace(run, alive=None)) == "30 of 90 samples, 5 failed by the model: no end noted"
     functions = work(90, [attempt(ended=NOW)], unjudged=3, functions=True)
-    assert view.sentence(functions, NOW) == "90 of 90 samples, 3 completions without a verdict: unjudged"
+    assert view.sentence(functions) == "90 of 90 samples, 3 completions without a verdict: unjudged"
 
 
 def test_a_line_of_the_table() -> None:
     run = work(30, [attempt(NOW - 60, faults=2)], statuses={"scored": 25, "model-failed": 5}, alive=True)
-    row = view.row(run, NOW)
+    row = view.row(run)
     assert set(row) == set(view.HELP)
     assert (row["progress"], row["model-failed"], row["unjudged"], row["faults"]) == (
         pytest.approx(100 / 3),
@@ -152,8 +94,8 @@ def test_a_line_of_the_table() -> None:
         None,
         2,
     )
-    assert (row["a minute"], row["left"], row["last began"]) == (30, "2 min", "1970-01-12 13:45")
-    assert view.row(work(0, planned=0), NOW)["progress"] == 0.0
+    assert row["last began"] == "1970-01-12 13:45"
+    assert view.row(work(0, planned=0))["progress"] == 0.0
 
 
 def test_a_limited_run_and_one_that_shows_what_follows_the_cursor() -> None:

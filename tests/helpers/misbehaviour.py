@@ -345,9 +345,6 @@ def _statuses() -> Iterator[Misbehaviour]:
     for wait in ("1000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT", "9" * 300):
         sent = error("429 Slow", "as planned", f"Retry-After: {wait}")
         yield Misbehaviour(f"Retry-After: {wait[:30]}", sent, Outcome.ONCE, "status 429")
-    for name in ("retry-after-ms", "x-ratelimit-reset"):
-        sent = error("429 Slow", "as planned", f"{name}: {10**40}", "x-ratelimit-remaining: 0")
-        yield Misbehaviour(f"{name} of 10^40", sent, Outcome.ONCE, "status 429")
 
 
 def _errors() -> Iterator[Misbehaviour]:
@@ -362,8 +359,6 @@ def _errors() -> Iterator[Misbehaviour]:
     yield Misbehaviour(
         "a window of 10^30 digits", error("400 Odd", "maximum context length is " + "9" * 5000), Outcome.TOO_LONG
     )
-    endless = "maximum context length is 137 tokens (10 in the prompt)"
-    yield Misbehaviour("always a little less room", error("400 Odd", endless), Outcome.TOO_LONG, "too long")
     yield Misbehaviour("codes of a terminal in an error", error("500 Odd", "\x1b[2J\x1b]0;x\x07"), again, "␛[2J␛]0;x␇")
     yield Misbehaviour("half a character in an error", error("500 Odd", "\udc80\ud800"), again, "status 500")
     yield Misbehaviour("no UTF-8 in an error", reply(b"\xff\xfe\x00odd", "500 Odd"), again, "status 500")

@@ -14,15 +14,13 @@ from typing import Any
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.generators.openai.settings import OFFICIAL_KEY, OpenAISettings
-from ctxbench.harness.generators.openai.wire import LONG, ROOM, SHORT, SHORTER, Body, dig, renamed
+from ctxbench.harness.generators.openai.wire import ROOM, SHORT, SHORTER, Body, dig, renamed
 
 _READ = 2000
 """The most characters read of a server's words."""
 LONGEST_WAIT = 300.0
 """The most seconds to wait for a server that asks for a pause."""
 AGAIN = "see that the server is well, then run the same command again"
-_LEAST = 16
-"""Tokens; an answer with less room is not worth asking for."""
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
     r"|longer than the (?:maximum|model)|inputs`? must have less than|max_new_tokens`? must be|too many tokens"
@@ -30,10 +28,6 @@ _TOO_LONG = re.compile(
     re.I,
 )
 _TOO_LONG_CODES = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
-_WINDOW = re.compile(r"(?:context|model|sequence) (?:length|window|size)(?: is| of)?(?: only)?\D{0,3}(\d{1,9})", re.I)
-_PROMPT = re.compile(
-    r"(\d{1,9}) (?:in (?:the messages|the prompt|your prompt)|of text input|tokens from the input|input tokens)", re.I
-)
 _FILTER_CODES = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _FILTERED = re.compile(r"content (?:policy|filter|management)|moderation|flagged", re.I)
 _NO_CREDIT = ("insufficient_quota",)
@@ -47,17 +41,8 @@ _AGAIN = (408, 409, 424, 425, 429)
 """Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
-_CALL_CODES = ("tool_use_failed",)
-"""The model called a tool that there is not, or with arguments that do not fit (Groq)."""
-_CODES = (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT, *_CALL_CODES)
-_NO_TOOLS = re.compile(r"\btools?\b|tool[_ -](?:choice|call)", re.I)
+_CODES = (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)
 _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template|v1/(?:chat/)?completions", re.I)
-
-_RESET, _REMAINING = "ratelimit-reset", "ratelimit-remaining"
-_SPANS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_EPOCH = 1e9
-"""A larger number is a time in seconds since 1970; one that is a thousand times as large is in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +55,9 @@ class Problem:
     wait: float = 0.0
     """Seconds that the server asks to wait."""
     instead: Body | None = None
-    """A request that the server would take where it refuses this one."""
+    """The same request by another name of its limit, where the server refuses this one."""
     turned_away: bool = False
-    """Whether the key, the model, the address or tools are refused, and not this request."""
+    """Whether the key, the model or the address is refused, and not this request."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -123,55 +108,27 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
     if status in (404, 405):
         cure = f"give the name as {settings.url}/models lists it, and check the url"
         return user(f"no such model, or no such address (status {status})", cure)
-    return machine(f"the request is refused (status {status})", "mend the spec (endpoint=, extra=), then run again")
+    return machine(
+        f"the request is refused (status {status})", "mend the spec (endpoint=, extra=, tools=), then run again"
+    )
 
 
 def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Problem | None:
-    """Return the problem of a request that does not fit the model by length, tools or a field; None for others."""
+    """Return the problem of a request that does not fit the model by length or a field; None for others."""
     message, code = _message_and_code(text)
     where = settings.where
     if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
         fault = TooLong(f"the prompt is too long for the model (status {status}): {message}", where=where, cure=SHORTER)
-        # Where a model thinks, less room is no shorter answer, but none.
-        return Problem(fault=fault, instead=None if settings.thinking else _shorter(message, body))
+        return Problem(fault=fault)
     if _NO_ROOM.search(message) and not settings.thinking:
         return Problem(fault=InputFault(f"the model had no room for its answer: {message}", where=where, cure=ROOM))
-    if "tools" in body and (code in _CALL_CODES or _NO_TOOLS.search(message)):
-        return _tools_refused(status, message, code, where)
     if field := _refused_field(text, message, body):
         cure = f"""give extra='{{"{field}": null}}': the server then decides"""
+        cure = "leave tools=on out: they are sent as text then" if field == "tools" else cure
         refused_ = InputFault(f"the model takes no {field}: {message}", where=where, cure=cure)
         # The same limit by its other name asks for the same.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
     return None
-
-
-def _tools_refused(status: int, message: str, code: str, where: str) -> Problem:
-    """Return the problem of a server that takes no tools, or not what the model did with them."""
-    if code in _CALL_CODES:
-        # What the model wrote is held back, and so is not scored; as a text the strategy gets it.
-        what = f"the service refuses the model's call of a tool (status {status}): {message}"
-        cure = "leave tools=on out: calls are texts then, right or wrong; the sample stays missing"
-        return Problem(fault=MachineFault(what, where=where, cure=cure))
-    cure = "leave tools=on out: they are sent as text then"
-    # A server that has answered others may refuse one for what a model did with its tools, by a code of its own.
-    fault = InputFault(f"the server takes no tools: {message}", where=where, cure=cure)
-    return Problem(fault=fault, turned_away=True)
-
-
-def _shorter(message: str, body: Body) -> Body | None:
-    """Return the request with a lower limit of tokens, if that may be what the window leaves it.
-
-    The prompt stays whole; the answer may end as ``length`` sooner. The limit is what the server says is left; newer
-    vLLM says only that the prompt has "at least" what is too much, and so the limit is halved.
-    """
-    name = next((name for name in (SHORT, LONG) if name in body), None)
-    window, prompt = _WINDOW.search(message), _PROMPT.search(message)
-    if name is None or window is None or prompt is None:
-        return None
-    exact = "at least" not in message
-    room = int(window.group(1)) - int(prompt.group(1)) if exact else body[name] // 2
-    return {**body, name: room} if (1 if exact else _LEAST) <= room < body[name] else None
 
 
 def _filtered(status: int, text: str, message: str) -> bool:
@@ -223,47 +180,17 @@ def _message_and_code(text: str) -> tuple[str, str]:
 
 
 def server_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a reply asks to wait; 0 if it does not.
-
-    ``Retry-After`` in seconds or as a date; Azure's ``retry-after-ms``; else the ``x-ratelimit-reset-…`` of what has
-    nothing remaining: ``6m0s`` (OpenAI, Groq), seconds (Together), a moment in milliseconds (OpenRouter).
+    """Return the seconds that a reply asks to wait by ``Retry-After``, in seconds or as a date; 0 if it does not.
 
     Args:
         headers: of the reply, names in lower case.
     """
-    if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
-        return _sound(exact / 1000)
-    retry_after = headers.get("retry-after", "").strip()
-    if not retry_after:
-        return max((_reset(headers[name]) for name in headers if _RESET in name and _spent(headers, name)), default=0.0)
-    if (seconds := _number(retry_after)) is not None:
-        return _sound(seconds)
+    words = headers.get("retry-after", "").strip()
     try:
-        return _sound(email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return 0.0
-
-
-def _spent(headers: Mapping[str, str], reset: str) -> bool:
-    return _number(headers.get(reset.replace(_RESET, _REMAINING), "")) == 0
-
-
-def _reset(header: str) -> float:
-    number = _number(header)
-    if number is None:
-        spans = _SPANS.findall(header) if _SPANS.sub("", header.strip()) == "" else []
-        return _sound(sum(float(amount) * _SECONDS[unit] for amount, unit in spans))
-    if number > _EPOCH:
-        return _sound((number / 1000 if number > 1000 * _EPOCH else number) - time.time())
-    return _sound(number)
-
-
-def _number(header: str) -> float | None:
-    try:
-        return float(header)
+        seconds = float(words)
     except ValueError:
-        return None
-
-
-def _sound(seconds: float) -> float:
+        try:
+            seconds = email.utils.parsedate_to_datetime(words).timestamp() - time.time()
+        except (ValueError, TypeError):
+            return 0.0
     return seconds if seconds > 0 and math.isfinite(seconds) else 0.0

@@ -297,23 +297,6 @@ def test_a_prompt_over_the_window_is_told_apart(shape: str) -> None:
     assert len(server.calls) == 1
 
 
-@pytest.mark.parametrize("shape", [VLLM_OLD, OPENAI])
-def test_an_answer_gets_what_the_window_leaves(shape: str) -> None:
-    with serving(window=50, shape=shape, answer=lambda *_: "y " * 60) as server, model(server) as made:
-        answer = one(made, ask("word " * 30, max_tokens=128))
-    assert (answer.tokens_out, answer.finish) == (50 - answer.tokens_in, "length")
-    assert server.calls[1]["prompt"] == server.calls[0]["prompt"] and len(server.calls) == 2
-
-
-def test_a_server_that_does_not_say_what_it_leaves_is_asked_for_half() -> None:
-    with serving(window=100, shape=VLLM, answer=lambda *_: "y " * 200) as server, model(server) as made:
-        answer = one(made, ask("word " * 60, max_tokens=128))
-        assert (answer.tokens_out, answer.finish) == (32, "length")
-        assert [call["max_tokens"] for call in server.calls] == [128, 64, 32]
-        assert isinstance(fault(made, ask("word " * 99, max_tokens=128)), TooLong)
-        assert [call["max_tokens"] for call in server.calls[3:]] == [128, 64, 32, 16]
-
-
 def test_a_server_that_takes_more_than_the_model_can() -> None:
     with serving() as server, model(server, window=20) as made:
         assert isinstance(fault(made, ask("word " * 30)), TooLong)
@@ -356,8 +339,8 @@ def test_what_the_user_must_mend_ends_the_run(changes: dict[str, Any], words: st
         with model(server, concurrency=2, **changes) as made, pytest.raises(InputFault) as caught:
             made.generate([ask(str(number)) for number in range(40)])
     assert words in str(caught.value) and "check the url" in caught.value.cure
-    # Those that were under way, and nothing that was not begun.
-    assert len(server.calls) <= 4
+    # Those that were under way, and few that were begun meanwhile.
+    assert len(server.calls) < 20
 
 
 def test_the_other_endpoint_is_the_cure() -> None:
@@ -436,7 +419,7 @@ def test_making_one_speaks_to_nobody() -> None:
     made.close()
 
 
-@pytest.mark.parametrize("changes", [{}, {"endpoint": "chat"}])
+@pytest.mark.parametrize("changes", [{}, {"endpoint": "chat"}, {"bits": True}])
 def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
     def answer(prompt: str, _: object) -> str:
         return prompt.split(maxsplit=1)[0] + " + 1"
@@ -446,7 +429,7 @@ def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
     assert [finding for finding in findings if not finding.passed] == []
     names = [finding.name for finding in findings]
     assert {finding.detail for finding in findings if finding.name == "says who answers"} == {"no more than the spec"}
-    assert "answers side by side" in names
+    assert "answers side by side" in names and ("prices texts" in names) == ("bits" in changes)
 
 
 def test_the_check_shows_a_fault_in_a_request_s_place() -> None:

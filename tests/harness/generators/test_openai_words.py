@@ -31,60 +31,46 @@ def say(status: int, text: str, *, headers: Mapping[str, str] | None = None, lim
 
 
 @pytest.mark.parametrize(
-    ("text", "room"),
+    "text",
     [
         # vLLM, several versions
         (
             "This model's maximum context length is 4096 tokens. However, you requested 4128 tokens (4000 in the "
-            "messages, 128 in the completion). Please reduce the length of the messages or completion.",
-            96,
+            "messages, 128 in the completion). Please reduce the length of the messages or completion."
         ),
         (
             "'max_tokens' or 'max_completion_tokens' is too large: 128. This model's maximum context length is 4096 "
-            "tokens and your request has 4000 input tokens (128 > 4096 - 4000).",
-            96,
+            "tokens and your request has 4000 input tokens (128 > 4096 - 4000)."
         ),
         (
             "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. Please "
-            "reduce the length of the input messages.",
-            None,
+            "reduce the length of the input messages."
         ),
         (
             "This model's maximum context length is 4096 tokens. However, you requested 128 output tokens and your "
-            "prompt contains at least 3969 input tokens, for a total of at least 4097 tokens.",
-            64,
+            "prompt contains at least 3969 input tokens, for a total of at least 4097 tokens."
         ),
-        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", None),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
         # OpenAI
         (
             "This model's maximum context length is 4097 tokens, however you requested 4128 tokens (4000 in your "
-            "prompt; 128 for the completion). Please reduce your prompt; or completion length.",
-            97,
+            "prompt; 128 for the completion). Please reduce your prompt; or completion length."
         ),
         # SGLang, TGI, llama.cpp, Anthropic
         (
             "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total "
-            "of 4128 tokens: 4000 tokens from the input messages and 128 tokens for the completion.",
-            96,
+            "of 4128 tokens: 4000 tokens from the input messages and 128 tokens for the completion."
         ),
-        ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", None),
-        ("`inputs` must have less than 1024 tokens. Given: 2000", None),
-        ("the request exceeds the available context size (4096 tokens), try increasing it", None),
-        ("prompt is too long: 205000 tokens > 200000 maximum", None),
-        ("Input tokens exceed the configured limit of 272000 tokens.", None),
+        ("The input (5000 tokens) is longer than the model's context length (4096 tokens)."),
+        ("`inputs` must have less than 1024 tokens. Given: 2000"),
+        ("the request exceeds the available context size (4096 tokens), try increasing it"),
+        ("prompt is too long: 205000 tokens > 200000 maximum"),
+        ("Input tokens exceed the configured limit of 272000 tokens."),
     ],
 )
-def test_too_long_in_many_words(text: str, room: int | None) -> None:
+def test_too_long_in_many_words(text: str) -> None:
     found = say(400, f'{{"error": {{"message": "{text}", "code": 400}}}}')
-    assert isinstance(found.fault, TooLong) and not found.again
-    assert (found.instead or {}).get("max_tokens") == room
-    assert room is None or (found.instead or {})["prompt"] == "p"
-
-
-def test_a_limit_is_lowered_only() -> None:
-    text = "maximum context length is 4096 tokens (4000 in the prompt)"
-    found = say(400, text, limit=50)
-    assert isinstance(found.fault, TooLong) and found.instead is None
+    assert isinstance(found.fault, TooLong) and not found.again and found.instead is None
 
 
 @pytest.mark.parametrize(
@@ -204,7 +190,7 @@ def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: b
         ("openai(model=m, extra='[1]')", "extra is no JSON object"),
         ("openai(model=m, extra='{')", "extra is no JSON object"),
         ("""openai(model=m, extra='{"n": 4}')""", "extra has the field 'n'"),
-        ("openai(model=m, tools=maybe)", "true or false"),
+        ("openai(model=m, bits=maybe)", "true or false"),
     ],
 )
 def test_bad_specs(spec: str, words: str) -> None:
