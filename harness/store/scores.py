@@ -26,7 +26,7 @@ from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.facts import measure_numbers
 from ctxbench.harness.store.loading import load, parts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import PASS, PROFILE, passes_not_plain
+from ctxbench.harness.store.verdicts import PASS, PROFILE, UnscoredCompletion, passes_not_plain
 from ctxbench.harness.store.write import number_or_null
 from ctxbench.strategies.api import SUMMARY_ROLE
 
@@ -37,15 +37,6 @@ Counts = Mapping[str, tuple[int, int]]
 _SECONDS, _DOLLARS = 9, 15
 """Decimals that are kept of a sum."""
 _EXACT = "em"
-
-
-@dataclass(frozen=True, slots=True)
-class UnscoredCompletion:
-    """A stored completion that lacks a metric of a profile."""
-
-    sample_id: str
-    idx: int
-    text: str
 
 
 def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> list[UnscoredCompletion]:
