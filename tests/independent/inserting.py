@@ -157,6 +157,7 @@ class Rows:
             verdict = f"{run}/{sample}/{idx}"
             self.add(
                 "verdict", key=verdict, sample_digest="s", text_digest="t", image="i", sandbox="docker",
-                verdict="FAILED", reason="", tests_run=1, output="", seconds=seconds, peak_bytes=1, flags="[]", earlier="", run="",
+                verdict="FAILED", reason="", tests_run=1, output="", seconds=seconds, peak_bytes=1,
+                flags="[]", earlier="", run="",
             )  # fmt: skip
             self.add("judged_fact", **key, idx=idx, verdict_key=verdict)
