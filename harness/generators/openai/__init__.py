@@ -149,8 +149,12 @@ class OpenAI(Generator):
         """
         if len(requests) == 1:
             return [self._answer(requests[0])]
-        with ThreadPoolExecutor(self._settings.concurrency) as threads:
+        threads = ThreadPoolExecutor(self._settings.concurrency)
+        try:
             return list(threads.map(self._answer, requests))
+        finally:
+            # Not waited for: an interrupt goes on to `close`, which ends them.
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """Close the connections."""
