@@ -71,7 +71,7 @@ class _Search:
         if exact:
             return self.only(exact, EXACT)
         if self.language == PYTHON:
-            undocumented = [candidate for candidate in fitting if not candidate[1].docstring]
+            undocumented = [candidate for candidate in fitting if not candidate[1].declaration.docstring]
             inherited = [candidate for candidate in undocumented if self.inherits(candidate[1])]
             if inherited:
                 return self.only(inherited, INHERITED)
@@ -87,22 +87,22 @@ class _Search:
             (path, function)
             for path in others
             for function in self.of_name(path)
-            if self.fits(function) and self.documented(function) and function.docstring
+            if self.fits(function) and self.documented(function) and function.declaration.docstring
         ]
 
     def fits(self, function: SourceFunction) -> bool:
         name = "" if self.language == PYTHON else self.record.class_name
-        return (not name or name in function.owners) and self.parameters in (None, function.parameters)
+        return (not name or name in function.declaration.owners) and self.parameters in (None, function.parameters)
 
     def documented(self, function: SourceFunction) -> bool:
-        return bare(function.docstring, self.language) == bare(self.record.docstring, self.language)
+        return bare(function.declaration.docstring, self.language) == bare(self.record.docstring, self.language)
 
     def inherits(self, function: SourceFunction) -> bool:
         """Say whether the recorded docstring is one that a method of that name may inherit."""
         recorded = bare(self.record.docstring, self.language)
-        if not function.owners or not recorded:
+        if not function.declaration.owners or not recorded:
             return False
-        inside = (other.docstring for path in sorted(self.texts) for other in self.of_name(path))
+        inside = (other.declaration.docstring for path in sorted(self.texts) for other in self.of_name(path))
         return any(bare(doc, self.language) == recorded for doc in (*_of_builtins(self.record.name), *inside))
 
     def only(self, candidates: Sequence[_Candidate], how: str) -> Located | Missed:
@@ -113,7 +113,7 @@ class _Search:
         if len(candidates) > 1:
             candidates = [(path, f) for path, f in candidates if has_line(self.record, f)] or candidates
         if len(candidates) > 1:
-            places = ", ".join(f"{path}:{function.start + 1}" for path, function in candidates[:3])
+            places = ", ".join(f"{path}:{function.declaration.start + 1}" for path, function in candidates[:3])
             return Missed("ambiguous", f"{len(candidates)} functions fit: {places}")
         path, function = candidates[0]
         return placed(self.record, path, self.texts[path], function, how)
@@ -154,7 +154,7 @@ def within(record: TaskRecord, path: str, text: str, language: Language) -> Loca
         return Missed("no_function", f"the file {lacks(record.name, unread=unread)}")
     fitting = _fitting(record, text, namesakes, language)
     if len(fitting) > 1:
-        places = ", ".join(str(function.start + 1) for function in fitting[:5])
+        places = ", ".join(str(function.declaration.start + 1) for function in fitting[:5])
         return Missed("ambiguous", f"{len(fitting)} functions {record.name} fit, on lines {places}")
     return placed(record, path, text, fitting[0], EXACT)
 
@@ -166,7 +166,7 @@ def _fitting(
     rules = (
         [function for function in namesakes if has_line(record, function)],
         [function for function in namesakes if has_code(record, text, function)],
-        [function for function in namesakes if bare(function.docstring, language) == docstring],
+        [function for function in namesakes if bare(function.declaration.docstring, language) == docstring],
     )
     for fitting in rules:
         if len(fitting) == 1:
@@ -174,8 +174,8 @@ def _fitting(
     if record.lineno is None:
         return namesakes
     recorded_line = record.lineno - 1
-    nearest = min(abs(function.start - recorded_line) for function in namesakes)
-    return [function for function in namesakes if abs(function.start - recorded_line) == nearest]
+    nearest = min(abs(function.declaration.start - recorded_line) for function in namesakes)
+    return [function for function in namesakes if abs(function.declaration.start - recorded_line) == nearest]
 
 
 def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
@@ -189,21 +189,16 @@ def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, h
         how: it was found.
     """
     if not function.alone:
-        return Missed("shares_line", f"{path}:{function.start + 1} has other code on the function's first or last line")
+        where = f"{path}:{function.declaration.start + 1}"
+        return Missed("shares_line", f"{where} has other code on the function's first or last line")
     contradictions = []
     if record.lineno is not None and not has_line(record, function):
-        contradictions.append(f"it begins on line {function.start + 1}, not {record.lineno}")
+        contradictions.append(f"it begins on line {function.declaration.start + 1}, not {record.lineno}")
     if record.code and not has_code(record, text, function):
         contradictions.append("its code is not the recorded one")
     return Located(
         path=path,
-        name=function.name,
-        start=function.start,
-        cursor=function.cursor,
-        end=function.end,
-        tail=function.tail,
-        signature=function.signature,
-        docstring=function.docstring,
+        declaration=function.declaration,
         how=how,
         doc=function.doc,
         remark="; ".join(contradictions),
@@ -222,13 +217,13 @@ def bare(docstring: str, language: Language) -> str:
 
 def has_line(record: TaskRecord, function: SourceFunction) -> bool:
     """Say whether a function stands on the recorded line: its declaration's, or what is directly above that."""
-    return record.lineno is not None and function.first <= record.lineno - 1 <= function.start
+    return record.lineno is not None and function.first <= record.lineno - 1 <= function.declaration.start
 
 
 def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
     """Say whether a function of a file is the recorded one; blanks, and what stands above it, do not count."""
     code = "".join(record.code.split())
-    return bool(code) and code in "".join("".join(text.split("\n")[function.first : function.end]).split())
+    return bool(code) and code in "".join("".join(text.split("\n")[function.first : function.declaration.end]).split())
 
 
 def _paths(record: TaskRecord, texts: Mapping[str, str], language: Language) -> list[str]:

@@ -102,7 +102,10 @@ class _Rebuilding:
         located = locate(record_of(task), snapshot.texts, task.sample.language)
         if not isinstance(located, Located):
             return lost(task, repo, located.reason, located.detail)
-        spot = Spot(path=located.path, name=located.name, start=located.start, cursor=located.cursor, end=located.end)
+        function = located.declaration
+        spot = Spot(
+            path=located.path, name=function.name, start=function.start, cursor=function.cursor, end=function.end
+        )
         whole = placed(task, located, snapshot.texts[located.path], repo=repo, hidden=self.survey.hidden)
         whole = replace(whole, sample=replace(whole.sample, uses=self.survey.uses(spot)))
         judged = certify(
@@ -115,7 +118,7 @@ class _Rebuilding:
             detail=judged.detail,
             repo=repo,
             path=located.path,
-            name=located.name,
+            name=function.name,
             how=located.how,
             remark=located.remark,
             tests=judged.tests,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ctxbench.bench.formats.types import Task
+from ctxbench.bench.functions.candidates import Declaration
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Cursor
@@ -55,19 +56,8 @@ class Located:
 
     path: str
     """A key of the texts that were searched."""
-    name: str
-    """``Class.function``; overloads of Java have their parameter types added."""
-    start: int
-    """Line of its declaration, decorators and annotations left out."""
-    cursor: Cursor
-    """Where the body begins, after signature and docstring."""
-    end: int
-    tail: Cursor | None
-    """Java: before the closing brace; None: the body ends at `end`."""
-    signature: str
-    """As it stands in the file, dedented; Java: in one line, without the brace."""
-    docstring: str
-    """As it stands in the file, without marks; empty where it is inherited."""
+    declaration: Declaration
+    """Its docstring is empty where it is inherited."""
     how: str
     """`EXACT`, `INHERITED` or `OTHER_FILE`."""
     doc: tuple[Cursor, Cursor] | None = None
@@ -120,23 +110,23 @@ def placed(
         tests: ids of the tests that judge it.
     """
     lines = text.split("\n")
-    line, column = located.cursor.line, located.cursor.column
-    tail = located.tail or Cursor(line=located.end, column=0)
+    line, column = located.declaration.cursor.line, located.declaration.cursor.column
+    tail = located.declaration.tail or Cursor(line=located.declaration.end, column=0)
     sample = replace(
         task.sample,
         repo=repo,
         path=located.path,
-        cursor=located.cursor,
+        cursor=located.declaration.cursor,
         prefix="".join(f"{text_line}\n" for text_line in lines[:line]) + lines[line][:column],
         suffix="\n".join(lines[tail.line :])[tail.column :],
         context_start=0,
-        name=located.name,
-        signature=task.sample.signature or located.signature,
-        docstring=task.sample.docstring or located.docstring,
-        span=(located.start, located.end),
+        name=located.declaration.name,
+        signature=task.sample.signature or located.declaration.signature,
+        docstring=task.sample.docstring or located.declaration.docstring,
+        span=(located.declaration.start, located.declaration.end),
         hidden=tuple(sorted(hidden)),
     )
-    target = sample.language.miner().lift(lines[located.start : located.end]).rstrip("\n")
+    target = sample.language.miner().lift(lines[located.declaration.start : located.declaration.end]).rstrip("\n")
     reference = replace(task.reference, target=target, tests=tests)
     return finished(replace(task, sample=sample, reference=reference), located)
 

@@ -39,6 +39,8 @@ class Declaration:
     cursor: Cursor
     """Where the body begins: behind docstring or opening brace."""
     end: int
+    tail: Cursor | None = None
+    """Where the body ends, if something of the function follows it: a closing brace. None: at `end`."""
     owners: tuple[str, ...]
     """Names of the classes around it, outermost first."""
     code: str

@@ -16,8 +16,8 @@ from ctxbench.bench import quickstart
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
-from ctxbench.sandbox.fake import FakeSandbox
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.sets import make_set
 
 OURS = {"seed": quickstart.FUNCTION_SEED, "per_repo": quickstart.FUNCTIONS_PER_REPO}

@@ -9,10 +9,10 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.run.programs import OUTPUT, SECONDS, open_tools
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Command, Ended, Job, Outcome
 from ctxbench.strategies.api import Execution
 from tests.helpers import sandboxes
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.sandboxes import BACK_ENDS
 
 EXITED = Outcome(ended=Ended.EXITED, exit_code=0, output="4\n")

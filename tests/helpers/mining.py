@@ -13,9 +13,9 @@ from ctxbench.bench.judging import python as guest
 from ctxbench.bench.judging.python.judging import Canary
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.judging import told
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.trees import write_tree
 
 SHOP = '''

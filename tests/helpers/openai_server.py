@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import socket
 import threading
 import time
@@ -66,6 +67,8 @@ class Server:
     template: int = 0
     """Tokens that it puts around every prompt."""
     count: Callable[[str], int] = code_tokens.count
+    split: Callable[[str], list[str]] = code_tokens.pieces
+    """The tokens of a prompt, as its log-probabilities show them."""
     delay: float = 0.0
     key: str = ""
     model: str = "tiny"
@@ -80,6 +83,9 @@ class Server:
     """Whether an answer still has the stop text that ended it; transformers' server leaves it there."""
     usage: bool = True
     cached: int = 0
+    bos: str = ""
+    """A token that the server puts before every prompt, as it is shown in its log-probabilities."""
+    costs: Callable[[list[str], int], float] = lambda tokens, at: -1.0 if tokens[at] in tokens[:at] else -8.0
     port: int = 0
     calls: list[Body] = field(default_factory=list)
     """The body of every request."""
@@ -184,7 +190,7 @@ class Server:
         made |= {"choices": choices, "system_fingerprint": "fp_1" if self.shape == OPENAI else None}
         if self.usage:
             out = sum(max(1, len(self._pieces(one, body)[0])) for one in prompts)
-            made["usage"] = {"prompt_tokens": tokens_in, "completion_tokens": out}
+            made["usage"] = {"prompt_tokens": tokens_in + bool(self.bos), "completion_tokens": out}
             made["usage"] |= {"total_tokens": tokens_in + out, "prompt_tokens_details": None}
             if self.cached:
                 made["usage"]["prompt_tokens_details"] = {"cached_tokens": self.cached}
@@ -204,7 +210,12 @@ class Server:
                     for at, call in enumerate(said.calls)
                 ]
             return {"index": index, "message": message, "logprobs": None, "finish_reason": finish}
-        return {"index": index, "text": text, "logprobs": None, "finish_reason": finish, "stop_reason": None}
+        choice = {"index": index, "text": text, "logprobs": None, "finish_reason": finish, "stop_reason": None}
+        if body.get("echo"):
+            choice["text"] = prompt + text
+        if body.get("logprobs") is not None:
+            choice["logprobs"] = self._logprobs(prompt if body.get("echo") else "", kept or [""])
+        return choice
 
     def _pieces(self, prompt: str, body: Body) -> tuple[list[str], str | None]:
         """Return the tokens that are made, up to the one with which a stop text is complete, and why they end."""
@@ -215,6 +226,16 @@ class Server:
             if any(stop in made for stop in body.get("stop", ())):
                 return pieces[: number + 1], "stop"
         return pieces[:limit], "length" if limit < len(pieces) else self.finish
+
+    def _logprobs(self, prompt: str, made: list[str]) -> Body:
+        tokens = [self.bos] * bool(self.bos) + self.split(prompt) + made
+        offsets, at = [], 0
+        for token in tokens:
+            offsets.append(at)
+            at += len(token)
+        costs = [self.costs(tokens, at) if at else None for at in range(len(tokens))]
+        tops = [None if cost is None else {token: cost} for token, cost in zip(tokens, costs, strict=True)]
+        return {"text_offset": offsets, "token_logprobs": costs, "tokens": tokens, "top_logprobs": tops}
 
     def _too_long(self, tokens_in: int, limit: int) -> Body:
         if self.shape == LLAMA_CPP:
@@ -242,6 +263,11 @@ class Server:
         """Return an error in this server's shape."""
         error = {"message": said, "type": type_, "param": None, "code": code}
         return {"object": "error", **error} if self.shape == VLLM_OLD else {"error": error}
+
+
+def bits_of(*logprobs: float) -> float:
+    """Return what tokens with these log-probabilities cost."""
+    return -sum(logprobs) / math.log(2)
 
 
 @contextlib.contextmanager

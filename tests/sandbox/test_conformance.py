@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.sandbox.conformance import NAMES, check
 from ctxbench.sandbox.registry import runtime_fault
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.sandboxes import real
+from tests.sandbox.conformance import NAMES, check
 
 pytestmark = pytest.mark.slow
 

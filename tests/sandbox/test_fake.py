@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.sandbox.conformance import LIMITS, NAMES, check
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
+from tests.helpers.fake_sandbox import FakeSandbox
+from tests.sandbox.conformance import LIMITS, NAMES, check
 
 ENVIRONMENT = Environment(name="any")
 JOB = Job(action=Command(argv=("true",)))

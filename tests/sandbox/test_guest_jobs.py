@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.sandbox.conformance.jobs import BASIC, LIBRARY
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 from ctxbench.sandbox.pool import BoxPool, open_pool
 from ctxbench.sandbox.types import MIB, Call, Command, Ended, Environment, Job, Limits, Outcome
 from tests.helpers.bare import BareLauncher
+from tests.sandbox.conformance.jobs import BASIC, LIBRARY
 
 LIMITS = Limits(memory=150 * MIB, output=8 * 1024, result=64 * 1024)
 NEEDLES = {"tree": "needle-in-the-tree", "job": "needle-in-the-job"}

@@ -37,8 +37,6 @@ _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 class Definition(Declaration):
     """One method of a file."""
 
-    tail: Cursor
-    """Before the closing brace and the blanks before it."""
     body: tuple[int, int]
     """Bytes of the body, braces included."""
     blocks: tuple[Cursor, ...]
@@ -63,7 +61,8 @@ def definitions(source: Source) -> Definitions[Definition]:
             drops[reason] += 1
             continue
         name = _qualified(source, node, owners)
-        usable.append(_definition(source, parts, owners, name + (_types(source, node) if names[name] > 1 else ""), doc))
+        name += parameter_types(source, node) if names[name] > 1 else ""
+        usable.append(described(source, parts, owners, name, doc))
     # `<T extends List<?>> first(T)` and `<T extends Map<?, ?>> first(T)` have one name still.
     shared = Counter(definition.name for definition in usable)
     drops += Counter(shares_name=sum(count for count in shared.values() if count > 1))
@@ -75,7 +74,7 @@ def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
     return ".".join([*owners, name_of(source, node)])
 
 
-def _types(source: Source, node: Node) -> str:
+def parameter_types(source: Source, node: Node) -> str:
     """Return ``(int,String[])``: the types of a method's parameters, as they are written."""
     parameters = node.child_by_field_name("parameters")
     types = []
@@ -120,7 +119,8 @@ def _reason(source: Source, node: Node, parts: MethodParts | None, doc: str) -> 
     return "broken" if node.has_error else ""
 
 
-def _definition(source: Source, parts: MethodParts, owners: tuple[str, ...], name: str, doc: str) -> Definition:
+def described(source: Source, parts: MethodParts, owners: tuple[str, ...], name: str, doc: str) -> Definition:
+    """Return what there is to a method, documented or not, but for its name and docstring."""
     first, body = parts.first, parts.body
     start = first.start_point[0]
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")

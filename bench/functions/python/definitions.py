@@ -46,7 +46,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
         if reason:
             drops[reason] += 1
         else:
-            usable.append(_definition(node, owners, lines))
+            usable.append(described(node, owners, lines))
     bodies = Counter(_code(node) for node in all_functions(tree) if statements(node))
     return Definitions(len(met), documented, tuple(usable), drops, bodies)
 
@@ -61,7 +61,7 @@ def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
     """
     for node, owners in functions(tree):
         if node.lineno - 1 == line and statements(node):
-            return _definition(node, owners, text.split("\n"))
+            return described(node, owners, text.split("\n"))
     return None
 
 
@@ -116,25 +116,27 @@ def _code(node: FunctionNode) -> str:
     return "\n".join(ast.dump(statement) for statement in statements(node))
 
 
-def _definition(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
+def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
+    """Return what there is to a function, documented or not, in the lines of its file."""
     own = statements(node)
-    start = node.lineno - 1
+    start, end = node.lineno - 1, _end(lines, node)
+    signature = _signature("\n".join(lines[start : node.body[0].end_lineno]), lines[start])
     # Without a docstring the body begins behind the declaration.
-    body = (node.body[0].end_lineno or node.lineno) if own != node.body else own[0].lineno - 1
-    first = own[0]
+    body = (node.body[0].end_lineno or node.lineno) if own != node.body else start + signature.count("\n") + 1
+    first = own[0] if own else None
     if isinstance(first, FunctionNode | ast.ClassDef) and first.decorator_list:
         first_at = first.decorator_list[0].lineno - 1, first.decorator_list[0].col_offset
     else:
-        first_at = first.lineno - 1, first.col_offset
+        first_at = (first.lineno - 1, first.col_offset) if first is not None else (end, 0)
     arguments = [*node.args.posonlyargs, *node.args.args]
     bound = bool(owners) and "staticmethod" not in set(_decorators(node)) and bool(arguments)
     return Definition(
         name=_qualified(node, owners),
-        signature=_signature("\n".join(lines[start:body]), lines[start]),
+        signature=signature,
         docstring=docstring(node) or "",
         start=start,
         cursor=Cursor(line=body, column=0),
-        end=_end(lines, node),
+        end=end,
         first=first_at,
         parameter=arguments[0].arg if bound else "",
         owners=owners,

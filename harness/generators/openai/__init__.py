@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ctxbench.bench import code_tokens
+from ctxbench.bench.elementary import running_sum
 from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
-from ctxbench.harness.generators.openai import counting, wire
+from ctxbench.harness.generators.openai import counting, pricing, wire
 from ctxbench.harness.generators.openai import settings as options
-from ctxbench.harness.generators.openai.client import Client
+from ctxbench.harness.generators.openai.client import LARGEST, Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.registry import generator
+from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "3"
 """Incremented when the same request is sent in other words, or its answer read in another way."""
 _MOST_SERVED = 20
 """The most names of answering models that are kept."""
+_A_CHARACTER = 512
+"""The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 # A model, and where it is served; a model's own name may hold an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
-_MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "insecure")
+_MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure")
 
 
 @generator("openai", machine=_MACHINE, shorthand=_SHORT)
@@ -35,6 +39,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     url: str = options.OFFICIAL,
     endpoint: str = options.AUTO,
     revision: str = "",
+    bits: bool = False,
     window: int = 0,
     tokenizer: str = "",
     fim: str = options.AUTO,
@@ -43,17 +48,20 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     thinking: int = 0,
     whole: bool = True,
     headers: str = "",
+    query: str = "",
     concurrency: int = 16,
     timeout: float = 300.0,
     retries: int = 8,
     backoff: float = 0.5,
     key_env: str = "",
+    key_header: str = options.BEARER,
     insecure: bool = False,
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
-    `OpenAISettings` says what most parameters are, and ``docs/generators.md`` all of them. `tokenizer` is a folder with
-    the model's ``tokenizer.json``, by which prompts are cut to `window`; `revision` is part of the key of every answer.
+    `OpenAISettings` says what most parameters are, and ``docs/generators.md`` all of them. With `bits` it measures
+    context gain itself, which takes a server that gives ``echo`` with ``logprobs``; `tokenizer` is a folder with the
+    model's ``tokenizer.json``, by which prompts are cut to `window`; `revision` is part of the key of every answer.
     With `tools` the server is sent the tools of a strategy's chats as such.
     """
     address = options.base_url(url)
@@ -71,13 +79,15 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         extra=options.extra_fields(extra),
         thinking=thinking,
         whole=whole,
+        key_header=options.key_header(key_header),
         headers=options.header_fields(headers),
+        query=options.query_text(query),
         tools=tools,
     )
     if not insecure:
         options.see_private(settings)
     counter = counting.Counter(tokenizer, settings) if tokenizer else None
-    return OpenAI(settings, revision=revision and options.word("revision", revision), counter=counter)
+    return OpenAI(settings, prices=bits, revision=revision and options.word("revision", revision), counter=counter)
 
 
 class OpenAI(Generator):
@@ -88,6 +98,7 @@ class OpenAI(Generator):
         settings: OpenAISettings,
         *,
         revision: str = "",
+        prices: bool = False,
         counter: counting.Counter | None = None,
     ) -> None:
         """Prepare; the server is not contacted before the first request.
@@ -95,6 +106,7 @@ class OpenAI(Generator):
         Args:
             settings: the model, its server, and how to ask.
             revision: what the user knows of the served weights, one word.
+            prices: whether the server also prices given texts (``echo`` with ``logprobs``).
             counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
         """
         self._settings = settings
@@ -111,6 +123,7 @@ class OpenAI(Generator):
             batch_size=settings.concurrency,
             concurrent=True,
             instructs=settings.chat,
+            prices=prices,
             fills=True,
             counts=counter is not None,
             thinking=settings.thinking,
@@ -147,14 +160,19 @@ class OpenAI(Generator):
         Raises:
             InputFault: if the key, the model or the address is wrong.
         """
-        if len(requests) == 1:
-            return [self._answer(requests[0])]
-        threads = ThreadPoolExecutor(self._settings.concurrency)
-        try:
-            return list(threads.map(self._answer, requests))
-        finally:
-            # Not waited for: an interrupt goes on to `close`, which ends them.
-            threads.shutdown(wait=False, cancel_futures=True)
+        return spread(self._answer, requests, self._settings.concurrency)
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
+
+        With the model's tokenizer the prompt loses its beginning where both are over the window.
+
+        Raises:
+            InputFault: if the server gives no such thing.
+            MachineFault: if it failed for one of them.
+        """
+        pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
+        return spread(self._price, pairs, self._settings.concurrency)
 
     def close(self) -> None:
         """Close the connections."""
@@ -204,6 +222,30 @@ class OpenAI(Generator):
             return 0
         return counting.least(text) if self._counter is None else self._counter.least(text)
 
+    def _price(self, pair: tuple[str, str]) -> float:
+        ends = pricing.ends(*pair)
+        pieces = [ends] if self._counter is None else self._counter.pieces(*ends)
+        return running_sum(self._price_piece(*piece) for piece in pieces)
+
+    def _price_piece(self, prompt: str, text: str) -> float:
+        least = self._least(prompt + text)
+
+        def read(reply: Any, _: float) -> float | None:
+            return pricing.bits(reply, text, self._settings, least=least)
+
+        # A reply names every token that was sent, with its number.
+        largest = LARGEST + _A_CHARACTER * (len(prompt) + len(text))
+        for ahead in ("", pricing.LINE_AHEAD):
+            body = pricing.body(ahead + prompt, text, self._settings)
+            price = self._client.post("/completions", body, read, largest=largest)
+            if price is not None:
+                return price
+        raise MachineFault(
+            "the first token, which has no probability, reaches into the text that is to be priced",
+            where=self._settings.where,
+            cure="leave bits=true out, or use a server that puts a mark of the beginning first",
+        )
+
 
 def _both(first: Response, second: Response) -> Response:
     """Return the second of two answers with the tokens and seconds of both."""
@@ -214,3 +256,44 @@ def _both(first: Response, second: Response) -> Response:
         seconds=first.seconds + second.seconds,
         cached=first.cached + second.cached,
     )
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
+    """Do the work on every item, at most `width` at once; return the results in order.
+
+    The threads are no pool of the library's: those are waited for when the process ends, and one that waits for a
+    server would hold up an interrupted run.
+
+    Raises:
+        BaseException: the first that the work raised; what is not begun by then never is.
+    """
+    if len(items) < 2 or width < 2:
+        return [work(item) for item in items]
+    results: dict[int, R] = {}
+    errors: list[BaseException] = []
+    waiting = iter(enumerate(items))
+    lock = threading.Lock()
+
+    def worker() -> None:
+        while not errors:
+            with lock:
+                number, item = next(waiting, (-1, items[0]))
+            if number < 0:
+                return
+            try:
+                results[number] = work(item)
+            except BaseException as error:  # noqa: BLE001 - raised again by who waits for it
+                errors.append(error)
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(width, len(items)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(items))]

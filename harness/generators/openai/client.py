@@ -53,7 +53,7 @@ class Client:
         self._long = False  # whether the model takes the limit of tokens by its long name only
         self._answered = False  # whether the service has accepted key, model and address
 
-    def post(self, path: str, body: Body, read: Read[T]) -> T:
+    def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or has failed for good.
 
         These are tried again: status 429 and 5xx, no connection, no answer in time, a reply that was cut off or is no
@@ -63,6 +63,7 @@ class Client:
             path: below the server's address.
             body: of the request.
             read: turns the reply into an answer.
+            largest: the most bytes that the reply may have.
 
         Raises:
             InputFault: if no request would be answered: a wrong key, model or address.
@@ -72,7 +73,7 @@ class Client:
         tries = 0
         while True:
             with self._slot():
-                outcome = self._try(path, body, read)
+                outcome = self._try(path, body, read, largest)
             if not isinstance(outcome, Problem):
                 self._answered = True
                 return outcome
@@ -132,11 +133,11 @@ class Client:
         what = self._redacted(fault).what
         _LOG.info("waiting for %s: %s; try %d of %d in %.0f s", self._settings.where, what, tries + 1, most, seconds)
 
-    def _try(self, path: str, body: Body, read: Read[T]) -> T | Problem:
+    def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
         """Send a request once; return its answer, or why there is none."""
         start = time.monotonic()
         try:
-            reply = self._exchanged(path, body)
+            reply = self._exchanged(path, body, largest)
             if isinstance(reply, Problem):
                 return reply
             status, headers, data = reply
@@ -146,7 +147,7 @@ class Client:
         except CtxbenchError as fault:
             raise self._redacted(fault) from None
 
-    def _exchanged(self, path: str, body: Body) -> tuple[int, dict[str, str], bytes] | Problem:
+    def _exchanged(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes] | Problem:
         connections = self._opened()
 
         # A finished run needs neither.
@@ -155,16 +156,17 @@ class Client:
         from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge, reason  # noqa: PLC0415
 
         settings = self._settings
+        query = f"?{settings.query}" if settings.query else ""
         try:
             # Half characters, which no server takes, are sent as question marks, as the store keeps them.
-            data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-            return connections.exchange(path, data, seconds=settings.timeout, largest=LARGEST)
+            data = json.dumps(self._credentials.filled(body), ensure_ascii=False).encode("utf-8", "replace")
+            return connections.exchange(f"{path}{query}", data, seconds=settings.timeout, largest=largest)
         except NetworkClosed:
             return Problem(fault=self._stopped())
         except TimeoutError:
             return self._broken(f"no answer within {settings.timeout:g} s")
         except TooLarge:
-            return self._broken(f"the reply is larger than {LARGEST >> 20} MiB")
+            return self._broken(f"the reply is larger than {largest >> 20} MiB")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             return self._broken(f"no connection ({reason(error)})")
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:

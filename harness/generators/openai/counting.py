@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,14 @@ from ctxbench.bench.retrieval.encoders.texts import utf8
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.openai import wire
 from ctxbench.harness.generators.openai.settings import OpenAISettings
+from ctxbench.harness.generators.tokens import priced_pieces
 
 FILE = "tokenizer.json"
 TEMPLATE = 128
 """Tokens kept free for the text that a chat template puts around a message: published ones take 10 to 80."""
 _SLACK = 16
-"""Tokens that a server may read less than a text has: blanks that its template takes off."""
+"""Tokens that a server may read less than a text has: blanks that its template takes off. As many more may a text have
+that was cut within a word."""
 _PIECE = re.compile(
     r"<[|\uff5c]?_*[^\W_][\w\u2581 -]*[|\uff5c]?>"
     r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
@@ -74,6 +78,28 @@ class Counter:
     def least(self, text: str) -> int:
         """Return how many tokens of a text the model must read; templates take blanks off its ends."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
+
+    def pieces(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:
+        """Yield what the server reads to price a text: beginnings and what is priced after each, see `priced_pieces`.
+
+        Prompt and text stay as they are where they fit the window.
+        """
+        whole = prompt + text
+        encoding = self._tokenizer.encode(utf8(whole), add_special_tokens=False)
+        # The server puts its marks before them, and makes one token.
+        room = self._settings.window - self._tokenizer.num_special_tokens_to_add(False) - 1
+        tokens = len(encoding.ids)
+        if tokens <= max(2, room):
+            yield prompt, text
+            return
+        ends = [0, *(end for _, end in encoding.offsets)]
+        ends[-1] = len(whole)
+        priced = min(max(1, tokens + 1 - bisect_right(ends, len(prompt))), tokens - 1)
+        begin = len(prompt)
+        for numbers, _ in priced_pieces(range(tokens), priced, max(2, room - _SLACK)):
+            end = ends[numbers[-1] + 1]
+            yield whole[ends[numbers[0]] : begin], whole[begin:end]
+            begin = end
 
     @functools.cached_property
     def _tokenizer(self) -> Any:

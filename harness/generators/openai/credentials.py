@@ -1,4 +1,4 @@
-"""`Credentials`: the secrets that settings name, read, and taken out of a server's words. Pure."""
+"""`Credentials`: the secrets that settings name, read, filled in, and taken out of a server's words. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 from urllib.parse import quote
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.generators.openai.settings import OpenAISettings
+from ctxbench.harness.generators.openai.settings import BEARER, OpenAISettings
 
 _SHORT = 8
 """Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a plain word for a server of one's own,
@@ -43,18 +43,32 @@ class Credentials:
         variables = {name: _value(name, environment, settings) for name in settings.variables}
         headers = {name: _filled(value, variables) for name, value in settings.headers.items()}
         if settings.key_variable:
-            headers["Authorization"] = f"Bearer {variables[settings.key_variable]}"
+            key = variables[settings.key_variable]
+            headers[settings.key_header] = f"Bearer {key}" if settings.key_header == BEARER else key
         patterns = [pattern for value in dict.fromkeys(variables.values()) for pattern in _spellings(value)]
         return cls(headers, variables, re.compile("|".join(patterns), re.I) if patterns else None)
+
+    def filled(self, body: Any) -> Any:
+        """Return a body with the values of the variables that it names in the place of secrets."""
+        if not self.variables:
+            return body
+        if isinstance(body, dict):
+            return {
+                key: _filled(value, self.variables)
+                if secrets.named(key) and secrets.reference(value)
+                else self.filled(value)
+                for key, value in body.items()
+            }
+        return [self.filled(item) for item in body] if isinstance(body, list) else body
 
     def scrub(self, text: str) -> str:
         """Return a text without the secrets, nor half of one, as they are or as addresses and headers spell them."""
         return self.secrets.sub(secrets.HIDDEN, text) if self.secrets else text
 
 
-def _filled(value: str, variables: Mapping[str, str]) -> str:
+def _filled(value: Any, variables: Mapping[str, str]) -> Any:
     name = secrets.reference(value)
-    return value if name is None else value.replace(f"${name}", variables[name])
+    return value.replace(f"${name}", variables[name]) if name is not None and name in variables else value
 
 
 def _spellings(secret: str) -> Iterator[str]:

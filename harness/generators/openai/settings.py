@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
@@ -16,6 +16,8 @@ from ctxbench.harness.generators.fim import family
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
+BEARER = "Authorization"
+"""The header that holds the key after the word Bearer; any other header holds the key alone."""
 OFFICIAL_KEY = "OPENAI_API_KEY"
 """The variable that holds the key of OpenAI's own service alone."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
@@ -28,6 +30,7 @@ _FOLLOWS = re.compile(
     re.I,
 )
 """A piece of a model's name by which its maker says that it follows instructions."""
+_LONGEST_HEADER = 40
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprobs", "suffix")
 
@@ -62,8 +65,12 @@ class OpenAISettings:
     """Tokens that the model may think, asked for beside those of the answer."""
     whole: bool = True
     """Whether an answer counts only if the server's count says that the whole prompt was read."""
+    key_header: str = BEARER
+    """The header with the key; ``Authorization`` has the word Bearer before it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """More headers of every request."""
+    query: str = ""
+    """The query of every request's address, after the question mark."""
     tools: bool = False
     """Whether the server takes ``tools`` with a chat, and answers with ``tool_calls``."""
 
@@ -107,7 +114,7 @@ class OpenAISettings:
     def variables(self) -> tuple[str, ...]:
         """The environment variables whose values are sent, and must be stored and shown nowhere."""
         named = filter(None, map(secrets.reference, self.headers.values()))
-        return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named]))
+        return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named, *_references(self.extra)]))
 
 
 def follows_instructions(model: str) -> bool:
@@ -260,6 +267,35 @@ def header_fields(text: str) -> dict[str, str]:
     return fields
 
 
+def key_header(name: str) -> str:
+    """Return the name of the header that holds the key.
+
+    Raises:
+        InputFault: if it cannot be one; it is not repeated, because it may be the key itself.
+    """
+    if not _HEADER.fullmatch(name) or len(name) > _LONGEST_HEADER:
+        raise InputFault("key_header is no name of a header", where=_WHERE, cure="write key_header=api-key")
+    return name
+
+
+def query_text(text: str) -> str:
+    """Read the parameter ``query``: ``name=value``, several joined by ``&``; return it as addresses have it.
+
+    Raises:
+        InputFault: if it is none, or could hold a secret; values are not repeated then.
+    """
+    try:
+        pairs = parse_qsl(text, strict_parsing=True, keep_blank_values=True) if text else []
+    except ValueError as error:
+        raise InputFault("query is none", where=_WHERE, cure="write query='api-version=2024-10-21'") from error
+    for name, value in pairs:
+        # An address with a secret in it is one that logs keep.
+        if secrets.named(name) or secrets.suspect(name, value):
+            cure = f"leave it out; a key comes from key_env=NAME, and goes into key_header={name}"
+            raise InputFault(f"query has {name!r}, which may be a secret", where=_WHERE, cure=cure)
+    return urlencode(pairs)
+
+
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
     """Check that JSON data holds no secret, because a spec is stored and shown.
 
@@ -272,8 +308,19 @@ def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
     elif isinstance(value, list):
         for item in value:
             _see_no_secret(parameter, item, name)
-    elif isinstance(value, str) and (
-        secrets.suspect(name, value) or (parameter == "extra" and secrets.named(name) and secrets.reference(value))
-    ):
-        cure = f"""give it in an environment variable: key_env=NAME, or headers='{{"{name}": "$NAME"}}'"""
+    elif isinstance(value, str) and secrets.suspect(name, value):
+        cure = f"""put it into an environment variable and write {{"{name}": "$NAME"}}, or give key_env=NAME"""
         raise InputFault(f"{parameter} has {name!r}, which may be a secret", where=_WHERE, cure=cure)
+
+
+def _references(value: Any) -> Iterator[str]:
+    """Yield the environment variables that the secrets in JSON data stand for."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if secrets.named(key) and (variable := secrets.reference(item)):
+                yield variable
+            else:
+                yield from _references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _references(item)

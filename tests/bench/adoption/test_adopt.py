@@ -19,8 +19,8 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import FILES, in_process
 from tests.helpers.trees import write_tree
 

@@ -74,12 +74,12 @@ def changed(**values: object) -> TaskRecord:
 def test_a_function_is_found_with_its_spans() -> None:
     result = found(RECORD)
     lines = SHAPES.split("\n")
-    assert (result.how, result.path, result.name, result.remark) == (EXACT, "shapes/plain.py", "area", "")
-    assert result.signature == "def area(width, height=1):"
-    assert lines[result.start].startswith("def area")
-    assert lines[result.cursor.line].strip() == "# The plainest of shapes."
-    assert lines[result.end - 1].strip() == "# No more than that."
-    assert result.tail is None
+    assert (result.how, result.path, result.declaration.name, result.remark) == (EXACT, "shapes/plain.py", "area", "")
+    assert result.declaration.signature == "def area(width, height=1):"
+    assert lines[result.declaration.start].startswith("def area")
+    assert lines[result.declaration.cursor.line].strip() == "# The plainest of shapes."
+    assert lines[result.declaration.end - 1].strip() == "# No more than that."
+    assert result.declaration.tail is None
 
 
 def test_blanks_quotes_and_indentation_of_docstrings_do_not_count() -> None:
@@ -88,14 +88,14 @@ def test_blanks_quotes_and_indentation_of_docstrings_do_not_count() -> None:
 
 def test_a_method_is_named_with_its_class_and_its_signature_dedented() -> None:
     result = found(changed(name="scaled", signature="async def scaled(self, by):", docstring="Return a larger one."))
-    assert result.name == "Circle.scaled"
-    assert result.signature == 'async def scaled(\n    self,\n    by: int,\n) -> "Circle":'
-    assert result.docstring == 'Return a "larger" one.'
+    assert result.declaration.name == "Circle.scaled"
+    assert result.declaration.signature == 'async def scaled(\n    self,\n    by: int,\n) -> "Circle":'
+    assert result.declaration.docstring == 'Return a "larger" one.'
 
 
 def test_decorators_stay_outside_the_span() -> None:
     result = found(changed(name="name", signature="def name(self):", docstring="Return what it is called."))
-    assert SHAPES.split("\n")[result.start].strip() == "def name(self):"
+    assert SHAPES.split("\n")[result.declaration.start].strip() == "def name(self):"
 
 
 def test_paths_may_lack_or_have_src_or_end_with_the_recorded_one() -> None:
@@ -121,8 +121,8 @@ def test_a_docstring_may_be_that_of_a_built_in_class() -> None:
         name="setdefault", signature="def setdefault(self, key, default=None):", docstring=str(dict.setdefault.__doc__)
     )
     result = found(record)
-    assert (result.how, result.name, result.docstring) == (INHERITED, "Circle.setdefault", "")
-    assert SHAPES.split("\n")[result.cursor.line].strip() == "return default"
+    assert (result.how, result.declaration.name, result.declaration.docstring) == (INHERITED, "Circle.setdefault", "")
+    assert SHAPES.split("\n")[result.declaration.cursor.line].strip() == "return default"
     assert missed(dataclasses.replace(record, docstring="Something else.")) == "other_docstring"
 
 
@@ -132,7 +132,7 @@ def test_a_docstring_may_be_that_of_a_base_class_in_another_file() -> None:
         "shapes/base.py": 'class Shape:\n    def area(self):\n        """How large it is."""\n        return 0\n',
     }
     result = found(changed(signature="def area(self):", docstring="How large it is."), texts)
-    assert (result.how, result.path, result.name) == (INHERITED, "shapes/plain.py", "Square.area")
+    assert (result.how, result.path, result.declaration.name) == (INHERITED, "shapes/plain.py", "Square.area")
 
 
 def test_what_does_not_fit_is_missed_with_its_reason() -> None:
@@ -151,9 +151,9 @@ def test_equal_functions_are_ambiguous_unless_line_or_code_tell_them_apart() -> 
     texts = {"shapes/plain.py": one.format("A", 1) + one.format("B", 2)}
     record = changed(signature="def area(self):", docstring="Say.")
     assert missed(record, texts) == "ambiguous"
-    assert found(dataclasses.replace(record, lineno=7), texts).name == "B.area"
+    assert found(dataclasses.replace(record, lineno=7), texts).declaration.name == "B.area"
     code = 'def area(self):\n    """Say."""\n    return 2'
-    assert found(dataclasses.replace(record, code=code), texts).name == "B.area"
+    assert found(dataclasses.replace(record, code=code), texts).declaration.name == "B.area"
 
 
 def test_a_recorded_line_or_code_that_is_wrong_is_told() -> None:
@@ -216,10 +216,13 @@ def test_java_is_found_by_types_names_and_javadoc() -> None:
     result = java(JAVA_RECORD)
     assert isinstance(result, Located)
     lines = JAVA.split("\n")
-    assert (result.how, result.name) == (EXACT, "Shapes.area(int,int[])")
-    assert lines[result.start].strip().startswith("public static int area(final")
-    assert (result.cursor, lines[result.cursor.line].strip()) == (Cursor(line=10, column=0), "return width * sides[0];")
-    assert (result.tail, lines[result.end - 1].strip()) == (Cursor(line=11, column=0), "}")
+    assert (result.how, result.declaration.name) == (EXACT, "Shapes.area(int,int[])")
+    assert lines[result.declaration.start].strip().startswith("public static int area(final")
+    assert (result.declaration.cursor, lines[result.declaration.cursor.line].strip()) == (
+        Cursor(line=10, column=0),
+        "return width * sides[0];",
+    )
+    assert (result.declaration.tail, lines[result.declaration.end - 1].strip()) == (Cursor(line=11, column=0), "}")
 
 
 def test_java_bodies_may_begin_on_the_line_of_the_brace() -> None:
@@ -230,7 +233,9 @@ def test_java_bodies_may_begin_on_the_line_of_the_brace() -> None:
     )
     result = java(record)
     assert isinstance(result, Located)
-    assert JAVA.split("\n")[result.cursor.line][: result.cursor.column].endswith("throws Exception {")
+    assert JAVA.split("\n")[result.declaration.cursor.line][: result.declaration.cursor.column].endswith(
+        "throws Exception {"
+    )
 
 
 def test_java_classes_and_packages_narrow_the_search() -> None:
@@ -241,7 +246,7 @@ def test_java_classes_and_packages_narrow_the_search() -> None:
     assert several.reason == "ambiguous"
     one = java(dataclasses.replace(record, class_name="Shapes", package="other.shapes"), twice)
     assert isinstance(one, Located)
-    assert (one.path, one.name) == ("b/Shapes.java", "Shapes.Inner.area")
+    assert (one.path, one.declaration.name) == ("b/Shapes.java", "Shapes.Inner.area")
 
 
 def test_java_with_other_types_is_missed() -> None:

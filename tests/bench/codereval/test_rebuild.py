@@ -25,9 +25,9 @@ from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.errors import SandboxLost
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 from tests.bench.codereval.asked import Asked, tasks
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import FILES, TEST_FILE, in_process
 from tests.helpers.sandboxes import locked
 from tests.helpers.trees import write_tree

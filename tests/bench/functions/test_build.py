@@ -24,8 +24,8 @@ from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, local_manifest
 
 LOCK = ("pytest==9.2.0",)

@@ -28,8 +28,8 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Cursor
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.java_shop import TREE
 
 

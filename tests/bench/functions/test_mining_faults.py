@@ -10,7 +10,7 @@ from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.choose import MOST_TESTS
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.sandbox.fake import FakeSandbox
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import TEST_FILE, in_process, local_manifest
 
 SHOP = '''"""A shop."""

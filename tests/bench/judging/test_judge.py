@@ -25,9 +25,9 @@ from ctxbench.bench.judging.types import MOST_FLAGS, Verdict
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.judging import told
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.sandbox.forgeries import shop
 
 SUITE = TestSuite(requirements=("attrs",), pythonpath=".", paths=("tests",), deselect=("x",), notes="n")

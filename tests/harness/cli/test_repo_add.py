@@ -9,9 +9,9 @@ import pytest
 
 from ctxbench.bench.repositories import manifest
 from ctxbench.sandbox import registry, wheels
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import FILES, in_process
 from tests.helpers.sandboxes import real
 from tests.helpers.trees import write_tree

@@ -15,10 +15,10 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.notes import marks_of
 from ctxbench.sandbox import registry, wheels
 from ctxbench.sandbox.errors import SandboxLost
-from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.judging import told
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import in_process, local_manifest
 
 Use = Callable[[FakeSandbox], None]

@@ -419,7 +419,7 @@ def test_making_one_speaks_to_nobody() -> None:
     made.close()
 
 
-@pytest.mark.parametrize("changes", [{}, {"endpoint": "chat"}])
+@pytest.mark.parametrize("changes", [{}, {"endpoint": "chat"}, {"bits": True}])
 def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
     def answer(prompt: str, _: object) -> str:
         return prompt.split(maxsplit=1)[0] + " + 1"
@@ -429,7 +429,7 @@ def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
     assert [finding for finding in findings if not finding.passed] == []
     names = [finding.name for finding in findings]
     assert {finding.detail for finding in findings if finding.name == "says who answers"} == {"no more than the spec"}
-    assert "answers side by side" in names
+    assert "answers side by side" in names and ("prices texts" in names) == ("bits" in changes)
 
 
 def test_the_check_shows_a_fault_in_a_request_s_place() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.openai import OpenAI
 from tests.harness.generators.test_openai import ask
@@ -75,22 +76,30 @@ def hanging(work: Hang, backlog: int = 64) -> Iterator[tuple[str, threading.Even
 @pytest.mark.parametrize("work", [silent, half_a_head, half_a_body, one_byte_in_a_while])
 def test_closing_ends_every_request_that_waits(work: Hang, scheme: str) -> None:
     with hanging(work) as (place, begun):
-        made = openai.openai(model="tiny", url=f"{scheme}://{place}", timeout=600, concurrency=AT_ONCE)
+        made = openai.openai(model="tiny", url=f"{scheme}://{place}", timeout=600, bits=True, concurrency=AT_ONCE)
         assert isinstance(made, OpenAI)
         faults: list[object] = []
 
         def generate() -> None:
             faults.extend(made.generate([ask(str(number)) for number in range(2 * AT_ONCE)]))
 
-        thread = threading.Thread(target=generate, daemon=True)
-        thread.start()
+        def price() -> None:
+            try:
+                made.bits([ask().prompt], ["x"], PYTHON)
+            except MachineFault as fault:
+                faults.append(fault)
+
+        threads = [threading.Thread(target=work, daemon=True) for work in (generate, price)]
+        for thread in threads:
+            thread.start()
         assert begun.wait(20)
         time.sleep(0.2)
         begin = time.monotonic()
         made.close()
-        thread.join(20)
+        for thread in threads:
+            thread.join(20)
         assert time.monotonic() - begin < 5  # a second, on a machine that has one to spare
-    assert len(faults) == 2 * AT_ONCE
+    assert len(faults) == 2 * AT_ONCE + 1
     assert {fault.what for fault in faults if isinstance(fault, MachineFault)} == {"the generator was closed"}
 
 

@@ -506,14 +506,16 @@ def made_for(url: str, **changes: Any) -> OpenAI:
     return openai.openai(**{"model": "tiny", "url": url, "endpoint": "chat", **changes})
 
 
-def test_a_key_may_go_into_another_header(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_has_a_header_and_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_KEY", "abc123")
-    headers = '{"X-Title": "ctxbench", "api-key": "$AZURE_KEY"}'
+    headers = '{"X-Title": "ctxbench"}'
     with serving() as server:
-        made = made_for(server.url, headers=headers)
+        made = made_for(
+            server.url, key_env="AZURE_KEY", key_header="api-key", query="api-version=2024-10-21", headers=headers
+        )
         [found] = made.generate([ask()])
         made.close()
-    assert isinstance(found, Response) and server.paths == ["/v1/chat/completions"]
+    assert isinstance(found, Response) and server.paths == ["/v1/chat/completions?api-version=2024-10-21"]
     sent = {name.lower(): value for name, value in server.headers[0].items()}
     assert (sent["api-key"], sent["x-title"]) == ("abc123", "ctxbench") and "authorization" not in sent
 
@@ -521,11 +523,15 @@ def test_a_key_may_go_into_another_header(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"headers": '{"Authorization": "5Zq8"}'}, 'headers=\'{"Authorization": "$NAME"}\''),
+        ({"headers": '{"Authorization": "5Zq8"}'}, 'write {"Authorization": "$NAME"}'),
         ({"headers": '{"x-api-key": "5Zq8"}'}, "may be a secret"),
         ({"headers": '{"X-Title": 3}'}, "no JSON object of texts"),
         ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "no JSON object of texts"),
         ({"headers": "5Zq8"}, "no JSON object of texts"),
+        ({"query": "5Zq8"}, "write query='api-version="),
+        ({"query": "sig=5Zq8"}, "may be a secret"),
+        ({"query": "a=1&subscription-key=5Zq8"}, "may be a secret"),
+        ({"key_header": "5Zq8: x"}, "no name of a header"),
         ({"thinking": -1}, "give 0 or more"),
     ],
 )

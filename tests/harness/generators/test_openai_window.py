@@ -19,7 +19,7 @@ from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.harness.generators.openai.counting import TEMPLATE
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from tests.helpers.openai_server import serving
+from tests.helpers.openai_server import bits_of, serving
 
 CODE = "".join(f"item_{number} = {number}\n" for number in range(60)) + "total = "
 
@@ -101,6 +101,27 @@ def test_thoughts_have_their_room_beside_the_answer(folder: Path) -> None:
         made.generate([replace(fitted(made, ask()), sampling=Sampling(max_tokens=700))])
     [call] = server.calls
     assert call["max_tokens"] + made.count(fitted(made, ask())) == 900 + 300
+
+
+def test_what_is_priced_is_cut_to_the_window_as_well(folder: Path) -> None:
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+
+    def split(text: str) -> list[str]:
+        offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+        return [text[begin:end] for begin, end in offsets]
+
+    pairs = [("total = ", "f(x)"), (CODE, "f(x)"), (CODE, "f(x)" * 60), ("x", "f(x)" * 60)]
+    with (
+        serving(count=lambda text: 1 + len(split(text)), split=split, window=200, costs=lambda *_: -1.0) as server,
+        closing(model(folder, window=200, url=server.url, bits=True, concurrency=1)) as made,
+    ):
+        costs = made.bits([ask(prompt).prompt for prompt, _ in pairs], [text for _, text in pairs], PYTHON)
+    assert costs == pytest.approx([bits_of(*[-1.0] * tokens) for tokens in (5, 5, 241, 241)])
+    small, cut, *pieces = [call["prompt"] for call in server.calls]
+    assert small == "total = f(x)\n" and f"{CODE}f(x)\n".endswith(cut)
+    assert len(pieces) == 6 and {text in f"{CODE}{'f(x)' * 60}\n" for text in pieces[:3]} == {True}
+    assert all(170 < len(split(text)) < 199 for text in (cut, *pieces[:3]))
 
 
 def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> None:

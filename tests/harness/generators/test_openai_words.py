@@ -190,7 +190,7 @@ def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: b
         ("openai(model=m, extra='[1]')", "extra is no JSON object"),
         ("openai(model=m, extra='{')", "extra is no JSON object"),
         ("""openai(model=m, extra='{"n": 4}')""", "extra has the field 'n'"),
-        ("openai(model=m, tools=maybe)", "true or false"),
+        ("openai(model=m, bits=maybe)", "true or false"),
     ],
 )
 def test_bad_specs(spec: str, words: str) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from sqlalchemy import text
 
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import ACCESS
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store
 from ctxbench.harness.store.access import looked_at, steps_of
 from ctxbench.harness.store.deleting import delete_run
 from ctxbench.harness.store.runs import run_tables
@@ -29,12 +25,6 @@ LOOKED = StoredAccess(
     shown_recall=0.0,
     shown_precision=None,
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path / 'a.db'}") as opened:
-        yield opened
 
 
 def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Store) -> None:

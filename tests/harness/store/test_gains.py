@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from sqlalchemy import text
 
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples, prompts_with_blocks
 from ctxbench.harness.store.write import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 _TEXT = "# a\n# b\nx = "
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
 
 
 def block(kind: str, start: int | None, end: int | None) -> StoredBlock:

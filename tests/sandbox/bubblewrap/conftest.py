@@ -22,6 +22,7 @@ from tests.helpers.extras import missing
 PLAIN = 54321
 """A uid that nobody has."""
 _DRIVER = Path(__file__).with_name("driver.py")
+_CONFORMANCE = Path(__file__).parents[1] / "conformance"
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ def run_as(request: pytest.FixtureRequest) -> Iterator[Driver]:
         shutil.copytree(source, folder / "ctxbench/sandbox", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(source.parent / "__init__.py", folder / "ctxbench")
         shutil.copy(_DRIVER, folder / "driver.py")
+        shutil.copytree(
+            _CONFORMANCE, folder / "tests/sandbox/conformance", ignore=shutil.ignore_patterns("__pycache__")
+        )
         (folder / "cache").mkdir()
         argv: tuple[str, ...] = (sys.executable, str(folder / "driver.py"))
         if me_root and not root:

@@ -1,6 +1,7 @@
 """A program: opens boxes under bubblewrap as whoever runs it, and prints what came of them as JSON.
 
-It imports nothing but `ctxbench.sandbox`, so that it can be run as a plain user with any interpreter that user has.
+It imports nothing but `ctxbench.sandbox` and its conformance list, so that it can be run as a plain user with any
+interpreter that user has.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any
 from ctxbench.sandbox.bubblewrap import BubblewrapSandbox
 from ctxbench.sandbox.bubblewrap.box import BubblewrapBox, BubblewrapLauncher
 from ctxbench.sandbox.bubblewrap.image import PYTHON, layout, make
-from ctxbench.sandbox.conformance import check
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import Command, Environment, Job, Limits
+from tests.sandbox.conformance import check
 
 
 def quiet(_: str) -> None:

@@ -8,8 +8,8 @@ import socket
 import time
 from collections.abc import Iterator
 
-from ctxbench.sandbox.conformance.jobs import described, expect, python, refused
 from ctxbench.sandbox.types import Command, Ended, Job, Pool
+from tests.sandbox.conformance.jobs import described, expect, python, refused
 
 _FORKS = """
 import os, time

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ctxbench.sandbox.conformance.jobs import BASIC, BETWEEN, FRESH, LIBRARY
-from ctxbench.sandbox.conformance.walls import BOUNDS, ISOLATION
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import MIB, Environment, Limits, Pool, Sandbox
+from tests.sandbox.conformance.jobs import BASIC, BETWEEN, FRESH, LIBRARY
+from tests.sandbox.conformance.walls import BOUNDS, ISOLATION
 
 Checks = Mapping[str, Callable[[Pool], str]]
 """What is demanded -> a function that returns what is wrong, empty if nothing is."""

@@ -211,7 +211,7 @@ def _clean(pool: Pool) -> str:
 def _reused(pool: Pool) -> str:
     """Jobs that do nothing wrong must not cost a box each."""
     program = "print(open('/proc/1/stat').read().rsplit(')', 1)[1].split()[19])"
-    for folder in ("/dev/shm", "."):  # noqa: S108 - the box's own
+    for folder in ("/dev/shm", "."):
         python(pool, f"open('{folder}/litter', 'w').close()")
     boxes = {python(pool, program).output for _ in range(6)}
     if not all(name.strip().isdecimal() for name in boxes):

@@ -1,0 +1,254 @@
+"""Prices of texts from a server's log-probabilities, and who is a coder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.base import CutShort
+from ctxbench.harness.generators.openai import OpenAI
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from tests.helpers.openai_server import Fault, Server, bits_of, serving
+
+
+def prompt(text: str) -> Prompt:
+    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),) if text else ())
+
+
+@contextmanager
+def model(server: Server, **changes: Any) -> Iterator[OpenAI]:
+    with closing(openai.openai(model="tiny", url=server.url, bits=True, backoff=0.001, retries=1, **changes)) as made:
+        assert isinstance(made, OpenAI)
+        yield made
+
+
+def price(made: OpenAI, *pairs: tuple[str, str]) -> list[float]:
+    return made.bits([prompt(one) for one, _ in pairs], [text for _, text in pairs], PYTHON)
+
+
+def rising(_: list[str], at: int) -> float:
+    """Every token has a price of its own."""
+    return -float(at)
+
+
+def test_only_who_is_asked_for_it_is_a_coder() -> None:
+    plain, pricing = openai.openai(model="m"), openai.openai(model="m", bits=True)
+    assert pricing.capabilities.prices and not plain.capabilities.prices
+
+
+def test_the_tokens_of_the_text_are_priced_and_no_others() -> None:
+    # The tokens are a ( b ( c )) \n and what the server made: numbers 5 and 6 are the text's.
+    with serving(costs=rising) as server, model(server) as made:
+        assert price(made, ("a(b(c", "))")) == pytest.approx([bits_of(-5, -6)])
+    assert server.calls[0]["prompt"] == "a(b(c))\n"
+    assert (server.calls[0]["echo"], server.calls[0]["logprobs"], server.calls[0]["max_tokens"]) == (True, 1, 1)
+
+
+def test_a_token_that_begins_in_the_prompt_counts_whole() -> None:
+    # The prompt ends within the token `total`.
+    with serving(costs=rising) as server, model(server) as made:
+        assert price(made, ("x = to", "tal")) == pytest.approx([bits_of(-2, -3)])
+
+
+def test_many_prices_come_in_order() -> None:
+    with serving(costs=rising) as server, model(server, concurrency=8) as made:
+        found = price(made, *[("a " * length, "d") for length in range(1, 40)])
+        assert found == sorted(found) and len(set(found)) == 39
+    assert server.most <= 8
+
+
+def test_a_mark_before_the_prompt_changes_no_price() -> None:
+    with serving(costs=lambda tokens, at: -float(len(tokens) - at), bos="<s>") as server, model(server) as made:
+        assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -2)])
+
+
+def test_a_mark_that_is_counted_and_not_shown_changes_no_price() -> None:
+    counted = Fault(change=lambda body: body["usage"].update(prompt_tokens=body["usage"]["prompt_tokens"] + 1))
+    with serving(costs=rising, faults=[counted]) as server, model(server) as made:
+        assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -4)])
+
+
+def test_characters_of_several_tokens_shift_nothing() -> None:
+    def split(body: dict[str, Any]) -> None:
+        """Show the first token of the prompt as three, each as long as a character."""
+        given = body["choices"][0]["logprobs"]
+        given["tokens"][:1] = ["\ufffd"] * 3
+        given["token_logprobs"][:1] = [None, -100.0, -100.0]
+        given["text_offset"] = [0, 1, *(at + 2 for at in given["text_offset"])]
+        body["usage"]["prompt_tokens"] += 2
+
+    with serving(costs=rising, faults=[Fault(change=split)]) as server, model(server) as made:
+        assert price(made, ("Å b c ", "d")) == pytest.approx([bits_of(-3, -4)])
+
+
+@pytest.mark.parametrize(
+    ("prompt_", "text", "shown", "first"),
+    [
+        # Words without the blanks before them, as the tokenizer of Llama 2 has it; every case has lost some blanks.
+        ("x = ", "sum(y)", ["<s>", "x", "=", "sum", "(", "y", ")", "\n"], 3),
+        ("x = a", " + b", ["<s>", "x", "=", "a", "+", "b", "\n"], 4),
+        ("if x:\n", "    return x", ["<s>", "if", "x", ":", "\n", "   ", "return", "x", "\n"], 5),
+        ("if x:\n", "return x", ["<s>", "if", "x", ":", "\n", "return", "x", "\n"], 5),
+        ("s = f(", "'é', y)", ["<s>", "s", "=", "f", "(", "'", "\ufffd", "\ufffd", "',", "y", ")", "\n"], 5),
+        ("a = b", "", ["<s>", "a", "=", "b", "\n"], 4),
+        # Bytes, as SentencePiece and OpenAI show them.
+        ("a = ", "foo(x)", ["<s>", "a", " =", " foo", "(", "x", ")", "<0x0A>"], 3),
+        ("a = '", "\u4f60'", ["<s>", "a", " = '", "<0xE4>", "<0xBD>", "<0xA0>", "'", "<0x0A>"], 3),
+        ("a = ", "foo('…')", ["<s>", "a", " =", " foo", "('", r"bytes:\xe2\x80", r"bytes:\xa6", "')", "\n"], 3),
+        ("a =", " …'", ["<s>", "a", " =", r"bytes: \xe2\x80", r"bytes:\xa6", "'", "\n"], 3),
+        # vLLM shows all parts of a character as nothing, but the last.
+        ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", "", "\u4f60", "", "\u597d", "'", "\n"], 3),
+        ("a =", " \u4f60'", ["<s>", "a", " =", "", " \u4f60", "'", "\n"], 3),
+        ("b = 'é' + ", "c", ["<s>", "b", " = '", "", "é", "' +", " c", "\n"], 6),
+        # The text begins with characters that are shown as parts, or not at all.
+        ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", *["\ufffd"] * 4, "'", "\n"], 3),
+        ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", "", "", "", "", "'", "\n"], 3),
+        ("a = '", "\u4f60 \u597d", ["<s>", "a", " = '", "\ufffd", "\ufffd", " ", "\ufffd", "\ufffd", "\n"], 3),
+        ("a =", " '\u4f60'", ["<s>", "a", " =", " '\ufffd", "\ufffd", "'", "\n"], 3),
+        ("a = '", "\u4f60'", ["<s>", "a", " =", " '\ufffd", "\ufffd", "'", "\n"], 3),
+        ("if a:\n  ", "é = 1", ["<s>", "if", " a", ":", "\n ", " \ufffd", "\ufffd", " =", " 1", "\n"], 5),
+    ],
+)
+def test_tokens_that_do_not_add_up_to_the_text(prompt_: str, text: str, shown: list[str], first: int) -> None:
+    def show(body: dict[str, Any]) -> None:
+        offsets = [sum(map(len, shown[:number])) for number in range(len(shown) + 1)]
+        costs = [None, *(-float(number) for number in range(1, len(shown) + 1))]
+        given = {"tokens": [*shown, "made"], "token_logprobs": costs, "text_offset": offsets}
+        body["choices"][0]["logprobs"] = given
+        body["usage"]["prompt_tokens"] = len(shown)
+
+    with serving(faults=[Fault(change=show)]) as server, model(server) as made:
+        assert price(made, (prompt_, text)) == pytest.approx([bits_of(*(-float(n) for n in range(first, len(shown))))])
+
+
+def test_an_empty_prompt_is_a_line_end() -> None:
+    with serving(costs=rising) as server, model(server) as made:
+        assert price(made, ("", "d")) == pytest.approx([bits_of(-1, -2)])
+    assert server.calls[0]["prompt"] == "\nd\n"
+
+
+def joined(body: dict[str, Any]) -> None:
+    """Show the first two tokens as one, which has no price."""
+    given = body["choices"][0]["logprobs"]
+    given["tokens"][:2] = ["".join(given["tokens"][:2])]
+    del given["token_logprobs"][1], given["text_offset"][1]
+    body["usage"]["prompt_tokens"] -= 1
+
+
+@pytest.mark.parametrize(
+    ("prompt_", "text", "behind", "priced"),
+    [("", "    d", "\n    d\n", (-2, -3, -4)), ("to", "tal", "total\n", (-2, -3))],
+)
+def test_a_text_that_begins_in_the_first_token_of_all_is_priced_behind_a_line(
+    prompt_: str, text: str, behind: str, priced: tuple[float, ...]
+) -> None:
+    fault = Fault(change=joined)
+    with serving(costs=rising, faults=[fault]) as server, model(server) as made:
+        assert price(made, (prompt_, text)) == pytest.approx([bits_of(*priced)])
+    assert [call["prompt"] for call in server.calls] == [behind, f"#\n{behind}"]
+
+
+def test_a_text_that_begins_in_the_first_token_of_all_whatever_stands_before_it_has_no_price() -> None:
+    def join_all(body: dict[str, Any]) -> None:
+        given = body["choices"][0]["logprobs"]
+        given |= {"tokens": ["".join(given["tokens"][:-1]), "x"], "token_logprobs": [None, -1.0]}
+        body["usage"]["prompt_tokens"] = 1
+
+    fault = pytest.raises(MachineFault, match="first token")
+    with serving(faults=[Fault(change=join_all)] * 2) as server, model(server, whole=False) as made, fault:
+        price(made, ("", "d"))
+    assert len(server.calls) == 2
+
+
+def test_a_server_without_prices_is_the_users_choice_to_mend() -> None:
+    silent = Fault(change=lambda body: body["choices"][0].update(logprobs=None))
+    with serving(faults=[silent]) as server, model(server) as made, pytest.raises(InputFault, match="leave bits=true"):
+        price(made, ("a", "b"))
+    assert len(server.calls) == 1
+
+
+def test_a_server_that_ignores_echo_is_found_out() -> None:
+    def forget(body: dict[str, Any]) -> None:
+        given = body["choices"][0]["logprobs"]
+        for key in given:
+            given[key] = given[key][-1:]
+
+    with serving(faults=[Fault(change=forget)]) as server, model(server) as made, pytest.raises(InputFault) as caught:
+        price(made, ("a b", "c"))
+    assert "does not repeat the prompt" in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["tokens", "usage", "cost"])
+def test_prices_that_do_not_fit_are_no_prices(missing: str) -> None:
+    def change(body: dict[str, Any]) -> None:
+        given = body["choices"][0]["logprobs"]
+        if missing == "usage":
+            del body["usage"]
+        elif missing == "cost":
+            given["token_logprobs"][-2] = None
+        else:
+            given[missing] = given[missing][:-1]
+
+    with serving(faults=[Fault(change=change)] * 2) as server, model(server) as made:
+        with pytest.raises(MachineFault, match="log-probabilit"):
+            price(made, ("a b", "c"))
+        assert price(made, ("a b", "c"))[0] > 0
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(
+            {"token_logprobs": [None, cost, cost, cost]}
+            for cost in (1.5, float("nan"), float("inf"), float("-inf"), -1e308, -HUGE, HUGE)
+        ),
+        *({"token_logprobs": [None, cost, cost, cost]} for cost in ("-1", True, None, [-1.0], {"logprob": -1.0})),
+        {"token_logprobs": [None] + [-1.0] * 9},
+        {"token_logprobs": [-1.0]},
+        {"tokens": ["no", "such", "text", "here"]},
+        {"tokens": [3, None, ["c"], {}]},
+        {"tokens": ["a ", "b", "d", "\n"]},
+    ],
+)
+def test_prices_that_cannot_be_are_none(given: dict[str, Any]) -> None:
+    def change(body: dict[str, Any]) -> None:
+        costs = {"tokens": ["a ", "b", "c", "\n"], "token_logprobs": [None, -1.0, -1.0, -1.0], "text_offset": []}
+        body["choices"][0]["logprobs"] = costs | given
+        body["usage"]["prompt_tokens"] = 4
+
+    with serving(faults=[Fault(change=change)] * 2) as server, model(server) as made:
+        with pytest.raises(MachineFault, match="log-probabilit"):
+            price(made, ("a b", "c"))
+        assert price(made, ("a b", "c"))[0] > 0
+
+
+@pytest.mark.parametrize("read", [10**30, -1, 0, 2.0, True, "4", None, [4]])
+def test_tokens_read_that_cannot_be_have_no_price(read: object) -> None:
+    counted = Fault(change=lambda body: body["usage"].update(prompt_tokens=read))
+    with serving(faults=[counted] * 2) as server, model(server) as made:
+        with pytest.raises(MachineFault):
+            price(made, ("a b", "c"))
+        assert price(made, ("a b", "c"))[0] > 0
+
+
+def test_a_fault_of_one_is_the_fault_of_all() -> None:
+    with serving(window=30) as server, model(server) as made, pytest.raises(MachineFault, match="too long"):
+        price(made, ("a ", "b"), ("a " * 60, "b"), ("c ", "d"))
+
+
+def test_a_prompt_that_was_cut_has_no_price() -> None:
+    with serving(cuts=100) as server, model(server) as made:
+        assert price(made, ("a " * 50, "d"))
+        with pytest.raises(CutShort, match="it read 100 tokens of at least 360"):
+            price(made, ("a " * 400, "d"))
+    with serving(cuts=100) as server, model(server, whole=False) as made:
+        assert price(made, ("a " * 400, "d"))
