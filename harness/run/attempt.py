@@ -20,7 +20,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.cells import StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import Sampling, TooLong
-from ctxbench.harness.results import Load
+from ctxbench.harness.results import Load, Status
 from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.judging import Executor, judge_stored, judged
 from ctxbench.harness.run.machinery import Machinery
@@ -213,8 +213,8 @@ class Attempt:
         return RunSummary(
             run=self._run,
             strategy=self._spec.strategy,
-            scored=stored.scored,
-            model_failed=stored.model_failed,
+            scored=stored[Status.SCORED],
+            model_failed=stored[Status.MODEL_FAILED],
             # A run that ends with a decision may have stored more than this part of its samples.
             missing=len(unfinished_samples(self._planned, self._store.finished(self._run))),
             new=self._tally.new,
