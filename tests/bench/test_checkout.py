@@ -25,11 +25,6 @@ HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
-@pytest.fixture
 def copy(tmp_path: Path) -> Path:
     folder = tmp_path / "copy"
     (folder / "pkg").mkdir(parents=True)

@@ -20,11 +20,6 @@ from tests.helpers.trees import make_snapshot
 ABOUT: dict[str, Any] = {"kind": "line", "repositories": {"demo": {"language": "python", "checkout": None}}}
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def pair(number: int, **changes: Any) -> tuple[Sample, Reference]:
     name = f"demo/a.py#L{number}C0"
     return make_sample(id=name, **changes), make_reference(id=name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,6 @@ from ctxbench.bench.samples import Answers
 from ctxbench.bench.types import Reference
 from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 def test_a_sample_is_found_with_its_answer(home: Home) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scoring import Bits
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.samples import make_sample
 
@@ -40,12 +39,6 @@ class Coder(Scripted):
         if len(self.calls) <= self.faults:
             raise MachineFault("the coder was lost")
         return [float(len(text)) for text in texts]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path / 'results.db'}") as opened:
-        yield opened
 
 
 def bits(store: Store, coder: Coder, aside: ThreadPoolExecutor | None) -> Bits:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,19 +23,8 @@ from tests.helpers.functions import FakeJudge, make_function_set
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
-@pytest.fixture
 def sample_set(home: Home) -> SampleSet:
     return make_function_set(home)
-
-
-@pytest.fixture
-def store(home: Home) -> Iterator[Store]:
-    with open_store(home.database) as store:
-        yield store
 
 
 class Bench:

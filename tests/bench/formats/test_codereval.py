@@ -73,11 +73,6 @@ JAVA = textwrap.dedent("""\
 """)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def python(**changes: Any) -> dict[str, Any]:
     """Return a record of the benchmark's own file for Python; None removes a key."""
     record = {

@@ -65,11 +65,6 @@ def line(**changes: Any) -> tuple[Sample, Reference]:
     return made, Reference(id=made.id, target="        return x + 1")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def file(tmp_path: Path, *pairs: tuple[Sample, Reference]) -> str:
     path = tmp_path / "set.jsonl"
     write_jsonl(path, ctxbench.records([one for one, _ in pairs], {other.id: other for _, other in pairs}))

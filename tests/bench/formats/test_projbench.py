@@ -180,11 +180,6 @@ def test_faults_name_line_and_field(made: dict[str, Any], words: str) -> None:
     assert "--help" in str(caught.value)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def task_file(tmp_path: Path, *made: dict[str, Any]) -> str:
     path = tmp_path / "tasks.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in made))

@@ -42,11 +42,6 @@ HONEST = ("lc.infile", "lc.repocoder", "lc.repofuse(encoder=hashed)")
 SMALL = StrategyBounds(questions=500, searches=200, drafts=20, seconds=20.0)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("strategies") / "hostile.py"

@@ -85,11 +85,6 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     yield whole
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", ["ctxbench", "infercom"])
 def test_rows_are_those_of_the_authors_but_for_their_origin(

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store
 from ctxbench.harness.store.sets import SampleCount, contents
 from ctxbench.harness.store.work import ConstructionTime, construction_times
 from ctxbench.harness.store.write import StoredConstruction
 from tests.harness.store.making import make_samples, make_spec
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path / 'results.db'}") as opened:
-        yield opened
 
 
 def test_samples_are_counted_by_what_they_are(store: Store) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from sqlalchemy import text
 
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.results import COSTS
-from ctxbench.harness.store import Store, open_store, verdicts
+from ctxbench.harness.store import Store, verdicts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.write import Imported, StoredConstruction
 from tests.harness.store.making import make_finished, make_generation
@@ -19,11 +18,6 @@ from tests.harness.store.test_store import add_run, count
 from tests.harness.store.test_verdicts import completion, finish, make_verdict
 
 RATE = Rate(match=("scripted",), looked_up=date(2026, 11, 21), input=2.0, cached=0.5, output=8.0)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'results.db'}")
 
 
 def costs(store: Store, **how: Any) -> dict[str, tuple[float | None, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.scoring import _blocks
-from ctxbench.harness.store import Store, notes, open_store, verdicts
+from ctxbench.harness.store import Store, notes, verdicts
 from ctxbench.harness.store.details import call_texts, completion_texts, detail, prompts_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
@@ -42,11 +41,6 @@ BLOCKS = (
         kind="api", places="[]", score=0.1, tokens=0, state="dropped", reason="no room", char_start=None, char_end=None
     ),
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
 
 
 @contextmanager

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
-import pytest
 from sqlalchemy import select
 
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, notes, open_store
+from ctxbench.harness.store import Store, notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import run_tables
@@ -24,11 +22,6 @@ from tests.harness.store.test_details import add_functions, add_lines, statement
 
 EM = Measure(profile="ctxbench", metric="em", worst=0.0)
 PASSES = Measure(profile="ctxbench", metric="pass", worst=0.0)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
 
 
 def add_scored(store: Store, strategy: str, *values: float | None, **changes: Any) -> str:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from sqlalchemy import text
 
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store
+from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples, prompts_with_blocks
+from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples
 from ctxbench.harness.store.write import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 _TEXT = "# a\n# b\nx = "
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
 
 
 def block(kind: str, start: int | None, end: int | None) -> StoredBlock:
@@ -39,8 +33,10 @@ def add_run(store: Store, coder: str = "c 1") -> str:
 
 
 def test_prompts_are_put_together_again(store: Store) -> None:
-    [(sample, prompt)] = prompts_with_blocks(store, add_run(store))
-    assert sample == "demo/1" and prompt.text == _TEXT
+    prompts = prompts_of(store, add_run(store))
+    assert list(prompts) == ["demo/0", "demo/1"], "in the order of the plan"
+    prompt = prompts["demo/1"]
+    assert prompt.text == _TEXT
     assert [(str(one.kind), one.text) for one in prompt.blocks] == [
         ("similar", "# a\n"), ("api", "# b\n"), ("infile", "x = "),
     ]  # fmt: skip

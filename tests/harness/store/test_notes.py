@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from sqlalchemy import text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Origin, Status
-from ctxbench.harness.store import Store, notes, open_store
+from ctxbench.harness.store import Store, notes
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.write import Imported, Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -17,11 +15,6 @@ from tests.helpers.samples import make_sample
 
 FILE = Imported(format="codereval", source="recorded/CodeGen.jsonl.gz", sha256="f" * 64)
 SET = "d" * 64
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
 
 
 def add_run(store: Store) -> str:

@@ -5,23 +5,17 @@ from __future__ import annotations
 import dataclasses
 import random
 import threading
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, open_store, samples, schema
+from ctxbench.harness.store import Store, samples, schema
 from ctxbench.harness.store.runs import run_tables, stored_runs
 from ctxbench.harness.store.samples import Planned, planned_samples
 from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'home' / 'results.db'}")
 
 
 def count(store: Store, table: str) -> int:

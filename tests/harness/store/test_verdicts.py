@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,18 +9,13 @@ from sqlalchemy import text
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, open_store, verdicts
+from ctxbench.harness.store import Store, verdicts
 from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
 from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(f"sqlite:///{tmp_path / 'home' / 'results.db'}")
 
 
 def make_verdict(**changes: Any) -> StoredVerdict:
