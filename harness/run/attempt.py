@@ -215,7 +215,6 @@ class Attempt:
             strategy=self._spec.strategy,
             scored=stored[Status.SCORED],
             model_failed=stored[Status.MODEL_FAILED],
-            # A run that ends with a decision may have stored more than this part of its samples.
             missing=len(unfinished_samples(self._planned, self._store.finished(self._run))),
             new=self._tally.new,
             faults=tuple(self._tally.faults),
