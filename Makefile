@@ -19,8 +19,8 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 SLOW_TESTS = $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), a quarter of an hour
-	$(MAKE) -j2 --output-sync=line lint unit
-	$(SLOW_TESTS) -m "(slow or network) and not long"
+	@$(MAKE) -j2 --output-sync=line --keep-going lint unit; quick=$$?; \
+	$(SLOW_TESTS) -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 
 test-long: setup-dev engine ## What takes minutes by itself: real builds, whole lists of attacks; CI runs it too
 	$(SLOW_TESTS) -m "long"

@@ -3,10 +3,7 @@
 import subprocess
 import sys
 
-NAMES = (
-    *("metrics", "windows", "retrieval", "build"),
-    *("cells", "overhead", "million", "sandbox", "scale"),
-)
+NAMES = ("windows", "retrieval", "overhead", "million", "sandbox", "scale")
 
 for name in NAMES:
     print(f"\n== {name}", flush=True)

@@ -17,20 +17,15 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
+from ctxbench.harness.diagnostics.measures import RETRIEVED
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.scoring import behind_cursor, goes_on, has_answer
+from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import SET_BACK, StoredRun, check_set
-from ctxbench.harness.store.scores import (
-    RETRIEVED,
-    Gain,
-    add_gains,
-    gains_of,
-    priced_samples,
-    prompts_with_blocks,
-)
+from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
 
@@ -80,7 +75,11 @@ def diagnose(
     sample_set = sets.load(home, run.samples)
     check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
     samples = {sample.id: sample for sample in sample_set.samples}
-    prompts = prompts_with_blocks(store, run.id)
+    prompts = [
+        (sample, prompt)
+        for sample, prompt in prompts_of(store, run.id).items()
+        if any(block.kind in RETRIEVED for block in prompt.blocks)
+    ]
     usable = [
         (sample, prompt)
         for sample, prompt in prompts

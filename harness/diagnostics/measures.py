@@ -21,7 +21,8 @@ RECALL, WASTE = "api_recall", "context_waste"
 HALLUCINATED, MADE_UP = "hallucinated", "made_up_names"
 _MOST_FILES = 256
 Scores = dict[str, float | None]
-_RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
+RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
+"""Kinds of blocks that can be left out of a prompt."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _RENAMED = re.compile(r"\b(\w+)\s+as\s+(\w+)")
 Lines = Callable[[Place], Sequence[str]]
@@ -285,12 +286,12 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
         0..1; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
     """
     blocks = _retrieved(prompt)
-    dropped = [dropped_block for dropped_block in prompt.dropped if dropped_block.kind in _RETRIEVED]
+    dropped = [dropped_block for dropped_block in prompt.dropped if dropped_block.kind in RETRIEVED]
     if not blocks and not dropped:
         return None
     needed = set(identifiers(str(language), target))
     for block in prompt.blocks if needed else ():
-        if block.kind not in _RETRIEVED:
+        if block.kind not in RETRIEVED:
             needed.difference_update(_WORD.findall(block.text))
     if not needed:
         return None
@@ -313,7 +314,7 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
 
 
 def _retrieved(prompt: Prompt) -> list[Block]:
-    return [block for block in prompt.blocks if block.kind in _RETRIEVED]
+    return [block for block in prompt.blocks if block.kind in RETRIEVED]
 
 
 def _tokens(lines: Sequence[str]) -> int:

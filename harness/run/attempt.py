@@ -20,7 +20,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.cells import StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import Sampling, TooLong
-from ctxbench.harness.results import Load
+from ctxbench.harness.results import Load, Status
 from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.judging import Executor, judge_stored, judged
 from ctxbench.harness.run.machinery import Machinery
@@ -36,7 +36,7 @@ from ctxbench.harness.store.scores import RunCosts, costs_of_run
 from ctxbench.harness.store.shard import Shard, unpack
 from ctxbench.harness.store.shard_store import answers_for
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import UnjudgedCompletion
+from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.work import failed_on
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.sandbox.errors import SandboxError
@@ -213,8 +213,8 @@ class Attempt:
         return RunSummary(
             run=self._run,
             strategy=self._spec.strategy,
-            scored=stored.scored,
-            model_failed=stored.model_failed,
+            scored=stored[Status.SCORED],
+            model_failed=stored[Status.MODEL_FAILED],
             # A run that ends with a decision may have stored more than this part of its samples.
             missing=len(unfinished_samples(self._planned, self._store.finished(self._run))),
             new=self._tally.new,
@@ -232,11 +232,11 @@ class Attempt:
             remark=self._machinery.summaries.spent.remark,
         )
 
-    def _lacking(self) -> list[UnjudgedCompletion]:
+    def _lacking(self) -> list[UnscoredCompletion]:
         """Return the stored completions of functions that have no verdict."""
         return verdicts.unjudged(self._store, self._run) if self._functions else []
 
-    def _try(self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], progress: Progress) -> None:
+    def _try(self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], progress: Progress) -> None:
         machinery = self._machinery
         executor = machinery.executor() if self._functions else None
         asker = Asker(
@@ -292,7 +292,7 @@ class Attempt:
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
 
     def _share_out(
-        self, missing: Sequence[Sample], lacking: Sequence[UnjudgedCompletion], nodes: Nodes, progress: Progress
+        self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], nodes: Nodes, progress: Progress
     ) -> None:
         """Let other machines do what is missing, and bring their shards in as they come; then judge what is stored."""
         merger = Merger(self._store, self._set, own=True)
@@ -309,7 +309,7 @@ class Attempt:
                 tick(len(outcome.samples))
             self._judge_here(lacking, tick)
 
-    def _judge_here(self, lacking: Sequence[UnjudgedCompletion], tick: Callable[[int], Any]) -> None:
+    def _judge_here(self, lacking: Sequence[UnscoredCompletion], tick: Callable[[int], Any]) -> None:
         """Judge what is stored on the machine that asks others, which may be without a sandbox."""
         try:
             executor = self._machinery.executor() if lacking else None
@@ -337,7 +337,7 @@ class Attempt:
             add_remarks(self._store, self._run, log.remarks)
             self._store.add_summaries(self._run, log.summaries)
 
-    def _judge(self, executor: Executor, lacking: Sequence[UnjudgedCompletion], tick: Callable[[int], Any]) -> None:
+    def _judge(self, executor: Executor, lacking: Sequence[UnscoredCompletion], tick: Callable[[int], Any]) -> None:
         """Judge what an earlier attempt stored without a verdict."""
         for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):
             if isinstance(verdict, MachineFault):

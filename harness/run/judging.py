@@ -29,7 +29,7 @@ from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import UnjudgedCompletion
+from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxError
 
@@ -252,8 +252,8 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
 
 
 def judge_stored(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
-) -> Iterator[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]]:
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
+) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
     """Judge completions of a stored run, and store the score of each as soon as it is known; in their order.
 
     `run` is its id, and `lacking` what `verdicts.unjudged` returns for it.

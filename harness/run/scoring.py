@@ -225,15 +225,11 @@ def _access(answered: AnsweredSample) -> StoredAccess | None:
         for places in (access.places, shown_places)
         for share in recall_precision(places, answered.relevant, answered.sample.path)
     )
-    lines: dict[str, list[int]] = {}
-    for place in access.places:
-        lines.setdefault(place.path, []).extend((place.start, place.end))
     return StoredAccess(
         opened=access.opened,
         searches=access.searches,
         characters=access.characters,
-        explored_files=len(lines),
-        places=json.dumps(lines, ensure_ascii=False, separators=(",", ":")),
+        explored_files=len({place.path for place in access.places}),
         explored_recall=explored_recall,
         explored_precision=explored_precision,
         shown_recall=shown_recall,

@@ -31,9 +31,9 @@ from ctxbench.harness.run.portions import NothingWorks, apart
 from ctxbench.harness.run.scoring import Bits, SampleScorer, Scores, gain, has_answer, profiles_of, text_scores
 from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import CONTEXT, StoredRun
-from ctxbench.harness.store.scores import UnscoredCompletion, add_scores, unscored
+from ctxbench.harness.store.scores import add_scores, unscored
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import UnjudgedCompletion
+from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.write import StoredFault, StoredVerdict
 
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
@@ -114,7 +114,7 @@ def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]
 
 
 def judge_run(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Generator[VerdictRow]:
     """Yield verdicts of completions of a stored run, which get their scores."""
     outcomes = judge_stored(store, executor, sample_set, run, lacking)
@@ -125,7 +125,7 @@ def _attempted(
     store: Store,
     run: str,
     words: str,
-    outcomes: Iterable[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]],
+    outcomes: Iterable[tuple[UnscoredCompletion, StoredVerdict | MachineFault]],
     total: int,
 ) -> Generator[VerdictRow]:
     """Yield rows as an attempt at a run, with its faults and its end recorded."""

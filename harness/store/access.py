@@ -1,14 +1,11 @@
-"""Read what strategies looked at for a sample, and the steps of those that let the model look around."""
+"""Read the steps of a strategy that lets the model look around."""
 
 from __future__ import annotations
 
-import json
-import zlib
 from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from ctxbench.bench.types import Place
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.agent import ROLE
@@ -27,21 +24,6 @@ class Step:
     """Empty for an answer that calls none."""
     arguments: str
     """JSON, as the model wrote it."""
-
-
-def looked_at(store: Store, run: str, sample: str) -> tuple[Place, ...]:
-    """Return the places that a strategy was handed for a sample; none where nobody noted them."""
-    a = t.ACCESS_FACT.c
-    with store.reading() as connection:
-        packed = connection.scalar(select(a.places).where(a.key == t.key_of(run, sample)))
-    if packed is None:
-        return ()
-    lines: dict[str, list[int]] = json.loads(zlib.decompress(packed))
-    return tuple(
-        Place(path=path, start=start, end=end)
-        for path, numbers in lines.items()
-        for start, end in zip(numbers[::2], numbers[1::2], strict=True)
-    )
 
 
 def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:

@@ -38,7 +38,7 @@ _VIEWS = {
     "summarised": "SELECT r.id AS run_id, g.id AS generation_id FROM summarised_fact f "
     "JOIN run r ON r.number = f.run JOIN generation_fact g ON g.number = f.generation",
     "access": f"SELECT {_NAMES}, f.opened, f.searches, f.characters, f.explored_files, f.explored_recall, "
-    f"f.explored_precision, f.shown_recall, f.shown_precision, f.places FROM access_fact f {_SAMPLE}",
+    f"f.explored_precision, f.shown_recall, f.shown_precision FROM access_fact f {_SAMPLE}",
 }
 _REFUSAL = "rows are appended, never changed"
 _OTHER_DATABASE = "choose another database with --db"

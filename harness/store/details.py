@@ -333,9 +333,10 @@ class CallTexts:
 
 
 def prompts_of(store: Store, run: str) -> dict[str, Prompt]:
-    """Return the prompts of a run as its strategy made them, with what was left out of them: sample -> prompt."""
-    r, b = t.RESULT.c, t.BLOCK.c
-    digests = select(r.sample_id, r.prompt_digest).where(r.run_id == run)
+    """Return sample -> prompt of a run as its strategy made it, with what was left out of it, in the plan's order."""
+    r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
+    joined = t.RESULT.join(t.PLANNED, r.key == p.key)
+    digests = select(r.sample_id, r.prompt_digest).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
     query = select(t.BLOCK).where(b.run_id == run).order_by(b.sample_id, b.ordinal)
     with store.reading() as connection:
         blocks: dict[str, list[Any]] = defaultdict(list)

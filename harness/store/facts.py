@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -202,7 +201,6 @@ def _access_row(key: int, access: StoredAccess) -> tuple[Any, ...]:
         access.characters,
         access.explored_files,
         *(number_or_null(getattr(access, name)) for name in t.ACCESS_SHARES),
-        zlib.compress(clean(access.places).encode()),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from ctxbench.bench.types import project_of
 from ctxbench.harness.measures import ALWAYS, left_out, without_parts
 from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT
 from ctxbench.harness.prices import Prices
-from ctxbench.harness.results import ACCESS, PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable, Status
+from ctxbench.harness.results import ACCESS, PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
@@ -54,22 +55,12 @@ class RunRow:
     finished: int
 
 
-@dataclass(frozen=True, slots=True)
-class StatusCounts:
-    """How many samples of a run have which status."""
-
-    scored: int
-    model_failed: int
-
-
-def status_counts(store: Store, run: str) -> StatusCounts:
-    """Count the finished samples of one run."""
+def status_counts(store: Store, run: str) -> Counter[str]:
+    """Return status -> finished samples of one run."""
     r = t.RESULT.c
+    query = select(r.status, func.count()).where(r.run_id == run).group_by(r.status)
     with store.reading() as connection:
-        by_status: dict[str, int] = dict(
-            connection.execute(select(r.status, func.count()).where(r.run_id == run).group_by(r.status)).all()
-        )
-    return StatusCounts(by_status.get(Status.SCORED, 0), by_status.get(Status.MODEL_FAILED, 0))
+        return Counter(dict(connection.execute(query).all()))
 
 
 def stored_runs(store: Store) -> list[RunRow]:

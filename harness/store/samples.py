@@ -11,6 +11,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, select
@@ -190,7 +191,7 @@ def stored_scores(
         rows = fetched(connection, _asked_scores(among=False), **numbers)
     else:
         rows = fetched(connection, _asked_scores(among=True), **numbers, language=language)
-    stretches = {rows[start][0]: rows[start:end] for start, end in _stretches(rows)}
+    stretches = {number: list(rows_of) for number, rows_of in groupby(rows, key=operator.itemgetter(0))}
     columns: dict[str, Values] = {}
     for number, metric in metrics.items():
         if stretch := stretches.get(number):
@@ -222,20 +223,3 @@ def _means(rows: Sequence[tuple[Any, ...]], ids: Mapping[int, str]) -> Values:
     for _, key, value in rows:
         values[ids[key]] += [] if value is None else [value]
     return {sample: math.fsum(some) / len(some) if some else None for sample, some in values.items()}
-
-
-def _stretches(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, int]]:
-    """Yield where each measure begins and ends, looking at few of the rows, which are sorted."""
-    start = 0
-    while start < len(rows):
-        measure = rows[start][0]
-        low, step = start, 1
-        # Beyond `low` the measure still holds; double the step until it does not, then halve it.
-        while low + step < len(rows) and rows[low + step][0] == measure:
-            low, step = low + step, step * 2
-        while step:
-            if low + step < len(rows) and rows[low + step][0] == measure:
-                low += step
-            step //= 2
-        yield start, low + 1
-        start = low + 1

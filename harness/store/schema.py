@@ -44,13 +44,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    false,
     select,
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 23
+SCHEMA_NUMBER = 24
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -110,9 +109,9 @@ RUN = Table(
     # YYYY-MM-DD where only samples dated after that day were chosen of the set.
     Column("samples_after", String(10)),
     # Empty where the run's own generator wrote the summaries.
-    Column("summariser", Text, nullable=False, server_default=""),
-    Column("summariser_version", Text, nullable=False, server_default=""),
-    Column("summarises_tests", Boolean, nullable=False, server_default=false()),
+    Column("summariser", Text, nullable=False),
+    Column("summariser_version", Text, nullable=False),
+    Column("summarises_tests", Boolean, nullable=False),
     Column("number", Integer),
     Index("run_number_key", "number", unique=True),
 )
@@ -193,7 +192,7 @@ GENERATION_FACT = Table(
     Column("tokens_out", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
     # Of `tokens_in`, those that the service had at hand.
-    Column("cached", Integer, nullable=False, server_default="0"),
+    Column("cached", Integer, nullable=False),
     # US dollars, as of when it was asked; null where nobody knows.
     Column("price", Float),
 )
@@ -261,8 +260,6 @@ ACCESS_FACT = _fact(
     _key("result_fact"),
     *(Column(name, Integer, nullable=False) for name in ("opened", "searches", "characters", "explored_files")),
     *(Column(name, Float) for name in ACCESS_SHARES),
-    # JSON, compressed with zlib: file -> first line, line after the last, of one place behind the other.
-    Column("places", LargeBinary, nullable=False),
 )
 BLOCK_FACT = _fact(
     "block",
@@ -329,9 +326,7 @@ ENGINE_USE = _view(
     *_copies(ENGINE_FACT, "engine", "version", "mode", "index_seconds", "query_seconds", "calls", "places", "cut"),
     Column("index_bytes", BigInteger),
 )
-ACCESS = _view(
-    "access", *_copies(ACCESS_FACT, "opened", "searches", "characters", "explored_files", *ACCESS_SHARES, "places")
-)
+ACCESS = _view("access", *_copies(ACCESS_FACT, "opened", "searches", "characters", "explored_files", *ACCESS_SHARES))
 BLOCK_GAIN = _view("block_gain", *_copies(GAIN_FACT, "ordinal", "coder", "gain"))
 COMPLETION = _view(
     "completion", Column("generation_id", _KEY), *_copies(COMPLETION_FACT, "idx", "status", "text", "flags")
@@ -349,11 +344,11 @@ VERDICT = Table(
     Column("output", Text, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("peak_bytes", BigInteger, nullable=False),
-    Column("flags", Text, nullable=False, server_default="[]"),
+    Column("flags", Text, nullable=False),
     # What its tests said before, where they were run once more at once; else empty.
-    Column("earlier", Text, nullable=False, server_default=""),
+    Column("earlier", Text, nullable=False),
     # The run that it alone counts for, where a merged shard brought it; else empty.
-    Column("run", Text, nullable=False, server_default=""),
+    Column("run", Text, nullable=False),
 )
 JUDGED_FACT = _fact(
     "judged",

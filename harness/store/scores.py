@@ -25,11 +25,10 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.facts import measure_numbers
 from ctxbench.harness.store.loading import load, parts
-from ctxbench.harness.store.prompts import prompt_texts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import PASS, PROFILE, passes_not_plain
+from ctxbench.harness.store.verdicts import PASS, PROFILE, UnscoredCompletion, passes_not_plain
 from ctxbench.harness.store.write import number_or_null
-from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Prompt
+from ctxbench.strategies.api import SUMMARY_ROLE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
 """The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
@@ -38,17 +37,6 @@ Counts = Mapping[str, tuple[int, int]]
 _SECONDS, _DOLLARS = 9, 15
 """Decimals that are kept of a sum."""
 _EXACT = "em"
-RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
-"""Kinds of blocks that can be left out of a prompt."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnscoredCompletion:
-    """A stored completion that lacks a metric of a profile."""
-
-    sample_id: str
-    idx: int
-    text: str
 
 
 def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> list[UnscoredCompletion]:
@@ -343,32 +331,6 @@ class Gain:
 
     kind: str
     bits: float
-
-
-def prompts_with_blocks(store: Store, run: str) -> list[tuple[str, Prompt]]:
-    """Return the samples of a run that have blocks to leave out, with their prompts, in the plan's order."""
-    r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
-    joined = t.RESULT.join(t.PLANNED, r.key == p.key)
-    digests = select(r.sample_id, r.prompt_digest).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
-    spans = (
-        select(b.sample_id, b.kind, b.char_start, b.char_end)
-        .where(b.run_id == run, b.char_start.is_not(None))
-        .order_by(b.sample_id, b.ordinal)
-    )
-    with store.reading() as connection:
-        blocks: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
-        for sample, kind, start, end in connection.execute(spans):
-            blocks[sample].append((kind, start, end))
-        results = connection.execute(digests).all()
-        texts = dict(prompt_texts(connection, (digest for _, digest in results)))
-    sample_prompts = [(sample, _prompt(texts[digest], blocks[sample])) for sample, digest in results]
-    return [
-        (sample, prompt) for sample, prompt in sample_prompts if any(block.kind in RETRIEVED for block in prompt.blocks)
-    ]
-
-
-def _prompt(text: str, spans: Sequence[tuple[str, int, int]]) -> Prompt:
-    return Prompt(blocks=tuple(Block(kind=BlockKind(kind), text=text[start:end]) for kind, start, end in spans))
 
 
 def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:

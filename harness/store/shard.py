@@ -34,7 +34,7 @@ from ctxbench.harness.store.write import (
     number_or_null,
 )
 
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".shard.gz"
 _CURE = "make it again with the same `ctxbench run --shard` command, or leave it out"
 _TIMES: Mapping[str, tuple[str, ...]] = {
@@ -235,9 +235,8 @@ def _record(line: str, where: str, number: int) -> dict[str, Any]:
 
 
 def _manifest(record: dict[str, Any], where: str) -> ShardManifest:
-    if isinstance(version := record.get("format"), int) and version > FORMAT:
-        what = f"has format {version}, this ctxbench reads up to {FORMAT}"
-        raise InputFault(what, where=where, cure="upgrade ctxbench")
+    if isinstance(version := record.get("format"), int) and version != FORMAT:
+        raise InputFault(f"has format {version}, this ctxbench reads {FORMAT}", where=where, cure=_CURE)
     manifest = _typed(ShardManifest, record, where)
     if manifest.run != manifest.spec.id:
         raise InputFault("its choices are not those of its run's id", where=where, cure=_CURE)

@@ -112,7 +112,7 @@ class ShardStore(Store):
         if not in_shards or not any(sample.tested for sample in mine):
             return
         # A verdict that came after its sample is in a shard without samples.
-        judged = {completion.key for completion in verdicts.judged(self, run) if completion.sample_id in in_shards}
+        judged = {key for sample, key in verdicts.judged(self, run) if sample in in_shards}
         if judged - delivered:
             self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
 

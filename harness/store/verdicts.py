@@ -24,24 +24,13 @@ PROFILE, PASS = "ctxbench", profile.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnjudgedCompletion:
-    """A stored completion of a function that has no verdict yet."""
+@dataclass(frozen=True, slots=True)
+class UnscoredCompletion:
+    """A stored completion that lacks a verdict, or a metric of a profile."""
 
     sample_id: str
     idx: int
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedCompletion:
-    """A stored completion of a function that has a verdict."""
-
-    sample_id: str
-    idx: int
-    text: str
-    key: str
-    """Of its verdict."""
 
 
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
@@ -124,7 +113,7 @@ def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, C
     return counts
 
 
-def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnjudgedCompletion]:
+def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnscoredCompletion]:
     """Return the completions of a run's functions that have no score yet, in the order of the plan.
 
     Args:
@@ -150,16 +139,14 @@ def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list
     queries = [query] if among is None else [query.where(m.id.in_(part)) for part in parts(among)]
     with store.reading() as connection:
         rows = [row for part_query in queries for row in connection.execute(part_query)]
-    return [UnjudgedCompletion(sample_id=id_, idx=idx, text=text) for id_, idx, text in rows]
+    return [UnscoredCompletion(*row) for row in rows]
 
 
-def judged(store: Store, run: str) -> list[JudgedCompletion]:
-    """Return the completions of a run that tests judged, in the order of the plan."""
-    c, p, j = t.COMPLETION.c, t.PLANNED.c, t.JUDGED.c
-    joined = t.JUDGED.join(t.COMPLETION, (c.key == j.key) & (c.idx == j.idx)).join(t.PLANNED, (p.key == j.key))
-    query = select(c.sample_id, c.idx, c.text, j.verdict_key.label("key")).select_from(joined).where(j.run_id == run)
+def judged(store: Store, run: str) -> list[tuple[str, str]]:
+    """Return the sample of each completion of a run that tests judged, with the key of its verdict."""
+    j = t.JUDGED.c
     with store.reading() as connection:
-        return [JudgedCompletion(**row) for row in connection.execute(query.order_by(p.ordinal, c.idx)).mappings()]
+        return list(map(tuple, connection.execute(select(j.sample_id, j.verdict_key).where(j.run_id == run))))
 
 
 def passes(store: Store, run: str, n: int) -> list[int]:

@@ -125,8 +125,6 @@ class StoredAccess:
     """That it was handed."""
     explored_files: int
     """In which it was handed something."""
-    places: str
-    """JSON: file -> first line, line after the last, of one place behind the other."""
     explored_recall: float | None
     """Share of the files that define what the target uses; None where nobody knows any, as for all four."""
     explored_precision: float | None

@@ -314,12 +314,14 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             server.paths.append(self.path)
             with server.taken(body, dict(self.headers)) as fault:
                 server.wait(fault.stall or server.delay)
-                if not self._fail(fault):
-                    status, made = server.reply(self.path, body, self.headers.get("Authorization", ""))
-                    if fault.change is not None:
-                        fault.change(made)
-                    self._send(status, made, cut=fault.cut)
-                    server.answered += status == 200 and not fault.cut
+                if self._fail(fault):
+                    return
+                status, made = server.reply(self.path, body, self.headers.get("Authorization", ""))
+                if fault.change is not None:
+                    fault.change(made)
+            # Not counted while it is sent: whoever has the answer may ask again before this thread goes on.
+            self._send(status, made, cut=fault.cut)
+            server.answered += status == 200 and not fault.cut
 
         def _fail(self, fault: Fault) -> bool:
             if fault.drop:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from ctxbench.sandbox import wheels
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.registry import open_sandbox
 from ctxbench.sandbox.types import Environment, Report, Sandbox
@@ -34,6 +35,12 @@ def locked() -> Iterator[Path]:
     with (cache() / "lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield cache()
+
+
+def lock_wheels(requirements: Sequence[str], project: str) -> tuple[str, ...]:
+    """Lock a project's requirements, one worker at a time."""
+    with locked() as folder:
+        return wheels.lock(requirements, project, folder, lambda _: None)
 
 
 class Locked:

@@ -113,6 +113,7 @@ class Rows:
             "samples": "demo", "samples_digest": DIGEST, "sample_limit": None, "strategy": "lc.infile",
             "strategy_version": "s1", "generator": "scripted", "generator_version": "g1", "coder": "c",
             "sampling": json.dumps(GREEDY), "n": 1, "seed": 0, "tokenizer": "ctxcode-1", "code": "0.1.0",
+            "summariser": "", "summariser_version": "", "summarises_tests": False,
         }  # fmt: skip
         row = {"id": id_, **usual, **run}
         number = self._next("run", "number")
@@ -157,5 +158,6 @@ class Rows:
             self.add(
                 "verdict", key=verdict, sample_digest="s", text_digest="t", image="i", sandbox="docker",
                 verdict="FAILED", reason="", tests_run=1, output="", seconds=seconds, peak_bytes=1,
+                flags="[]", earlier="", run="",
             )  # fmt: skip
             self.add("judged_fact", **key, idx=idx, verdict_key=verdict)

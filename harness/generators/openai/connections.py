@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import socket
 import threading
 import urllib.request
 from collections.abc import Mapping
@@ -30,6 +31,23 @@ class NetworkClosed(Exception):
 
 class TooLarge(Exception):
     """Raised for a reply that is larger than it may be."""
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose look-ups of names hold up no exit, as threads of a pool would."""
+
+    async def getaddrinfo(self, *address: Any, **options: Any) -> Any:
+        addresses: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        addresses.set_running_or_notify_cancel()
+
+        def look_up() -> None:
+            try:
+                addresses.set_result(socket.getaddrinfo(*address, **options))
+            except (OSError, UnicodeError) as error:
+                addresses.set_exception(error)
+
+        threading.Thread(target=look_up, daemon=True).start()
+        return await asyncio.wrap_future(addresses, loop=self)
 
 
 class Connections:
@@ -64,7 +82,7 @@ class Connections:
             raise InputFault("the environment's proxy cannot be used", where=where, cure=cure) from None
         self._lock = threading.Lock()
         self._closed = False
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="openai", daemon=True)
         self._thread.start()
 

@@ -6,7 +6,6 @@ import ast
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,9 @@ from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.repositories import manifest as manifests
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import PypiSource
-from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 from tests.bench.codereval.asked import Asked, tasks
-from tests.helpers.sandboxes import locked
+from tests.helpers.sandboxes import lock_wheels
 
 ROOT = Path(manifests.__file__).resolve().parents[2]
 REPOS = ROOT / "bench" / "repos"
@@ -80,11 +78,6 @@ def test_the_page_names_every_repository_and_project() -> None:
         assert all(project in page for project in manifests.load(name).codereval)
 
 
-def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-    with locked() as folder:
-        return wheels.lock(requirements, project, folder, lambda _: None)
-
-
 SHOWN = (
     "Convert a number to a string, using the given alphabet.\n\n    The output has the most significant digit first."
 )
@@ -125,7 +118,9 @@ WRONG = {
 @pytest.mark.network
 def test_our_tests_tell_right_from_wrong(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     home = Home(tmp_path / "home")
-    made = rebuild(tasks(tmp_path / "files", [NUMBER]), home, "ce", sandbox=bubblewrap_sandbox, lock=lock, workers=2)
+    made = rebuild(
+        tasks(tmp_path / "files", [NUMBER]), home, "ce", sandbox=bubblewrap_sandbox, lock=lock_wheels, workers=2
+    )
     [sample] = made.samples
     with Judge(home, made, bubblewrap_sandbox, width=2) as judge:
         found = {what: judge.judge(sample, text).verdict for what, (text, _) in WRONG.items()}

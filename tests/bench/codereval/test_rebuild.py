@@ -23,13 +23,12 @@ from ctxbench.bench.repositories import manifest as manifests
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
-from ctxbench.sandbox import wheels
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 from tests.bench.codereval.asked import Asked, tasks
 from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import FILES, TEST_FILE, in_process
-from tests.helpers.sandboxes import locked
+from tests.helpers.sandboxes import lock_wheels
 from tests.helpers.trees import write_tree
 
 DOUBLE = Asked("double", "def double(x):", "Return twice x.", level="file_runnable")
@@ -256,11 +255,6 @@ def test_tests_that_fail_or_are_slow_judge_nothing() -> None:
     assert rebuilding.certify({}, {}, lambda tests: ("certified", "")).outcome == accounts.NO_COVERING_TEST
 
 
-def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-    with locked() as folder:
-        return wheels.lock(requirements, project, folder, lambda _: None)
-
-
 OURS = """
 from shop import Cart, unused
 
@@ -289,7 +283,7 @@ def test_a_task_file_is_rebuilt_end_to_end_in_a_real_box(tmp_path: Path, bubblew
         home,
         "ce",
         sandbox=bubblewrap_sandbox,
-        lock=lock,
+        lock=lock_wheels,
         workers=2,
         manifests=[shop],
     )
@@ -312,7 +306,7 @@ def test_two_projects_are_rebuilt_whole(tmp_path: Path, shared: Path, bubblewrap
     wanted = ("pexip/os-python-cachetools", "cpburnz/python-sql-parameters")
     asked = [task for task in read if record_of(task).project in wanted]
     assert (len(read), len(asked)) == (230, 18)
-    made = rebuild(asked, Home(tmp_path / "home"), "ce", sandbox=bubblewrap_sandbox, lock=lock, workers=2)
+    made = rebuild(asked, Home(tmp_path / "home"), "ce", sandbox=bubblewrap_sandbox, lock=lock_wheels, workers=2)
     assert {project: made.manifest["projects"][project]["kept"] for project in wanted} == {wanted[0]: 14, wanted[1]: 4}
     assert made.manifest["located"] == {"exact": 15, "inherited-docstring": 3} and made.manifest["unusable"] == {}
     assert all(made.references[sample.id].tests for sample in made.samples)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,9 @@ from ctxbench.bench.judging.python import reports as coverage
 from ctxbench.bench.judging.python.reports import Covered
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.mining import FILES, TEST_FILE, local_manifest
-from tests.helpers.sandboxes import BACK_ENDS, locked, real
+from tests.helpers.sandboxes import BACK_ENDS, lock_wheels, real
 
 CASES = """
 import random
@@ -121,16 +119,11 @@ def test_clock_leaps():
 CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root", "demo/parser_of_ours.py::build"}
 
 
-def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-    with locked() as folder:
-        return wheels.lock(requirements, project, folder, lambda _: None)
-
-
 def make(home: Home, tmp_path: Path, sandbox: Sandbox) -> SampleSet:
     texts = {"parser_of_ours.py": PARSER, "tests/test_parser.py": PARSED, "kit.py": KIT, "tests/test_kit.py": CHANCE}
     files = {path: text.lstrip("\n") for path, text in texts.items()}
     manifest = local_manifest(tmp_path, {**FILES, **files, TEST_FILE: CASES.lstrip("\n")})
-    return build([manifest], home, "set", sandbox=sandbox, lock=lock, workers=2)
+    return build([manifest], home, "set", sandbox=sandbox, lock=lock_wheels, workers=2)
 
 
 @pytest.mark.long

@@ -177,6 +177,16 @@ def test_a_redirect_carries_nothing_elsewhere(status: int) -> None:
     assert not elsewhere.calls and len(server.calls) == 2
 
 
+def test_no_login_of_this_machine_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password 5Zq8\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    with serving() as server, model(server) as made:
+        assert one(made).text == "answer"
+    assert "authorization" not in sent(server)
+
+
 # Proxies
 
 

@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import text
 
 from ctxbench.harness.store import Store
+from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples, prompts_with_blocks
+from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples
 from ctxbench.harness.store.write import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
@@ -32,8 +33,10 @@ def add_run(store: Store, coder: str = "c 1") -> str:
 
 
 def test_prompts_are_put_together_again(store: Store) -> None:
-    [(sample, prompt)] = prompts_with_blocks(store, add_run(store))
-    assert sample == "demo/1" and prompt.text == _TEXT
+    prompts = prompts_of(store, add_run(store))
+    assert list(prompts) == ["demo/0", "demo/1"], "in the order of the plan"
+    prompt = prompts["demo/1"]
+    assert prompt.text == _TEXT
     assert [(str(one.kind), one.text) for one in prompt.blocks] == [
         ("similar", "# a\n"), ("api", "# b\n"), ("infile", "x = "),
     ]  # fmt: skip
