@@ -15,15 +15,12 @@ import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.visible import visible
-from ctxbench.dashboard.pictures import markup
 from ctxbench.dashboard.theme import INK
 from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard.columns import COLUMNS
 
 if TYPE_CHECKING:
     import altair as alt
-
-    from ctxbench.harness.leaderboard.grids import Blank, Grid
 
 _CHOICES = "choices"
 """The anchor of a page's choices."""
@@ -180,11 +177,6 @@ def choices() -> Any:
     where = st.container()
     where.subheader("Choices", anchor=_CHOICES)
     return where
-
-
-def picture(drawn: Grid | Blank) -> None:
-    """Show a picture that needs no script, or the sentence that stands in its place."""
-    st.html(f"<style>{markup.css()}</style>{markup.drawn(drawn)}")
 
 
 def note(sentence: str) -> None:

@@ -88,7 +88,6 @@ def main(home: Path) -> None:
             take(browser, site, info.name, info.name, size, "light", query)
         take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", {})
         take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", {})
-        take(browser, site, "leaderboard", "pictures", (DESKTOP[0], 900), "light", {}, part=".picture")
         if curves := budgets(home):
             take(browser, site, "cost", "budgets", DESKTOP, "light", curves, part=_SECOND_CHART)
         browser.close()

@@ -11,8 +11,7 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views.curves import chart as budget_chart
 from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
-from ctxbench.harness.leaderboard.curves import curves
-from ctxbench.harness.leaderboard.grids import Blank
+from ctxbench.harness.leaderboard.curves import Blank, curves
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
 
 HELP: Mapping[str, str] = {

@@ -10,13 +10,9 @@ import streamlit as st
 from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
-from ctxbench.harness.leaderboard import Board, Group, grids
+from ctxbench.harness.leaderboard import Board, Group
 from ctxbench.harness.leaderboard.choices import file_labelled
-from ctxbench.harness.leaderboard.columns import baseline_label
-from ctxbench.harness.leaderboard.grids import Blank
-from ctxbench.harness.leaderboard.history import over_versions
 from ctxbench.harness.leaderboard.sections import headline
-from ctxbench.harness.results import RunTable
 
 _LINKS = {
     "compare": st.column_config.LinkColumn(
@@ -37,18 +33,11 @@ class _Choice:
     after: date | None
     board: Board
     group: Group
-    tables: list[RunTable]
     marked: data.Marked
-
-    def all_generators(self) -> Board:
-        """Return the board of what every generator made of these samples."""
-        return data.board(
-            self.samples, self.group.language, profile=self.group.profile, marked=self.marked, after=self.after
-        )
 
 
 def page() -> None:
-    """Show one group of runs that may be ranked together: answer, picture, table, choices; then more pictures."""
+    """Show one group of runs that may be ranked together: answer, picture, table, choices."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()
@@ -67,7 +56,6 @@ def page() -> None:
             show.chart(drawn, key="intervals")
         _table(choice)
     show.notes(view.sentences(group))
-    _pictures(choice)
     _published(choice)
 
 
@@ -88,28 +76,6 @@ def _table(choice: _Choice) -> None:
         show.frame(matching, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
     else:
         show.note("No strategy here has all these words in its name.")
-
-
-def _pictures(choice: _Choice) -> None:
-    group = choice.group
-    show.picture(grids.beats(group))
-    cells = ["gain", "mean"] if group.baseline else ["mean"]
-    of_repositories = url.choose(
-        "By repository",
-        cells,
-        name="cells",
-        label_of={"gain": f"gain over {baseline_label(group)}", "mean": f"mean {group.metric}"}.__getitem__,
-        key_of=str,
-        help="What a cell of the picture below shows.",
-        where=st.columns(3)[0],
-    )
-    show.picture(grids.over_repositories(group, gains=of_repositories == "gain"))
-    for picture in grids.over_generators(choice.all_generators().groups):
-        show.picture(picture)
-    versions = over_versions(choice.tables, group)
-    # Most strategies have no history: that is nothing to say.
-    if not isinstance(versions, Blank):
-        show.picture(versions)
 
 
 def _choose() -> _Choice | None:
@@ -165,7 +131,6 @@ def _choose() -> _Choice | None:
         after=after,
         board=board,
         group=view.at_level(board, level),
-        tables=tables,
         marked=marked,
     )
 

@@ -1,1 +1,1 @@
-"""Pictures without a script, drawn by the same code on the pages and in the report: grids of shaded cells, curves."""
+"""Pictures without a script, drawn into the report: curves."""

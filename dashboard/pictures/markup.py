@@ -12,7 +12,6 @@ from markupsafe import Markup
 from ctxbench.bench.visible import visible
 from ctxbench.dashboard.pictures.curves import HEIGHT, WIDTH, drawing
 from ctxbench.harness.leaderboard.curves import Curves
-from ctxbench.harness.leaderboard.grids import Blank, Grid
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -47,15 +46,10 @@ def _environment() -> Environment:
     return environment(str(__package__))
 
 
-def drawn(picture: Grid | Curves | Blank) -> Markup:
-    """Return a picture, or the sentence that stands in its place."""
-    if isinstance(picture, Curves):
-        template = _environment().get_template("curves.html")
-        text = template.render(
-            picture=picture, drawing=drawing(picture), table=picture.table(), width=WIDTH, height=HEIGHT
-        )
-    else:
-        name = "blank.html" if isinstance(picture, Blank) else "grid.html"
-        text = _environment().get_template(name).render(picture=picture)
+def drawn(picture: Curves) -> Markup:
+    """Return a picture."""
+    template = _environment().get_template("curves.html")
     # Escaped by the template.
-    return Markup(text)  # noqa: S704
+    return Markup(  # noqa: S704
+        template.render(picture=picture, drawing=drawing(picture), table=picture.table(), width=WIDTH, height=HEIGHT)
+    )

@@ -17,10 +17,9 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from ctxbench.dashboard.pictures import markup
-from ctxbench.harness.leaderboard import grids, numbers
+from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, glossary
 from ctxbench.harness.leaderboard.curves import Curves, curves
-from ctxbench.harness.leaderboard.grids import Blank, Grid
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row, Standing
 from ctxbench.harness.leaderboard.sections import BoardSection, headline, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
@@ -136,7 +135,8 @@ class ReportSection:
     """Who is in front, in a sentence; empty of published rows."""
     tables: tuple[ReportTable, ...]
     notes: tuple[str, ...]
-    pictures: tuple[Grid | Curves, ...]
+    picture: Curves | None
+    """What is drawn below the tables; None where nothing is."""
     origins: tuple[RowOrigin, ...]
 
 
@@ -147,8 +147,6 @@ class Report:
     title: str
     dated: str
     sections: tuple[ReportSection, ...]
-    pictures: tuple[Grid, ...]
-    """Of several groups."""
     terms: tuple[tuple[str, str], ...]
 
 
@@ -169,7 +167,6 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
         dated=_dated([works[id_] for row in board.rows for id_ in row.run.ids if id_ in works]),
         sections=tuple(sections),
-        pictures=tuple(picture for picture in grids.over_generators(board.groups) if isinstance(picture, Grid)),
         terms=glossary(),
     )
 
@@ -239,23 +236,17 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
         lead=headline(group) if group else "",
         tables=tuple(tables),
         notes=section.notes,
-        pictures=_pictures(group) if group else (),
+        picture=_picture(group) if group else None,
         origins=tuple(
             _origin(row.run, id_, works.get(id_)) for row in (group.rows if group else ()) for id_ in row.run.ids
         ),
     )
 
 
-def _pictures(group: Group) -> tuple[Grid | Curves, ...]:
+def _picture(group: Group) -> Curves | None:
     """Return what is drawn of a group below its tables; of a level its tables say enough."""
-    if group.level != ALL_LEVELS:
-        return ()
-    pictures = (
-        grids.beats(group),
-        grids.over_repositories(group, gains=group.baseline is not None),
-        curves(group),
-    )
-    return tuple(picture for picture in pictures if not isinstance(picture, Blank))
+    drawn = curves(group) if group.level == ALL_LEVELS else None
+    return drawn if isinstance(drawn, Curves) else None
 
 
 def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None) -> ReportRow:

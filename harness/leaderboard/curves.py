@@ -10,7 +10,6 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import Spec, parse
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL, ColumnHead, TextTable, heading, interval_of, label, mean
-from ctxbench.harness.leaderboard.grids import Blank
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.strategies.registry import default_of
 
@@ -23,6 +22,15 @@ _BESIDE = 0.006
 
 Default = Callable[[str, str], float | None]
 """(strategy's name, parameter) -> the number that a spec without it means; None if nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """A picture that would say nothing."""
+
+    title: str
+    why: str
+    """A sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,11 +117,6 @@ class Row:
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """Name of `harness.results.COSTS` -> mean over the samples that count; a price is None unless all of theirs are
     known."""
-    repository_means: Mapping[str, float] = field(default_factory=dict)
-    """Repository -> mean of the ranking metric over its samples that count."""
-    repository_gains: Mapping[str, float] = field(default_factory=dict)
-    """Repository -> this row's mean of the ranking metric minus the baseline's, over the samples that both completed;
-    empty for the baseline itself."""
 
     @property
     def standing(self) -> Standing:

@@ -34,7 +34,7 @@ from ctxbench.harness.leaderboard.rows import (
     overall_means,
 )
 from ctxbench.harness.leaderboard.scales import ScaleOf, completed, scale_of
-from ctxbench.harness.leaderboard.stats import Clustered, Estimate
+from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import PRICE, RunTable, Status
 
 
@@ -287,21 +287,7 @@ class GroupMaker:
             before_cutoff=before,
             after_cutoff=after,
             costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
-            repository_means=self._by_repository(mine[self.metric].clustered) if mine.get(self.metric) else {},
-            repository_gains=self._gains(index),
         )
-
-    def _by_repository(self, column: Clustered) -> dict[str, float]:
-        means = (column.sums / column.sizes).tolist()
-        return dict(zip([self.repos[code] for code in column.codes.tolist()], means, strict=True))
-
-    def _gains(self, index: int) -> dict[str, float]:
-        """Return repository -> mean difference to the baseline; empty where there is none."""
-        base = self.base
-        if base in (None, index) or not (self.values[index].get(self.metric) and self.values[base].get(self.metric)):
-            return {}
-        [aligned] = self.aligned([(index, base)], self.metric)
-        return self._by_repository(aligned.gap)
 
     def _around_cutoff(self, table: RunTable, mine: Values) -> tuple[Estimate | None, Estimate | None]:
         """Return the estimates of the ranking metric before and after the model's cutoff."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -10,9 +11,8 @@ import pytest
 from ctxbench.dashboard.pictures import markup
 from ctxbench.dashboard.pictures.curves import drawing
 from ctxbench.dashboard.views.curves import chart
-from ctxbench.harness.leaderboard import board, grids
+from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.curves import Curves, curves
-from ctxbench.harness.leaderboard.grids import SHADES, Blank, Grid, GridCell
 from tests.dashboard.stored import PLANTED
 from tests.helpers.runs import make_table
 
@@ -85,24 +85,13 @@ class _Tags(HTMLParser):
         self.attributes += attrs
 
 
-def hostile_pictures() -> list[Grid | Curves | Blank]:
-    tables = [
-        make_table({"es": [0.1] * 8 + [more] * 8}, [f"{PLANTED}{name}" for name in REPOS], id=name, strategy=name)
-        for name, more in ((PLANTED, 0.2), ("b", 0.9))
-    ]
-    [group] = board(tables).groups
-    return [
-        grids.beats(group),
-        grids.over_repositories(group, gains=True),
-        grids.over_repositories(group, gains=False),
-        Blank(PLANTED, PLANTED),
-    ]
-
-
 def test_names_are_text_and_nothing_is_styled_or_run() -> None:
     ours = {"div", "p", "b", "bdi", "table", "caption", "thead", "tbody", "tr", "th", "td", "small"}
     ours |= {"figure", "figcaption", "svg", "line", "text", "g", "polyline", "circle", "title"}
-    for picture in (*hostile_pictures(), budgets()):
+    planted = replace(
+        budgets(), title=PLANTED, curves=tuple(replace(curve, strategy=PLANTED) for curve in budgets().curves)
+    )
+    for picture in (planted, budgets()):
         parsed = _Tags(str(markup.drawn(picture)))
         assert parsed.tags <= ours, parsed.tags - ours
         assert not {"style", "href", "src"} & {name for name, _ in parsed.attributes}
@@ -110,22 +99,18 @@ def test_names_are_text_and_nothing_is_styled_or_run() -> None:
 
 
 def test_what_is_hidden_or_forbidden_is_written_out() -> None:
-    text = str(markup.drawn(Blank("a\u202eb", "c\x00d")))
+    text = str(markup.drawn(replace(budgets(), title="a\u202eb", parameter="c\x00d")))
     assert "\u202e" not in text and "\x00" not in text
 
 
 def test_every_class_of_a_picture_is_in_the_style_sheet() -> None:
-    cells = tuple(GridCell(text="1", shade=shade) for shade in range(-SHADES, SHADES + 1))
-    grid = Grid(title="t", reading="r", corner="c", rows=("a",), columns=tuple("longer" for _ in cells), cells=(cells,))
-    for picture in (grid, budgets(), Blank("t", "w")):
-        for name in re.findall(r'class="([^"]+)"', str(markup.drawn(picture))):
-            for part in name.split():
-                assert f".{part}" in markup.css() or part == "nothing", part
+    for name in re.findall(r'class="([^"]+)"', str(markup.drawn(budgets()))):
+        for part in name.split():
+            assert f".{part}" in markup.css(), part
     assert "url(" not in markup.css() and "@import" not in markup.css()
 
 
 def test_a_picture_has_a_caption_and_can_be_reached_without_a_mouse() -> None:
-    for picture in (*hostile_pictures()[:3], budgets()):
-        text = str(markup.drawn(picture))
-        assert "<caption" in text and 'tabindex="0"' in text and "aria-label=" in text and 'scope="row"' in text
-    assert 'role="img"' in str(markup.drawn(budgets()))
+    text = str(markup.drawn(budgets()))
+    assert "<caption" in text and 'tabindex="0"' in text and "aria-label=" in text and 'scope="row"' in text
+    assert 'role="img"' in text

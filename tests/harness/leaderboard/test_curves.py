@@ -9,8 +9,7 @@ import pytest
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import Board, board, numbers
-from ctxbench.harness.leaderboard.curves import Curves, curves, parameters
-from ctxbench.harness.leaderboard.grids import Blank
+from ctxbench.harness.leaderboard.curves import Blank, Curves, curves, parameters
 from ctxbench.harness.leaderboard.latex import latex
 from ctxbench.harness.leaderboard.render import markdown, table
 from ctxbench.harness.results import Origin
