@@ -37,11 +37,8 @@ _PART = 128
 """Texts encoded between two reports, and kept together: what a killed process loses."""
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB, crc32 INTEGER) WITHOUT ROWID"
 _SELECT = "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?"
-_MACHINES = {
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM,
-}  # fmt: skip
-"""Errors of the machine; all others mean that the file is damaged."""
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+"""Errors that say that the file is none of ours, or no longer; all others are the machine's."""
 _PATIENCE = 60.0
 """Seconds to wait for another process that writes."""
 
@@ -190,9 +187,7 @@ class VectorFile:
         def found(file: sqlite3.Connection) -> dict[bytes, Floats]:
             vectors: dict[bytes, Floats] = {}
             for digest in digests:
-                row = file.execute(
-                    "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?", (digest,)
-                ).fetchone()
+                row = file.execute(_SELECT, (digest,)).fetchone()
                 if row is not None and row[0] is not None and zlib.crc32(digest + row[0]) == row[1]:
                     vectors[digest] = np.frombuffer(row[0], dtype="<f4").astype(np.float32)
             return vectors
@@ -219,7 +214,7 @@ class VectorFile:
                 file.execute(_TABLE)
                 return work(file)
         except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _MACHINES:
+            if error.sqlite_errorcode & 0xFF in _DAMAGED:
                 self._path.unlink(missing_ok=True)
                 return None
             cure = "free space on the disk, or name another folder with CTXBENCH_CACHE; then run the same command again"
