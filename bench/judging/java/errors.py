@@ -123,7 +123,10 @@ def cure(
             "to requirements, and their jars to jars, in [tests]; if Kotlin, or another module, of the repository "
             "declares them, choose another module, as source_dir, or another repository"
         )
-    return "; ".join(steps) or "see the repository's own notes on its build"
+    return "; ".join(steps) or (
+        "see the repository's own notes on its build; if its Kotlin, or another module, declares what is missing, "
+        "choose another module, as source_dir"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
