@@ -202,7 +202,10 @@ class Server:
     def serve(self) -> None:
         """Take orders until the trusted side is gone."""
         while True:
-            raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
+            try:
+                raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
+            except ConnectionResetError:  # it ended before it had read all that was said to it
+                break
             while raw and len(raw) < ORDER.size:
                 raw += self._control.recv(ORDER.size - len(raw))
             if not raw:
