@@ -11,7 +11,7 @@ Row = dict[str, object]
 
 
 def letters(count: int) -> tuple[str, ...]:
-    """Return the letters that stand for the runs of a drawing."""
+    """Return the letters that stand for the runs shown."""
     return tuple(string.ascii_uppercase[:count])
 
 
