@@ -10,7 +10,7 @@ import click
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option
-from ctxbench.harness.cli.progress import say
+from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.compare import Compared

@@ -50,7 +50,7 @@ def diagnose(
     With --equivalent nothing is priced: it says what exact match misses, by the tests of functions.
     """
     from ctxbench.bench.files import dump_line
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.diagnostics.gains import diagnose as price
     from ctxbench.harness.run.pricer import unpriced
     from ctxbench.harness.store.runs import find_run

@@ -79,7 +79,7 @@ def check(spec: str, *, sandbox: str | None, home: Home) -> None:
     SPEC is as for `ctxbench engine show`.
     """
     from ctxbench.bench.engines import conformance, recipe
-    from ctxbench.harness.cli.progress import remarks
+    from ctxbench.harness.cli.terminal import remarks
     from ctxbench.harness.run.programs import back_end
 
     read, failed, count = recipe.read(spec), 0, 0
@@ -130,7 +130,7 @@ def measure_leak(
     from ctxbench.bench.engines.types import Mode
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import Spec, parse
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery

@@ -130,7 +130,7 @@ def _write(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[Ma
     from contextlib import closing
 
     from ctxbench.bench.files import dump_line, write_atomic
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
 
     lines: list[str] = []
     faults: list[MachineFault] = []

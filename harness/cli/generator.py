@@ -46,7 +46,7 @@ def check(spec: str) -> None:
     from contextlib import closing
 
     from ctxbench.harness.cli.options import check_line
-    from ctxbench.harness.cli.progress import remarks
+    from ctxbench.harness.cli.terminal import remarks
     from ctxbench.harness.generators import conformance, registry
 
     with remarks(), closing(registry.resolve(spec)) as model:

@@ -20,7 +20,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.files import fault_of
-from ctxbench.harness.cli import interrupts
+from ctxbench.harness.cli import terminal
 from ctxbench.sandbox.errors import SandboxError
 
 _OWN: dict[str, tuple[str, str]] = {
@@ -119,10 +119,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     # Work is shared out over the cores by whole texts; BLAS' own threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    interrupts.watch()
+    terminal.watch_interrupts()
     code = run(sys.argv[1:] if arguments is None else arguments)
-    if interrupts.came():
-        interrupts.end()
+    if terminal.interrupted():
+        terminal.end_interrupted()
     sys.exit(code)
 
 
@@ -145,9 +145,9 @@ def run(arguments: list[str]) -> int:
             # It is a question that met the end of the input; the rest of its line is empty.
             click.echo(err=True)
             return _say("nothing was done: nobody answers the question; give --yes")
-        if not interrupts.came():
-            click.echo(interrupts.LINE, err=True)
-        return interrupts.CODE
+        if not terminal.interrupted():
+            click.echo(terminal.INTERRUPTED, err=True)
+        return terminal.INTERRUPT_CODE
     except (CtxbenchError, SandboxError) as error:
         return _say(str(error))
     except BrokenPipeError:
@@ -162,9 +162,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _say(message: str, code: int = 1) -> int:
-    if interrupts.came():
+    if terminal.interrupted():
         # What was cut short fails in many ways.
-        return interrupts.CODE
+        return terminal.INTERRUPT_CODE
     from ctxbench.bench.visible import visible  # what fails may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
@@ -172,8 +172,8 @@ def _say(message: str, code: int = 1) -> int:
 
 
 def _bug() -> int:
-    if interrupts.came():
-        return interrupts.CODE
+    if terminal.interrupted():
+        return terminal.INTERRUPT_CODE
     text = traceback.format_exc()
     try:
         handle, name = tempfile.mkstemp(prefix="ctxbench-", suffix=".log")

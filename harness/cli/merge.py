@@ -32,7 +32,7 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
     with exit code 1.
     """
     from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.run.merging import Merger, shard_files
     from ctxbench.harness.store import open_store
 

@@ -103,7 +103,7 @@ def reproduce(
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.papers import render, tables
     from ctxbench.harness.papers import reproduce as job
     from ctxbench.harness.run.choices import RunOptions

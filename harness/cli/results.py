@@ -82,7 +82,7 @@ def import_files(
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
     from ctxbench.bench.languages.base import Language
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.imported.importing import import_results
     from ctxbench.harness.imported.matching import Labels
     from ctxbench.harness.store import open_store
@@ -113,7 +113,7 @@ def import_files(
 def _import_reference(name: str, samples: str | None, home: Home, db: str | None) -> None:
     from ctxbench.bench import samples as sets
     from ctxbench.bench import standard
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.imported import reference
     from ctxbench.harness.store import open_store
 

@@ -153,7 +153,7 @@ def run(
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.choices import RunOptions, decoding
     from ctxbench.harness.run.runner import run as run_strategies
@@ -208,7 +208,7 @@ def _cluster(
     """Open the machines that do the work; None for this one."""
     from contextlib import nullcontext
 
-    from ctxbench.harness.cli.progress import say
+    from ctxbench.harness.cli.terminal import say
 
     if engine == "local":
         return nullcontext()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctxbench.bench import languages
-from ctxbench.harness.cli.progress import progress
+from ctxbench.harness.cli.terminal import progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -262,7 +262,7 @@ def _rescored(
     home: Home, store: Store, run_id: str, sample_set: SampleSet, profile: str | None, measure: Collection[Measurement]
 ) -> Iterator[tuple[str, int, Mapping[str, MachineFault]]]:
     """Score and measure what a run lacks; yield what, of how many completions, and why some samples went without."""
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.run.stored import measure as measure_stored
     from ctxbench.harness.run.stored import rescore as score_stored

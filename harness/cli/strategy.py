@@ -178,7 +178,7 @@ def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home
     """
     from ctxbench.bench import samples as sets
     from ctxbench.harness.cells import StrategyBounds, checked
-    from ctxbench.harness.cli.progress import remarks
+    from ctxbench.harness.cli.terminal import remarks
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runs import kept_from_strategies
 

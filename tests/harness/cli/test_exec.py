@@ -187,7 +187,7 @@ def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) 
 
 
 def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctxbench.harness.cli import progress as bars
+    from ctxbench.harness.cli import terminal as bars
 
     class Bar:
         def __enter__(self) -> Callable[[int], None]:
