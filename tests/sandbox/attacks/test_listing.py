@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.sandbox.attacks.cases import GROUPS
 from tests.sandbox.attacks.listing import PAGE, named, written
-from tests.sandbox.forgeries import table
+from tests.sandbox.forgeries.forgery import FORGERIES, SLOW
 
 
 def test_what_is_impossible_is_what_is_tried():
@@ -15,7 +15,7 @@ def test_what_is_impossible_is_what_is_tried():
 
 
 def test_every_forgery_in_a_test_run_is_remarked_on():
-    every = {forgery.name for forgery in (*table.FORGERIES, *table.SLOW)}
+    every = {forgery.name for forgery in (*FORGERIES, *SLOW)}
     assert named(PAGE.read_text(), "Remarked on") == every
 
 
