@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ctxbench.bench.judging.python.plain import RepositoryWords, remarks
-from tests.sandbox.attacks.cases import GROUPS
+from tests.sandbox.attacks.case import CASES
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.forgery import FORGERIES, SLOW, Forgery
 
@@ -15,7 +15,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "attacks.md"
 
 def tables() -> str:
     """Return the lists of what is impossible, as Markdown."""
-    parts = [_table(name, [(case.name, case.tries) for case in cases]) for name, cases in GROUPS.items()]
+    parts = [_table(name, [(case.name, case.tries) for case in cases]) for name, cases in CASES.items()]
     return "\n".join(parts).rstrip("\n")
 
 

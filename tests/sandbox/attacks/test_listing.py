@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sandbox.attacks.cases import GROUPS
+from tests.sandbox.attacks.case import CASES
 from tests.sandbox.attacks.listing import PAGE, named, written
 from tests.sandbox.forgeries.forgery import FORGERIES, SLOW
 
@@ -10,7 +10,7 @@ from tests.sandbox.forgeries.forgery import FORGERIES, SLOW
 def test_what_is_impossible_is_what_is_tried():
     text = PAGE.read_text()
     assert text == written(text), "run `python -m tests.sandbox.attacks.listing`"
-    cases = {case.name for cases in GROUPS.values() for case in cases}
+    cases = {case.name for cases in CASES.values() for case in cases}
     assert named(text, "Impossible") == cases
 
 
