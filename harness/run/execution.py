@@ -1,8 +1,11 @@
-"""Verdicts of completions of functions, by an `Executor`; none is computed twice.
+"""Execution of what models wrote, in the sandbox: verdicts of functions by an `Executor`, and strategies' `Programs`.
 
-A verdict is looked up in the store; if it is not there, the judge runs the tests and the verdict is stored. Equal work
-that several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a
-machine fault and never stored, so that the work is done again. The judge owns sandboxes and tests.
+No verdict is computed twice. It is looked up in the store; if it is not there, the judge runs the tests and the verdict
+is stored. Equal work that several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it
+is raised as a machine fault and never stored, so that the work is done again. The judge owns sandboxes and tests.
+
+A program of a strategy runs in a fresh box of its own, which holds a Python interpreter and nothing else: no
+repository, no packages, no network. Its output decides no verdict.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
+from ctxbench.strategies.api import Execute, Execution
 
 T = TypeVar("T")
 GIVE_UP = 3
@@ -41,6 +46,19 @@ RULES = "1"
 OUTPUT_KEPT = 16_384
 """Characters of a job's output that are stored; its first and last half."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
+SECONDS = 60.0
+"""The longest that a program may run, whatever a strategy asks for."""
+OUTPUT = 20_000
+"""Bytes of a program's output that are returned, the first and the last half."""
+_ENVIRONMENT = Environment(name="execute")
+_LONGEST = 1 * MIB
+_LIMITS = Limits(memory=512 * MIB, output=OUTPUT)
+_PROGRAM = "program.py"
+_ACTION = Command(argv=("python3", "-I", _PROGRAM))
+OpenTools = Callable[[int], AbstractContextManager[Execute]]
+"""Programs at once -> what runs them."""
+OpenSandbox = Callable[[Home, str | None], Sandbox]
+"""Home, name of a back end (None: what this machine offers) -> the back end."""
 
 
 class SampleJudge(Protocol):
@@ -307,3 +325,69 @@ def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgeme
         flags=judgement.flags,
         earlier=" ".join(judgement.earlier.split()),
     )
+
+
+class Programs:
+    """Runs programs in a pool of boxes; safe to use from many threads."""
+
+    def __init__(self, pool: Pool) -> None:
+        """Use a pool that gives each job a fresh box."""
+        self._pool = pool
+
+    def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
+        """Run a Python program; it may take `SECONDS` at most.
+
+        Raises:
+            MachineFault: if the box was lost.
+        """
+        # Not `min`: a strategy may pass something that is no number.
+        seconds = seconds if 0 < seconds < SECONDS else SECONDS
+        source = program.encode("utf-8", "replace")
+        if len(source) > _LONGEST:
+            return Execution(
+                finished=False, output=f"the program has {len(source)} bytes, over the limit of {_LONGEST}"
+            )
+        try:
+            outcome = self._pool.run(Job(action=_ACTION, files={_PROGRAM: source}, seconds=seconds))
+        except SandboxError as error:
+            raise MachineFault(f"a program could not be run: {error.what}", where=error.where, cure=_CURE) from error
+        return Execution(
+            finished=outcome.ended is Ended.EXITED and outcome.exit_code == 0, output=_words(outcome, seconds)
+        )
+
+
+def _words(outcome: Outcome, seconds: float) -> str:
+    """Return a program's output, with a line on how it ended unless it ended by itself."""
+    ends = {
+        Ended.TIMED_OUT: f"timed out after {seconds:g} seconds",
+        Ended.KILLED: "killed: out of memory" if outcome.out_of_memory else f"killed by signal {outcome.signal}",
+        Ended.WRECKED: "killed: it took the sandbox down",
+    }
+    end = ends.get(outcome.ended, "")
+    return "\n".join(part for part in (outcome.output.rstrip("\n"), end) if part)
+
+
+def back_end(home: Home, name: str | None) -> Sandbox:
+    """Return the back end of that name, or what this machine offers.
+
+    Raises:
+        SandboxUnavailable: if there is none.
+    """
+    from ctxbench.sandbox import registry  # noqa: PLC0415 - few strategies need it
+
+    return registry.open_sandbox(name, home.cache / "sandbox")
+
+
+@contextlib.contextmanager
+def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
+    """Open what runs programs; on leaving, in whatever way, end every box.
+
+    At most `width` programs run at once. `sandbox` names a back end; None for what this machine offers.
+
+    Raises:
+        SandboxUnavailable: if the back end is not there.
+    """
+    opened = opens(home, sandbox)
+    opened.prepare(_ENVIRONMENT, lambda _: None)
+    with opened.open(_ENVIRONMENT, limits=_LIMITS, width=max(1, width), reuse=1) as pool:
+        yield Programs(pool)
