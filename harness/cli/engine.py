@@ -9,6 +9,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import check_line, columns, db_option, home_option, sandbox_name
+from ctxbench.harness.cli.terminal import progress, remarks
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.compare import Compared
@@ -79,8 +80,7 @@ def check(spec: str, *, sandbox: str | None, home: Home) -> None:
     SPEC is as for `ctxbench engine show`.
     """
     from ctxbench.bench.engines import conformance, recipe
-    from ctxbench.harness.cli.terminal import remarks
-    from ctxbench.harness.run.programs import back_end
+    from ctxbench.harness.run.execution import back_end
 
     read, failed, count = recipe.read(spec), 0, 0
     with remarks():
@@ -130,12 +130,11 @@ def measure_leak(
     from ctxbench.bench.engines.types import Mode
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import Spec, parse
-    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.runner import fault_of, run
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     read = recipe.read(spec)

@@ -38,8 +38,8 @@ _OWN: dict[str, tuple[str, str]] = {
     "engine": ("ctxbench.harness.cli.engine:engine", "List, show and check context engines; measure leaks."),
     "generator": ("ctxbench.harness.cli.generator:generator", "List and check generators."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
-    "exec": ("ctxbench.harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
-    "merge": ("ctxbench.harness.cli.merge:merge", "Bring shards that other processes made into one database."),
+    "exec": ("ctxbench.harness.cli.score:execute", "Run the tests of function samples on completions, in a sandbox."),
+    "merge": ("ctxbench.harness.cli.results:merge", "Bring shards that other processes made into one database."),
     "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "rescore": ("ctxbench.harness.cli.score:rescore", "Give stored completions new metrics; no model is asked."),
     "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
@@ -49,10 +49,10 @@ _OWN: dict[str, tuple[str, str]] = {
         "Write the scores of every sample, for other tools.",
     ),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
-    "power": ("ctxbench.harness.cli.power:power", "Say how many repositories a difference takes."),
-    "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
+    "power": ("ctxbench.harness.cli.compare:power", "Say how many repositories a difference takes."),
+    "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
-    "image": ("ctxbench.harness.cli.image:image", "List and remove the sandbox's Docker images."),
+    "image": ("ctxbench.harness.cli.doctor:image", "List and remove the sandbox's Docker images."),
 }
 """Name -> where the command is (``module:attribute``), and its line in the table of commands."""
 USAGE = 2

@@ -19,6 +19,7 @@ from ctxbench.harness.cli.options import (
     summariser_options,
     tokenizer_option,
 )
+from ctxbench.harness.cli.terminal import progress
 
 _WIDEST = 120
 
@@ -103,10 +104,9 @@ def reproduce(
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
-    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.papers import render, tables
     from ctxbench.harness.papers import reproduce as job
-    from ctxbench.harness.run.choices import RunOptions
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     paper_table = tables.table(table)

@@ -26,6 +26,7 @@ from ctxbench.harness.cli.options import (
     summariser_options,
     tokenizer_option,
 )
+from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.generators.base import Sampling
     from ctxbench.harness.run.attempt import RunSummary
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.cluster import Cluster
-    from ctxbench.harness.run.units import Share
+    from ctxbench.harness.run.scheduling import Share
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store.scores import RunCosts
 
 
@@ -153,10 +154,9 @@ def run(
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand
-    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.choices import RunOptions, decoding
     from ctxbench.harness.run.runner import run as run_strategies
+    from ctxbench.harness.run.spec import RunOptions, decoding
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.shard_store import open_share
 
@@ -207,8 +207,6 @@ def _cluster(
 ) -> AbstractContextManager[Cluster | None]:
     """Open the machines that do the work; None for this one."""
     from contextlib import nullcontext
-
-    from ctxbench.harness.cli.terminal import say
 
     if engine == "local":
         return nullcontext()

@@ -10,6 +10,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option, sandbox_name, summariser_options, tokenizer_option
+from ctxbench.harness.cli.terminal import remarks
 
 if TYPE_CHECKING:
     from ctxbench.strategies.api import Block, Dropped, Prompt
@@ -60,10 +61,9 @@ def prompt(
     from ctxbench.bench import code_tokens
     from ctxbench.bench import samples as sets
     from ctxbench.bench.p50k_base import P50kBase
-    from ctxbench.harness.cli.terminal import remarks
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.runner import prompt_of
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     sample_set = sets.load(home, name)
