@@ -42,3 +42,8 @@ def pieces(text: str) -> list[str]:
 def count(text: str) -> int:
     """Return the number of tokens of a text."""
     return len(_TOKEN.findall(text))
+
+
+def utf8(text: str) -> str:
+    """Return a text that can be written as UTF-8: half characters, which tokenizers refuse, become ``?``."""
+    return text.encode("utf-8", "replace").decode("utf-8")

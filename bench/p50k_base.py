@@ -15,10 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ctxbench.bench.code_tokens import P50K_BASE
+from ctxbench.bench.code_tokens import P50K_BASE, utf8
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.retrieval.encoders.texts import utf8
 
 _FILE = f"{P50K_BASE}.tiktoken"
 _DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"

@@ -19,7 +19,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.grep import matching_lines, read_pattern
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.views.masking import is_hidden, visible_target
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index, split_lines

@@ -28,8 +28,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.retrieval import check_ranker, weights_of
-from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.retrieval.units import cutter
+from ctxbench.bench.retrieval.units import Unit, cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.bench.windows import Tokens

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, Generate, Prompt
 from ctxbench.strategies.icl import steps
