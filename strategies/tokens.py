@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctxbench.bench import code_tokens
 
 if TYPE_CHECKING:
-    from ctxbench.bench.p50k_base import P50kBase
+    from ctxbench.bench.code_tokens import P50kBase
 
 _p50k: P50kBase | None = None
 """Of this process: strategies run in processes of one run, which set it before the first of them."""
