@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.repository import Repository
     from ctxbench.bench.types import Kind, Query
     from ctxbench.strategies.api import Execute, Model, Prompt
-    from ctxbench.strategies.registration import Bound
+    from ctxbench.strategies.registry import Bound
 
 MESSAGE = 8 << 20
 """Bytes of one message from a cell."""

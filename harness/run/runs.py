@@ -49,7 +49,7 @@ from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
