@@ -37,7 +37,7 @@ from ctxbench.harness import metrics, prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
-from ctxbench.harness.measures import Measurement
+from ctxbench.harness.results import Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import Attempt
 from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions, decoding, planned_by
