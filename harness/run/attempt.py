@@ -22,11 +22,11 @@ from ctxbench.harness.cells import StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import Sampling, TooLong
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.run.controls import Controls
-from ctxbench.harness.run.judging import Executor, judge_stored, judged
+from ctxbench.harness.run.execution import Executor, judge_stored, judged
 from ctxbench.harness.run.machinery import Machinery
 from ctxbench.harness.run.merging import Merger
-from ctxbench.harness.run.portions import UnderWay, WorkPace, apart
 from ctxbench.harness.run.sample import AnsweredSample, Asker
+from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
@@ -40,7 +40,7 @@ from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.work import failed_on
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""

@@ -46,7 +46,7 @@ from ctxbench.harness.store.scores import (
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import JUDGING, loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
-from ctxbench.strategies.registration import is_control
+from ctxbench.strategies.registry import is_control
 
 SET_BACK = "bring back the set as it was then"
 _GIVE_SET = "give --samples the set that it was run over, as it was then"

@@ -1,7 +1,7 @@
 """Records handed to the store (a finished sample with its completions, verdicts, faults), their rows, their writing.
 
 Rows are appended within a transaction that the caller holds; what is there already stays as it is. Many rows go as
-plain tuples, by one prepared statement: SQLAlchemy's own way of inserting, a dictionary a row, takes four times as long.
+plain tuples, by one prepared statement: SQLAlchemy inserts dictionaries, a row each, which takes four times as long.
 """
 
 from __future__ import annotations

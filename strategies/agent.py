@@ -1,0 +1,407 @@
+"""Agent: a model looks around in the repository by tools, step by step, and names the places that the prompt shows.
+
+The way of agents that work on repositories (SWE-agent, OpenHands), cut down to finding context: it changes nothing and
+runs nothing. The model reads and writes calls of tools itself where its generator can, and else the text protocol of
+`strategies.chat`. An answer is a step, whatever stands in it. It ends with the tool `show`, or by its budgets; then the
+places that the last answers named are shown, and the prompt says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.parameters import AsksEngine, AtLeast
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.bench.windows import split_lines
+from ctxbench.strategies.api import Generate, Prompt
+from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolCall, ToolParameter
+from ctxbench.strategies.layout import (
+    BUDGET,
+    HALF,
+    Fragment,
+    build_infile,
+    count,
+    first_shown_line,
+    similar_prompt,
+    target,
+)
+from ctxbench.strategies.registry import strategy
+
+ROLE = "explore"
+"""The role of its calls of the model."""
+ANSWER = 512
+"""Most new tokens of a step."""
+RESULT = 2000
+"""Most tokens of the result of one call."""
+_NEIGHBOURS = 10
+"""Lines around a line that `grep` named, if it is shown unasked."""
+_LINES = 20
+"""Lines before the cursor that similar code is looked for with, where the model names none."""
+PLAIN = "plain_exploration"
+"""Flag: the model follows no instructions, and similar code is shown in place of what it would have found."""
+UNFINISHED, NONSENSE, REPEATED = "agent_unfinished", "agent_nonsense", "agent_repeated"
+"""Flags: it named no places; an answer called no tool as it should; it called the same again."""
+_TASK = """\
+You look for code in a repository of {language}. Somebody writes at the cursor, at line {line} of the file {path}, and \
+will see this end of that file:
+
+{code}
+
+{task}Find the code elsewhere in the repository that helps most to write what comes next: definitions of what is used \
+there, and code that does the same. You have {steps} steps; end with `show`. Do not write the code itself."""
+_LAST = "This is the last step: call show now."
+_NO_CALL = "Call one of the tools."
+
+
+@strategy("agent.explore", kinds=(Kind.LINE, Kind.FUNCTION))
+def explore(
+    query: Query,
+    repo: Repository,
+    generate: Generate,
+    *,
+    steps: Annotated[int, AtLeast(1)] = 8,
+    tokens: Annotated[int, AtLeast(1)] = 12_000,
+    engine: Annotated[str | None, AsksEngine()] = None,
+    budget: Annotated[int, AtLeast(0)] = BUDGET,
+    infile: Annotated[int, AtLeast(1)] = HALF,
+) -> Prompt:
+    """Let the model look around by list, read, definitions, grep and search, and show the places that it names.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        generate: the model.
+        steps: answers of the model at most.
+        tokens: tokens of its answers and of what tools answered, all together; a step begins only within them.
+        engine: what `search` asks; none for BM25 over functions.
+        budget: tokens for what is shown, header included.
+        infile: tokens for the in-file text.
+    """
+    tools = Tools(query, repo, engine, first_shown_line(query, infile))
+    places: list[Place] = []
+    flags: tuple[str, ...] = (PLAIN,)
+    if generate.instructs:
+        search = Exploration(query, tools, generate, steps=steps, tokens=tokens, infile=infile)
+        places, flags = search.places(), search.flags
+    if not places:
+        hits = repo.search("\n".join(query.prefix.split("\n")[-_LINES:]), unit="function", ranker="bm25", top=20)
+        places = [place for hit in hits if (place := tools.clipped(hit.place)) is not None]
+    fragments = [
+        Fragment(paths=(place.path,), text=tools.text(place), places=(place,), score=float(len(places) - at))
+        for at, place in enumerate(dict.fromkeys(places))
+    ]
+    prompt = similar_prompt(query, fragments, budget=budget, infile=infile)
+    return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=(*prompt.flags, *flags))
+
+
+class Exploration:
+    """One walk of the model through a repository."""
+
+    def __init__(self, query: Query, tools: Tools, generate: Generate, *, steps: int, tokens: int, infile: int) -> None:
+        """Begin at the task; the first step is taken by `places`."""
+        self._tools, self._generate, self._steps, self._room = tools, generate, steps, tokens
+        task = _TASK.format(
+            language=query.language.label,
+            line=query.cursor.line + 1,
+            path=query.path,
+            code=build_infile(query.prefix, infile),
+            task=f"The task is to write the body of:\n\n{target(query)}\n\n" if query.kind is Kind.FUNCTION else "",
+            steps=steps,
+        )
+        self._chat = Chat(messages=(Message(role=Role.USER, text=task),), tools=TOOLS)
+        self._called: Counter[tuple[str, str]] = Counter()
+        self._marks: dict[str, None] = {}
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Remarks on the walk so far."""
+        return tuple(self._marks)
+
+    def places(self) -> list[Place]:
+        """Walk to the end; return the places to show, the most useful first."""
+        for step in range(1, self._steps + 1):
+            last = step == self._steps or self._room <= 0
+            places = self._step(last=last)
+            if places or last:
+                break
+        if not places:
+            self._marks[UNFINISHED] = None
+            places = self._named()
+        return places
+
+    def _step(self, *, last: bool) -> list[Place]:
+        """Ask once, and answer its calls; return the places that it shows, if it does."""
+        if last:
+            # Not a message of its own: many models' templates refuse two of the user's in a row.
+            *before, latest = self._chat.messages
+            latest = replace(latest, text=f"{latest.text}\n\n{_LAST}")
+            self._chat = Chat(messages=(*before, latest), tools=(SHOW,))
+        message = self._generate(self._chat, role=ROLE, max_tokens=ANSWER)
+        self._room -= count(str(message))
+        self._chat = self._chat.then(message)
+        if not message.calls:
+            self._marks[NONSENSE] = None
+            self._chat = self._chat.then(Message(role=Role.USER, text=_NO_CALL))
+        places: list[Place] = []
+        for call in message.calls:
+            if call.name == SHOW.name:
+                shown_places, result = self._show(call)
+                places += shown_places
+            else:
+                result = self._result(call)
+            self._room -= count(result)
+            self._chat = self._chat.then(Message(role=Role.TOOL, text=result))
+        return places
+
+    def _show(self, call: ToolCall) -> tuple[list[Place], str]:
+        try:
+            return self._tools.places(call), ""
+        except Refusal as refusal:
+            self._marks[NONSENSE] = None
+            return [], str(refusal)
+
+    def _result(self, call: ToolCall) -> str:
+        """Return what a call is answered with."""
+        key = (call.name, call.arguments)
+        self._called[key] += 1
+        if self._called[key] > 1:
+            self._marks[REPEATED] = None
+            return "You called this before; its result stands above."
+        if self._room <= 0:
+            return "There is no room for more: call show."
+        try:
+            return self._tools.answer(call, min(RESULT, self._room))
+        except Refusal as refusal:
+            self._marks[NONSENSE] = None
+            return str(refusal)
+
+    def _named(self) -> list[Place]:
+        """Return the places that answers named, the last first; a single line with those around it."""
+        places: list[Place] = []
+        for place in reversed(self._tools.named):
+            around = _NEIGHBOURS if place.end - place.start == 1 else 0
+            wider = Place(path=place.path, start=max(0, place.start - around), end=place.end + around)
+            clipped = self._tools.clipped(wider)
+            if clipped is not None and not any(_within(clipped, other) for other in places):
+                places.append(clipped)
+        return places
+
+
+def _within(place: Place, other: Place) -> bool:
+    return place.path == other.path and other.start <= place.start and place.end <= other.end
+
+
+SHOW = Tool(
+    name="show",
+    help="End the search and name the places that the writer should see, the most useful first.",
+    parameters=(
+        ToolParameter(
+            name="places", kind="strings", help="Each as PATH:FIRST-LAST, lines counted from 1: a/b.py:10-24"
+        ),
+    ),
+)
+_PATH = ToolParameter(name="path", help="A file, as `list` names it.")
+TOOLS = (
+    Tool(
+        name="list",
+        help="List the files and folders of a folder.",
+        parameters=(ToolParameter(name="folder", help="Left out: the top of the repository.", optional=True),),
+    ),
+    Tool(
+        name="read",
+        help="Read lines of a file.",
+        parameters=(
+            _PATH,
+            ToolParameter(name="first", kind="integer", help="First line, counted from 1.", optional=True),
+            ToolParameter(name="last", kind="integer", help="Last line.", optional=True),
+        ),
+    ),
+    Tool(name="definitions", help="List the classes and functions of a file, with their lines.", parameters=(_PATH,)),
+    Tool(
+        name="grep",
+        help="List the lines of all files that contain a text.",
+        parameters=(ToolParameter(name="text", help="`|` stands between two texts, `.*` for anything."),),
+    ),
+    Tool(
+        name="search",
+        help="Find code that is most like a text.",
+        parameters=(ToolParameter(name="text", help="Code, names or a description."),),
+    ),
+    SHOW,
+)
+_PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,8})(?:\s*[-:]\s*(?P<last>\d{1,8}))?")
+_READ, _HITS, _GREPPED, _EXCERPT, _WIDTH = 200, 8, 60, 12, 300
+"""Lines of one `read`; hits of one `search`, and of one `grep`; lines of a hit, and characters of a line."""
+_LONGEST = 500
+"""Characters of a text that is looked for with `grep`."""
+_TYPES: Mapping[str, type] = {"string": str, "integer": int, "strings": list}
+
+
+class Refusal(Exception):
+    """Raised for a call that cannot be answered; the model is told why."""
+
+
+class Tools:
+    """The tools over one view, with the places that their answers named."""
+
+    def __init__(self, query: Query, repo: Repository, engine: str | None, before: int) -> None:
+        """Look around in `repo`.
+
+        Args:
+            query: the sample's query.
+            repo: its view.
+            engine: the context engine that `search` asks; None for BM25 over functions.
+            before: the first line of the target file that the prompt shows anyway.
+        """
+        self._query, self._repo, self._engine, self._before = query, repo, engine, before
+        self._answers: Mapping[str, Callable[..., Iterator[str]]] = {
+            "list": self._list,
+            "read": self._read,
+            "definitions": self._definitions,
+            "grep": self._grep,
+            "search": self._search,
+        }
+        self.named: list[Place] = []
+        """What answers named, in the order of the calls."""
+
+    def answer(self, call: ToolCall, most: int) -> str:
+        """Return the answer to a call of a tool but `show`, in `most` tokens.
+
+        Raises:
+            Refusal: if there is no such tool, or an argument is wrong.
+        """
+        arguments = arguments_of(call)
+        return _joined(self._answers[call.name](**arguments), most)
+
+    def places(self, call: ToolCall) -> list[Place]:
+        """Return the places that a call of `show` names, as far as they are in the view and the prompt lacks them.
+
+        Raises:
+            Refusal: if none is.
+        """
+        texts = [text for text in arguments_of(call)["places"] if isinstance(text, str)]
+        places = [place for text in texts if (place := self._place(text)) is not None]
+        if not places:
+            raise Refusal("none of these is a place of the repository that the writer does not see anyway")
+        return places
+
+    def _place(self, text: str) -> Place | None:
+        match = _PLACE.fullmatch(text.strip())
+        if match is None or match["path"] not in self._repo.files():
+            return None
+        first = max(1, int(match["first"]))
+        return self.clipped(Place(path=match["path"], start=first - 1, end=max(first, int(match["last"] or first))))
+
+    def clipped(self, place: Place) -> Place | None:
+        """Return what of a place there is and the prompt lacks; None if that is nothing."""
+        end = min(place.end, len(split_lines(self._repo.read(place.path))))
+        if place.path == self._query.path:
+            end = min(end, self._before)
+        return Place(path=place.path, start=place.start, end=end) if place.start < end else None
+
+    def text(self, place: Place) -> str:
+        """Return the lines of a place."""
+        return "\n".join(split_lines(self._repo.read(place.path))[place.start : place.end])
+
+    def _list(self, folder: str = "") -> Iterator[str]:
+        prefix = folder.strip("/ ").removeprefix("./")
+        prefix = f"{prefix}/" if prefix not in ("", ".") else ""
+        inside = [path.removeprefix(prefix) for path in self._repo.files() if path.startswith(prefix)]
+        if not inside:
+            raise Refusal(f"there is no folder {folder!r:.100}; list without a folder begins at the top")
+        yield from sorted({f"{path.partition('/')[0]}/" if "/" in path else path for path in inside})
+
+    def _read(self, path: str, first: int = 1, last: int = 0) -> Iterator[str]:
+        lines = split_lines(self._text_of(path))
+        start = max(0, first - 1)
+        end = min(max(last, first) if last else start + _READ, start + _READ, len(lines))
+        if start >= end:
+            raise Refusal(f"{path} has {len(lines)} lines")
+        self.named.append(Place(path=path, start=start, end=end))
+        for number in range(start, end):
+            yield f"{number + 1}: {lines[number][: 10 * _WIDTH]}"
+        if end < len(lines):
+            yield f"({path} has {len(lines)} lines)"
+
+    def _definitions(self, path: str) -> Iterator[str]:
+        outline = self._repo.language.outline(self._text_of(path))
+        heads = [(type_.lines, type_.header) for type_ in outline.types]
+        heads += [(f.lines, f.header or f.qualified) for f in outline.functions if not f.inside]
+        for (start, end), header in sorted(heads):
+            yield f"{start + 1}-{end}: {' '.join(header.split())}"
+        if not heads:
+            yield f"{path} defines no class and no function."
+
+    def _text_of(self, path: str) -> str:
+        if path not in self._repo.files():
+            raise Refusal(f"there is no file {path!r:.100}; call list")
+        return self._repo.read(path)
+
+    def _grep(self, text: str) -> Iterator[str]:
+        try:
+            hits = self._repo.grep(text[:_LONGEST], top=_GREPPED)
+        except InputFault as fault:
+            raise Refusal(f"{fault.what}; {fault.cure}") from None
+        for hit in hits:
+            self.named.append(hit.place)
+            yield f"{hit.place.path}:{hit.place.start + 1}: {hit.text.strip()[:_WIDTH]}"
+        if not hits:
+            yield "No line contains it."
+
+    def _search(self, text: str) -> Iterator[str]:
+        if self._engine is None:
+            hits = self._repo.search(text, unit="function", ranker="bm25", top=_HITS)
+        else:
+            hits = self._repo.engine(self._engine).search(text, top=_HITS, before=self._before)
+        for hit in hits:
+            self.named.append(hit.place)
+            yield f"{hit.place.path}:{hit.place.start + 1}-{hit.place.end}"
+            yield from (f"    {line[:_WIDTH]}" for line in hit.text.split("\n")[:_EXCERPT])
+        if not hits:
+            yield "Nothing is like it."
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call, checked against the tool's parameters.
+
+    Raises:
+        Refusal: if there is no such tool, or one is missing or of another type.
+    """
+    tool = next((tool for tool in TOOLS if tool.name == call.name), None)
+    if tool is None:
+        raise Refusal(f"there is no tool {call.name!r:.100}; there are {', '.join(tool.name for tool in TOOLS)}")
+    values = call.values
+    if values is None:
+        raise Refusal(f"the arguments of {call.name} are no JSON object")
+    arguments: dict[str, Any] = {}
+    for parameter in tool.parameters:
+        value = values.get(parameter.name)
+        if value is None and parameter.optional:
+            continue
+        # Models write numbers as texts, and a single place without its list.
+        if parameter.kind == "integer" and isinstance(value, str) and value.isdecimal() and len(value) < 9:
+            value = int(value)
+        if parameter.kind == "strings" and isinstance(value, str):
+            value = [value]
+        if type(value) is not _TYPES[parameter.kind] or (isinstance(value, int) and abs(value) > 10**8):
+            raise Refusal(f"{call.name} needs {parameter.name} ({parameter.kind}): {parameter.help}")
+        arguments[parameter.name] = value
+    return arguments
+
+
+def _joined(lines: Iterable[str], most: int) -> str:
+    """Return lines joined, as many as `most` tokens hold."""
+    kept: list[str] = []
+    room = most
+    for line in lines:
+        room -= count(line) + 1
+        if room < 0:
+            return "\n".join([*kept, "(cut here: it is longer)"])
+        kept.append(line)
+    return "\n".join(kept)

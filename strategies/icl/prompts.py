@@ -1,0 +1,216 @@
+"""Prompts of the family: the last one, and those that ask for a plan (RAGoT) and for documentation (Self-Doc). Pure.
+
+The last prompt is byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile): instruction,
+blocks under ``FILE n``, steps, and the section with signature and docstring (`strategies.layout.closing`). The paper
+prints neither of the prompts that ask for steps and documentation; these are ours.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ctxbench.bench.languages.outline import Function
+from ctxbench.bench.types import Query
+from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
+from ctxbench.strategies.icl.source import SourceFile
+from ctxbench.strategies.layout import TITLE, closing
+
+_BEGIN = "You are an expert developer. You must write a function or method based on the function signature"
+_PROVIDED = " provided in the context of the function "
+_RESTATE = "(restate the function signature). "
+_METHOD = "If a method signature is provided, implement just the method, do not implement the whole class. "
+_TAGS = "The generated code must be between [CODE] and [/CODE] tags."
+_PLAN = (
+    "Firstly, make a high level plan with steps that progressively solves the task. "
+    "Based on this plan, generate the code. "
+)
+INSTRUCTIONS = {
+    "A": f"{_BEGIN}, docstring and documentation{_PROVIDED}{_RESTATE}{_PLAN}{_METHOD}{_TAGS}",
+    "B": f"{_BEGIN}, docstring and implementations{_PROVIDED}{_RESTATE}{_METHOD}{_TAGS}",
+    "direct": f"{_BEGIN} and docstring {_RESTATE}{_METHOD}{_TAGS}",
+}
+"""The paper prints A for RAG and RAG-S, B for RAGoT, and none for Direct: that one is B without the context."""
+CONTEXT = "### Context with implementations:\n"
+_RULE = "#####\n"
+APART = "\n\n"
+"""What stands after a block's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSection:
+    """What stands under one ``FILE n``."""
+
+    path: str
+    block: Block
+    retrieved: bool
+    """Whether it was retrieved; else it is the current file, which comes last."""
+
+
+def render(
+    query: Query,
+    sections: Sequence[FileSection],
+    *,
+    instruction: str,
+    steps: Sequence[str] = (),
+    style: str = "paper",
+    show_paths: bool = False,
+) -> Prompt:
+    """Return the prompt.
+
+    Args:
+        query: the sample's query.
+        sections: in order; without any the prompt has no context.
+        instruction: ``A``, ``B`` or ``direct``.
+        steps: shown between the context and the target, if any.
+        style: of the target section.
+        show_paths: whether a block's header names its file.
+    """
+    blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
+    if sections:
+        blocks.append(text_block(CONTEXT))
+    for number, section in enumerate(sections, 1):
+        named = f": {section.path}" if show_paths else ""
+        blocks += [text_block(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, text_block(APART)]
+    if steps:
+        blocks.append(text_block(numbered_list(steps)))
+    return Prompt(blocks=(*blocks, *closing(query, style)))
+
+
+def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
+    """Return a prompt of `render` with one more section after its last block, as AIM adds one.
+
+    The section's title stands between rules; its last block ends without a newline.
+    """
+    at = next(
+        place
+        for place, block in enumerate(prompt.blocks)
+        if block.kind is BlockKind.TEXT and block.text.startswith((TITLE, STEPS_TITLE))
+    )
+    before = prompt.blocks[:at]
+    header = CONTEXT if all(block.text != CONTEXT for block in before) else ""
+    added = (text_block(f"{header}{_RULE}{title}\n{_RULE}"), *section_blocks, text_block(APART))
+    return Prompt(blocks=(*before, *added, *prompt.blocks[at:]), dropped=prompt.dropped, flags=prompt.flags)
+
+
+STEPS_TOKENS = 512
+"""Most new tokens of the answer; the paper gives no limit."""
+STEPS_TITLE = "Here are the steps to implement it:\n"
+_ASK_FOR_STEPS = """\
+You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
+existing repository. Break its implementation down into a few steps, at most {most}. Write one step per line in the form
+1. **Short title**: one or two sentences that say what the step does.
+Do not write code and do not write anything before or after the list.
+
+"""
+DOCUMENTATION = "### Documentation of the repository:\n"
+_NUMBER = re.compile(r"^\s*\d+[.)]\s+")
+_SECTION = re.compile(
+    r"\s*(?:[:@]\w+|>>>|\.\. |-{3,}"
+    r"|(?:args|arguments|parameters|params|returns?|raises|yields|examples?|notes?|see also)\s*:?\s*$)",
+    re.I,
+)
+"""Where the prose of a docstring ends: fields, examples, headings."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'*(])")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+DOCUMENTATION_TOKENS = 1024
+"""Most new tokens of one file's documentation: the paper gives no limit; its prompts grow by 0.94K to 0.97K a file."""
+_ASK_FOR_DOCUMENTATION = """\
+You are an expert developer. Read the file below. For every function and method in it write its signature, what it \
+does, and what it returns. Do not copy function bodies.
+
+#####
+FILE
+#####
+"""
+
+
+def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
+    """Return the prompt that asks for the steps, `most` at most, in a closing section of that style.
+
+    Documentation, if there is any, is shown before it (Self-Doc + RAGoT-S).
+    """
+    blocks = [text_block(_ASK_FOR_STEPS.format(most=most))]
+    if documents:
+        blocks.append(text_block(DOCUMENTATION))
+        for documentation in documents:
+            blocks += [documentation, text_block("\n\n")]
+    return Prompt(blocks=(*blocks, *closing(query, style)))
+
+
+def parse_steps(answer: str) -> tuple[str, ...]:
+    """Return the steps of an answer, without their numbers; lines without one belong to the step before.
+
+    What stands before the first numbered line is left out; an answer without any is one step.
+    """
+    steps: list[list[str]] = []
+    for line in answer.strip().split("\n"):
+        if number := _NUMBER.match(line):
+            steps.append([line[number.end() :]])
+        elif steps:
+            steps[-1].append(line)
+    texts = ["\n".join(lines).strip() for lines in steps] or [answer.strip()]
+    return tuple(step for step in texts if step)
+
+
+def plain_steps(query: Query, most: int) -> tuple[str, ...]:
+    """Return the docstring's first sentences as steps, for a model that cannot plan; if none, the name's words."""
+    prose: list[str] = []
+    for line in (query.docstring or "").strip().split("\n"):
+        if _SECTION.match(line):
+            break
+        prose.append(line.strip())
+    sentences = [" ".join(sentence.split()) for sentence in _SENTENCE.split("\n".join(prose))]
+    steps = tuple(sentence for sentence in sentences if _WORD.search(sentence))[:most]
+    words = _WORD.findall((query.name or "").partition("(")[0].rpartition(".")[2])
+    return steps or ((" ".join(words).lower(),) if words else ())
+
+
+def step_question(step: str) -> str:
+    """Return what is looked for: title and sentence, without the asterisks."""
+    return step.replace("*", "")
+
+
+def numbered_list(steps: Sequence[str]) -> str:
+    """Return the list as the prompt shows it, numbered from 1."""
+    return STEPS_TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"
+
+
+def ask_for_documentation(file: SourceFile) -> Prompt:
+    """Return the prompt that asks for a file's documentation."""
+    head = text_block(_ASK_FOR_DOCUMENTATION)
+    code = Block(kind=BlockKind.SIMILAR, text=file.lines.text, places=file.lines.places(file.path))
+    return Prompt(blocks=(head, code))
+
+
+def plain_documentation(file: SourceFile) -> str:
+    """Return signatures and docstrings of a file's functions, for a model that cannot describe them."""
+    signature = _python if file.language.indented else _java
+    parts: list[str] = []
+    types: tuple[str, ...] = ()
+    for function in file.functions:
+        headers = tuple(type_outline.header for type_outline in function.types)
+        mark = ":" if file.language.indented else " {"
+        if headers != types:
+            parts += [f"{'    ' * depth}{header}{mark}" for depth, header in enumerate(headers)]
+        types = headers
+        parts.append(textwrap.indent(signature(function), "    " * len(headers)))
+    return "\n".join(parts)
+
+
+def _python(function: Function) -> str:
+    prefix = "async def" if "async" in function.modifiers else "def"
+    returns = f" -> {function.returns}" if function.returns else ""
+    head = f"{prefix} {function.name}({function.parameters_text}){returns}:"
+    documented = f'"""{function.docstring}"""'
+    return f"{head}\n{textwrap.indent(documented, '    ')}" if function.docstring else head
+
+
+def _java(function: Function) -> str:
+    words = [*function.modifiers, *([function.returns] if function.returns else [])]
+    throws = f" {function.throws}" if function.throws else ""
+    head = f"{' '.join([*words, function.name])}({function.parameters_text}){throws};"
+    doc = "\n".join(f" * {line}".rstrip() for line in function.docstring.split("\n"))
+    return f"/**\n{doc}\n */\n{head}" if function.docstring else head
