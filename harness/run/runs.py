@@ -35,7 +35,7 @@ from ctxbench.harness import metrics, prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
-from ctxbench.harness.measures import Measurement
+from ctxbench.harness.results import Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import Attempt
 from ctxbench.harness.run.execution import OpenJudge, back_end, open_executor, open_judge, open_tools
