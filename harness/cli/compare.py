@@ -11,22 +11,17 @@ import click
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, format_option, home_option
+from ctxbench.harness.cli.options import Finite, columns, db_option, format_option, home_option
+from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.errors import MachineFault
     from ctxbench.harness.diagnostics.gains import RunDiagnosis
+    from ctxbench.harness.leaderboard.compare import Compared
+    from ctxbench.harness.results import RunTable
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import StoredRun
     from ctxbench.harness.store.scores import Judged
-from typing import TYPE_CHECKING
-
-from ctxbench.harness.cli.options import Finite, columns
-from ctxbench.harness.cli.terminal import progress, say
-
-if TYPE_CHECKING:
-    from ctxbench.harness.leaderboard.compare import Compared
-    from ctxbench.harness.results import RunTable
 
 
 @click.command()

@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import click
-
-from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import base_image_option, home_option
-
-if TYPE_CHECKING:
-    from ctxbench.sandbox.docker.images import StoredImage
 import importlib.metadata
 import os
 import platform
@@ -22,10 +13,18 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from ctxbench.bench.errors import CtxbenchError
-from ctxbench.harness.cli.options import engine_options
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import base_image_option, engine_options, home_option
 from ctxbench.sandbox.errors import SandboxError
+
+if TYPE_CHECKING:
+    from ctxbench.sandbox.docker.images import StoredImage
+
 
 _GIB = 1 << 30
 _LITTLE = 5 * _GIB

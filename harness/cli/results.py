@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option
-
-if TYPE_CHECKING:
-    from ctxbench.harness.run.merging import Merged
-    from ctxbench.harness.store import Store
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cli.options import ExportChoice, FormatChoice, WithShapes, language_option
+from ctxbench.harness.cli.options import ExportChoice, FormatChoice, WithShapes, db_option, home_option, language_option
 from ctxbench.harness.cli.terminal import progress
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.imported.importing import ImportSummary
+    from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
 

@@ -6,37 +6,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctxbench.bench import languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, sandbox_name
+from ctxbench.harness.cli.options import db_option, home_option, measure_option, sandbox_name
+from ctxbench.harness.cli.terminal import progress
+from ctxbench.harness.results import Measurement, left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     from ctxbench.bench.errors import MachineFault
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.metrics import Values
     from ctxbench.harness.run.execution import Executor
     from ctxbench.harness.run.stored import VerdictRow
     from ctxbench.harness.store import Store
 
     Work = Callable[[Executor], Generator[VerdictRow]]
-from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench import languages
-from ctxbench.harness.cli.terminal import progress
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from ctxbench.bench.errors import MachineFault
-    from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.metrics import Values
-    from ctxbench.harness.store import Store
-from ctxbench.harness.cli.options import measure_option
-from ctxbench.harness.measures import Measurement, left_out
 
 _ALL = "all"
 _COLUMNS = ("em", "es", "id_em", "id_f1")
@@ -382,8 +373,8 @@ def execute(
 def _verdicts_of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, anew: bool) -> tuple[int, Work]:
     from ctxbench.harness.run.stored import judge_run
     from ctxbench.harness.store import verdicts
-    from ctxbench.harness.store.deleting import delete_verdicts
     from ctxbench.harness.store.runs import check_set, find_run
+    from ctxbench.harness.store.tables import delete_verdicts
     from ctxbench.harness.store.work import idle
 
     stored = find_run(store, id_prefix)
