@@ -18,7 +18,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.progress import say
 from ctxbench.harness.measures import EVERY, Measurement
-from ctxbench.harness.metrics.aggregate import MOST_K
+from ctxbench.harness.metrics.profile import MOST_K
 from ctxbench.sandbox.registry import SPELLINGS, read_name
 
 if TYPE_CHECKING:
