@@ -23,7 +23,7 @@ from ctxbench.harness.cells import protocol
 from ctxbench.harness.cells.protocol import Garbage
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.chat import KINDS, Chat, Message, Role, Tool, ToolCall, ToolParameter
-from ctxbench.strategies.registration import Registration
+from ctxbench.strategies.registry import Registration
 
 _TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")

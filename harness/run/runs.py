@@ -37,7 +37,7 @@ from ctxbench.harness import metrics, prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
-from ctxbench.harness.measures import Measurement
+from ctxbench.harness.results import Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import Attempt
 from ctxbench.harness.run.execution import OpenJudge, back_end, open_executor, open_judge, open_tools
@@ -47,7 +47,7 @@ from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec, decoding, planned_by
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from ctxbench.harness.leaderboard import signflip, stats
 from tests.helpers.incontext import prompt, similar
 
 ROOT = Path(__file__).parents[2]
-FILES = ("bench/windows.py", "bench/spec.py", "harness/leaderboard/pairs.py", "strategies/aim.py")
+FILES = ("bench/windows.py", "bench/spec.py", "harness/leaderboard/pairs.py", "strategies/infercom.py")
 
 
 def texts() -> list[str]:
