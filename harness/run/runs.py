@@ -17,7 +17,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
-from ctxbench.bench.code_tokens import P50K_BASE
+from ctxbench.bench.code_tokens import P50K_BASE, P50kBase
 from ctxbench.bench.dates import dates_of
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.engines.types import Mode
@@ -25,11 +25,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.retrieval import check_ranker, weights_of
-from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.retrieval.units import cutter
+from ctxbench.bench.retrieval.units import Unit, cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.bench.windows import Tokens
