@@ -20,16 +20,15 @@ from typing import TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.code_tokens import P50kBase
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.repositories.snapshot import Snapshot, is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.retrieval.units import cutter
+from ctxbench.bench.retrieval.units import Unit, cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.bench.windows import Tokens
@@ -71,7 +70,7 @@ OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 
 
 class ConstructionLog:
-    """A `bench.retrieval.types.Built` that records its calls. May be called by several threads."""
+    """A `bench.retrieval.units.Built` that records its calls. May be called by several threads."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -332,7 +331,7 @@ class Spent:
 
 
 class Summaries:
-    """A `bench.retrieval.types.Summarise` that asks a generator which follows instructions; else the plain one.
+    """A `bench.retrieval.units.Summarise` that asks a generator which follows instructions; else the plain one.
 
     Its requests belong to no sample: `spent` counts them apart (InferCom paper: the API base is made offline).
     May be called by several threads, those of samples among them.

@@ -37,7 +37,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.cells import Cells, StrategyCard
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim, registry
-from ctxbench.harness.measures import Measurement
+from ctxbench.harness.results import Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
 from ctxbench.harness.run.resources import Resources, open_resources, summary_units
@@ -50,7 +50,7 @@ from ctxbench.harness.store.scores import latest_costs
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.api import Prompt
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 
 if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
