@@ -14,7 +14,7 @@ from ctxbench.harness.cli.options import ExportChoice, FormatChoice, WithShapes,
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.imported.importing import ImportSummary
+    from ctxbench.harness.imported import ImportSummary
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
 
@@ -83,7 +83,7 @@ def import_files(
     from ctxbench.bench.formats.rows import open_tables
     from ctxbench.bench.languages.base import Language
     from ctxbench.harness.cli.progress import progress
-    from ctxbench.harness.imported.importing import import_results
+    from ctxbench.harness.imported import import_results
     from ctxbench.harness.imported.matching import Labels
     from ctxbench.harness.store import open_store
 
