@@ -369,7 +369,7 @@ def main() -> None:
     scratch = Path(setup["scratch"])
     _load(setup["plain"])
     if setup["tokenizer"]:
-        from ctxbench.bench.p50k_base import P50kBase  # noqa: PLC0415 - for such runs alone
+        from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - for such runs alone
 
         layout.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file
     with explained(scratch):

@@ -16,7 +16,7 @@ _EVERY_SECONDS = 5.0
 _REMARKS = (
     "ctxbench.bench.retrieval",
     "ctxbench.harness.run.attempt",
-    "ctxbench.harness.run.machinery",
+    "ctxbench.harness.run.resources",
     "ctxbench.harness.cells",
     "ctxbench.harness.generators",
     "ctxbench.harness.run.scheduling",

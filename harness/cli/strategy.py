@@ -180,7 +180,7 @@ def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home
     from ctxbench.harness.cells import StrategyBounds, checked
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.runs import kept_from_strategies
+    from ctxbench.harness.run.resources import kept_from_strategies
 
     hidden = [home.root]
     if samples is not None:
