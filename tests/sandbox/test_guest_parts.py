@@ -287,7 +287,7 @@ def test_the_tables_are_the_kernels_own() -> None:
 
 
 def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
-    assert watchdog.memory_group(100, tmp_path) is None and not groups.holds_processes(10, tmp_path)
+    assert watchdog.memory_group(100, tmp_path) is None and not watchdog.holds_processes(10, tmp_path)
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first / "memory", first / "pids", second):
         folder.mkdir(parents=True)
@@ -301,7 +301,7 @@ def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
         group = watchdog.memory_group(100, root)
         assert group and (group.version, group.kills()) == (version, kills)
         assert watchdog.memory_group(40, root) is None, "the machine's own limit, not the box's"
-    assert watchdog.holds_processes(10, first) and not groups.holds_processes(10, second)
+    assert watchdog.holds_processes(10, first) and not watchdog.holds_processes(10, second)
     (second / "memory.events").unlink()
     left = watchdog.memory_group(100, second)
     assert left and left.kills() == 0
@@ -331,9 +331,9 @@ def test_a_limit_of_version_1_was_hit_if_the_peak_came_up_to_it(tmp_path: Path) 
 def test_without_a_group_the_machine_counts(tmp_path: Path) -> None:
     # Longer than the kernel gives at once.
     (tmp_path / "vmstat").write_text("nr_free_pages 1\n" * 5000 + "oom_kill 17\ndrop_pagecache 3\n")
-    machine = groups.Machine(tmp_path / "vmstat")
+    machine = watchdog.Machine(tmp_path / "vmstat")
     assert machine.kills() == 17 and not machine.was_full(machine.hits())
-    assert groups.Machine(tmp_path / "nowhere").kills() == 0
+    assert watchdog.Machine(tmp_path / "nowhere").kills() == 0
 
 
 @contextlib.contextmanager
