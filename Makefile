@@ -5,7 +5,7 @@ export VENV
 # Containers often set it. Without bytecode every process that the tests start would compile ctxbench again, for a second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help quickstart dashboard test test-long unit oldest lint docs site bench engine setup setup-dev clean
+.PHONY: help quickstart dashboard test test-long unit oldest lint site bench engine setup setup-dev clean
 
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -41,9 +41,6 @@ lint: setup-dev ## Style, types, the direction of imports, and names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.names
-
-docs: setup-dev ## Write docs/commands.md from the commands' own help
-	$(BIN)/python -m scripts.commands_page
 
 site: setup-dev ## Write the documentation as a site into site/
 	$(BIN)/python -m scripts.site
