@@ -33,8 +33,7 @@ from ctxbench.harness.cells import cell, kernel, protocol
 from ctxbench.harness.cells.kernel import Namespaces
 from ctxbench.harness.cells.protocol import BIND, GREETING, ORDER, RESERVE, START
 from ctxbench.sandbox.guest import landlock, seccomp
-from ctxbench.sandbox.guest.seccomp import ArgumentRule
-from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
+from ctxbench.sandbox.guest.seccomp import REFUSED_TO_JOBS, ArgumentRule
 from ctxbench.strategies import layout, registry
 
 _SYSTEM = ("/dev", "/proc", "/sys")
