@@ -49,11 +49,12 @@ def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple
         data: the parsed table.
         prefix: what stands before its keys in messages.
     """
+    kind: Any = form
     try:
-        if dataclasses.is_dataclass(form):
+        if dataclasses.is_dataclass(kind):
             # In JSON mode lists become tuples. Dates, which JSON has not, belong in quotes.
-            return _adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
-        return _adapter(form).validate_python(data), []
+            return _adapter(kind).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
+        return _adapter(kind).validate_python(data), []
     except ValidationError as error:
         return None, list(_problems(error, form, prefix))
 
