@@ -15,8 +15,7 @@ from ctxbench.bench.functions.java import definitions as java
 from ctxbench.bench.functions.python import definitions as python
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.methods import declared, methods, name_of, shares_line
-from ctxbench.bench.languages.java.outline import COMMENTS
+from ctxbench.bench.languages.java.outline import COMMENTS, declared, methods, name_of, shares_line
 from ctxbench.bench.languages.outline import FunctionParameter
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import documented, parse, statements

@@ -28,7 +28,7 @@ from ctxbench.bench.judging.judge import Turns
 from ctxbench.bench.judging.lines import whole_lines
 from ctxbench.bench.judging.suites import run_job
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.methods import TYPES, within
+from ctxbench.bench.languages.java.outline import TYPES, within
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox

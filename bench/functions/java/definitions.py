@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ctxbench.bench.functions.candidates import Declaration, Definitions
-from ctxbench.bench.languages.java.methods import (
+from ctxbench.bench.languages.java.outline import (
+    COMMENTS,
     MethodParts,
     behind_brace,
     body_end,
@@ -25,7 +26,6 @@ from ctxbench.bench.languages.java.methods import (
     shares_line,
     within,
 )
-from ctxbench.bench.languages.java.outline import COMMENTS
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
 

@@ -17,8 +17,7 @@ from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.facts import METHOD, JavaFile, JavaImport
-from ctxbench.bench.languages.java.reader import JavaRawLoad, JavaReader, JavaScope
+from ctxbench.bench.languages.java.reader import METHOD, JavaFile, JavaImport, JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Use

@@ -25,10 +25,8 @@ from ctxbench.bench.judging.suites import ADDED
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import parse
-from ctxbench.bench.languages.python.facts import ImportedName, StarImport
-from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.modules import STANDARD, ImportedName, ModuleIndex, StarImport
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
-from ctxbench.bench.languages.python.standard import STANDARD
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Use
 from ctxbench.bench.views.masking import is_hidden
