@@ -1,4 +1,4 @@
-"""The uses of project-internal imports in the Java files of one repository (JLS 6.4.1, 7.5), and what files refer to."""
+"""Uses of project-internal imports in the Java files of one repository (JLS 6.4.1, 7.5), and what these refer to."""
 
 from __future__ import annotations
 
