@@ -1,4 +1,4 @@
-"""Build sets of line samples: manifests -> checkouts -> snapshots -> samples, with a manifest that accounts for all.""""""
+"""Build sets of line samples: manifests -> checkouts -> snapshots -> samples, with a manifest that accounts for all."""
 
 from __future__ import annotations
 
