@@ -17,7 +17,7 @@ from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.functions.types import Candidate, Search, Spot, Survey, TestRun
 from ctxbench.bench.judging import suites
 from ctxbench.bench.judging.java import JavaSuite
-from ctxbench.bench.judging.java import errors as java_errors
+from ctxbench.bench.judging.java import build as java_build
 from ctxbench.bench.judging.java.build import cure_of
 from ctxbench.bench.judging.java.layout import layout
 from ctxbench.bench.judging.java.text import shift
@@ -77,7 +77,7 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
 
 
 def _left_out(suite: JavaSuite) -> Iterator[str]:
-    errors = java_errors.read(suite.build.messages)
+    errors = java_build.read_errors(suite.build.messages)
     for path in suite.build.dropped:
         first = next((str(error) for error in errors if error.path == path), path)
         yield f"a test file is left out, since it does not compile: {first}"
