@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ctxbench.bench.functions.candidates import Declaration
-from ctxbench.bench.functions.java import definitions as java
-from ctxbench.bench.functions.python import definitions as python
+from ctxbench.bench.functions.java import static as java
+from ctxbench.bench.functions.python import static as python
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.outline import COMMENTS, declared, methods, name_of, shares_line

@@ -25,7 +25,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import register
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside
 from ctxbench.bench.formats.types import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable
-from ctxbench.bench.functions.types import Level
+from ctxbench.bench.functions.mining import Level
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON

@@ -10,11 +10,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.candidates import ListedFunction, candidate, outcomes, searched, uses_of
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
-from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.mutants import mutants
-from ctxbench.bench.functions.java.static import read_functions
-from ctxbench.bench.functions.mining import Project, Report
-from ctxbench.bench.functions.types import Candidate, Search, Spot, Survey, TestRun
+from ctxbench.bench.functions.java.static import Definition, read_functions
+from ctxbench.bench.functions.mining import Candidate, Project, Report, Search, Spot, Survey, TestRun
 from ctxbench.bench.judging import suites
 from ctxbench.bench.judging.java import JavaSuite
 from ctxbench.bench.judging.java import build as java_build

@@ -20,7 +20,7 @@ from tree_sitter import Node
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.candidates import ListedFunction
-from ctxbench.bench.functions.java.definitions import Definition
+from ctxbench.bench.functions.java.static import Definition
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.judging import whole_lines
 from ctxbench.bench.judging.java import JavaSuite

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.functions.java.definitions import definitions
-from ctxbench.bench.functions.java.static import FileNames, read_functions
-from ctxbench.bench.functions.mining import Project
-from ctxbench.bench.functions.types import Level
+from ctxbench.bench.functions.java.static import FileNames, definitions, read_functions
+from ctxbench.bench.functions.mining import Level, Project
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.reader import JavaFile
