@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks.engine import Meter
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 
 REFERENCE, AIM = "lc.repocoder", 3.0

@@ -21,7 +21,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.run.merging import Merger, shard_files
 from ctxbench.harness.run.runner import run
-from ctxbench.harness.run.units import MOST, MOST_TESTED, Share
+from ctxbench.harness.run.scheduling import MOST, MOST_TESTED, Share
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.shard_store import open_share
 from tests.helpers.sets import make_set

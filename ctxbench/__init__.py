@@ -92,9 +92,9 @@ def run(
     from ctxbench.harness import frames
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.run.runner import run as run_strategies
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     place = _home(home)

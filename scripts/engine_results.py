@@ -21,8 +21,8 @@ from ctxbench.harness.leaderboard import board, compare
 from ctxbench.harness.leaderboard.curves import Curves, curves
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.results import RunTable
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from scripts.pages import write_section

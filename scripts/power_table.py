@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ctxbench.harness.leaderboard import stats
+from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.power import Spread, power
-from ctxbench.harness.leaderboard.stepdown import step_down
+from ctxbench.harness.leaderboard.signflip import step_down
 from scripts.pages import write_section
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
@@ -98,8 +98,8 @@ def rates(board: SimulatedBoard, runs: int = RUNS, *, by_holm: bool = False) -> 
     boards_in_error, power_sum = 0, 0.0
     for _ in range(runs):
         sums = board.sums(random)
-        p = holm(stats.p_values(sums, seed="simulation")) if by_holm else step_down(sums, seed="simulation").p
-        significant = p <= stats.ALPHA
+        p = holm(signflip.p_values(sums, seed="simulation")) if by_holm else step_down(sums, seed="simulation").p
+        significant = p <= signflip.ALPHA
         boards_in_error += bool(significant[nulls].any())
         power_sum += 0.0 if nulls.all() else significant[~nulls].mean()
     return Rates(boards_in_error / runs, power_sum / runs)
@@ -164,7 +164,7 @@ class TwoLevels:
         """Return how often the test tells the first row from the second."""
         random = np.random.default_rng(5)
         tested = (step_down(np.array([gap.sums for gap in self.gaps(random)]), seed="s").p[0] for _ in range(runs))
-        return float(np.mean([p <= stats.ALPHA for p in tested]))
+        return float(np.mean([p <= signflip.ALPHA for p in tested]))
 
     def predicted(self) -> float:
         """Return the power that is said before the run, given the true variances."""

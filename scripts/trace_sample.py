@@ -25,8 +25,8 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.cli.options import home_option
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 
 T = TypeVar("T")

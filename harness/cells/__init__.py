@@ -14,9 +14,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ctxbench.harness.cells.contract import Cells, InlineCells, StrategyBounds, StrategyCard, StrategyFault
-    from ctxbench.harness.cells.paths import copies
     from ctxbench.harness.cells.pool import Registrations, checked, open_cells, open_registrations
+    from ctxbench.harness.cells.process import copies
+    from ctxbench.harness.cells.protocol import Cells, InlineCells, StrategyBounds, StrategyCard, StrategyFault
 
 __all__ = [
     "Cells",
@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    **dict.fromkeys(("Cells", "InlineCells", "StrategyBounds", "StrategyCard", "StrategyFault"), "contract"),
+    **dict.fromkeys(("Cells", "InlineCells", "StrategyBounds", "StrategyCard", "StrategyFault"), "protocol"),
     **dict.fromkeys(("Registrations", "checked", "open_cells", "open_registrations"), "pool"),
-    "copies": "paths",
+    "copies": "process",
 }
 """Name -> its module. The server of cells imports this package too, and every cell pays for what its server holds."""
 

@@ -15,7 +15,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
-from ctxbench.harness.cells import contract, transport, wire
+from ctxbench.harness.cells import protocol, wire
 from ctxbench.harness.cells.wire import fitting
 from ctxbench.strategies import BoundStrategy, api, registry, resolve
 from ctxbench.strategies.api import Execution, Misshapen, Prompt
@@ -125,8 +125,8 @@ class Ask:
             InputFault: as the trusted side's object raised it.
         """
         with self._lock:
-            transport.send(self._channel, question)
-            answer = transport.take(self._channel)
+            protocol.send(self._channel, question)
+            answer = protocol.take(self._channel)
         if "fault" in answer:
             what, where, cure = answer["fault"]
             raise InputFault(what, where=where, cure=cure)
@@ -135,11 +135,11 @@ class Ask:
 
 def work(channel: socket.socket) -> None:
     """Take one job from the channel, do it, and send the result."""
-    job = transport.take(channel)
+    job = protocol.take(channel)
     try:
-        transport.send(channel, _do(job, Ask(channel)), most=contract.MESSAGE)
-    except (transport.Garbage, MemoryError) as error:
-        transport.send(channel, _error(error))
+        protocol.send(channel, _do(job, Ask(channel)), most=protocol.MESSAGE)
+    except (protocol.Garbage, MemoryError) as error:
+        protocol.send(channel, _error(error))
 
 
 @functools.lru_cache(256)
@@ -194,7 +194,7 @@ def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
     place = f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
     text = str(error)
     if isinstance(error, MemoryError) and most != resource.RLIM_INFINITY:
-        text = f"{text} a strategy may hold {most / contract.GIGABYTE:.3g} GiB".strip()
+        text = f"{text} a strategy may hold {most / protocol.GIGABYTE:.3g} GiB".strip()
     trace = "".join(traceback.format_exception(error))
     return {"error": [type(error).__name__, f"{_shortened(text)}{place}", _shortened(trace)]}
 
@@ -205,5 +205,5 @@ def _is_ours(file: Path) -> bool:
 
 def _shortened(text: str) -> str:
     """Return a text, or the beginning and the end of a longer one."""
-    half = contract.TEXT // 4
+    half = protocol.TEXT // 4
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"

@@ -24,10 +24,9 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Query
-from ctxbench.harness.cells import contract, transport, wire
-from ctxbench.harness.cells.contract import StrategyBounds, StrategyCard, StrategyFault
-from ctxbench.harness.cells.paths import SHIPPED_ANSWERS, beside, visible_paths
-from ctxbench.harness.cells.process import ForkServer, Remarks
+from ctxbench.harness.cells import protocol, wire
+from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, beside, visible_paths
+from ctxbench.harness.cells.protocol import StrategyBounds, StrategyCard, StrategyFault
 from ctxbench.harness.cells.questions import Questions
 from ctxbench.harness.cells.talk import (
     CellGone,
@@ -106,7 +105,7 @@ class ForkedCells:
 
         Args:
             *more: absolute paths.
-            plain: whether its cells run strategies of `transport.PLAIN` alone.
+            plain: whether its cells run strategies of `protocol.PLAIN` alone.
         """
         with self._starting:
             self._drop_ended()
@@ -154,7 +153,7 @@ class ForkedCells:
             with talk.suspecting():
                 if "fault" in answer:
                     message, where, cure = three_texts(wire.fields(answer, "fault")["fault"])
-                    raise InputFault(message, where=where, cure=cure[: contract.SENTENCE])
+                    raise InputFault(message, where=where, cure=cure[: protocol.SENTENCE])
                 sent = wire.fields(answer, "registration")["registration"]
                 return wire.load_registration(sent, name.rpartition("@")[2])
 
@@ -202,10 +201,10 @@ class ForkedCells:
             with talk.suspecting():
                 if "fault" in message:
                     what, _, cure = three_texts(wire.fields(message, "fault")["fault"])
-                    raise talk.fault(f"can no longer be had: {what}; {cure[: contract.SENTENCE]}")
+                    raise talk.fault(f"can no longer be had: {what}; {cure[: protocol.SENTENCE]}")
                 parts = wire.fields(message, "prompt", *(["network"] if checks else []))
                 network = [
-                    wire.text(attempt, contract.WORD)
+                    wire.text(attempt, protocol.WORD)
                     for attempt in wire.items(parts.get("network", []), _MOST, "tries")
                 ]
                 return wire.load_prompt(parts["prompt"]), network
@@ -226,7 +225,7 @@ class ForkedCells:
             with wire.named("role"):
                 role = wire.word(parts["role"])
             with wire.named("max_tokens"):
-                tokens = wire.whole(parts["max_tokens"], 1, contract.TOKENS)
+                tokens = wire.whole(parts["max_tokens"], 1, protocol.TOKENS)
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
@@ -402,7 +401,7 @@ class Registrations:
         return {name: self.get(name).version for name in names if "@" in name}
 
     def is_plain(self, spec: str) -> bool:
-        """Say whether a strategy, wrapped ones included, is of `transport.PLAIN`.
+        """Say whether a strategy, wrapped ones included, is of `protocol.PLAIN`.
 
         Raises:
             InputFault: see `bound`, as the next one.
@@ -410,7 +409,7 @@ class Registrations:
         """
         if spec not in self._plain:
             names = _names(self.bound(spec), spec)
-            self._plain[spec] = all("@" not in name and registry.module(name) in transport.PLAIN for name in names)
+            self._plain[spec] = all("@" not in name and registry.module(name) in protocol.PLAIN for name in names)
         return self._plain[spec]
 
     def installed(self) -> Mapping[str, Registration | InputFault]:

@@ -10,8 +10,8 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.retrieval import LEXICAL, NoRanker
-from ctxbench.harness.cells import contract, transport, wire
-from ctxbench.harness.cells.contract import Account, Excess
+from ctxbench.harness.cells import protocol, wire
+from ctxbench.harness.cells.protocol import Account, Excess
 from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
 _CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
@@ -22,11 +22,11 @@ _DUMPS: Mapping[str, Callable[[Any], Any]] = {
     "engine": wire.dump_found,
 }
 _NAMES: Mapping[str, int] = {
-    "path": contract.PATH,
-    "pattern": contract.SENTENCE,
-    "unit": contract.WORD,
-    "ranker": contract.PATH,
-    "name": contract.PATH,
+    "path": protocol.PATH,
+    "pattern": protocol.SENTENCE,
+    "unit": protocol.WORD,
+    "ranker": protocol.PATH,
+    "name": protocol.PATH,
 }
 """Arguments that name something -> characters that they may have."""
 MOST_CHARACTERS = 1_000_000
@@ -99,20 +99,20 @@ class Questions:
 
 def _check(call: str, arguments: Mapping[str, Any]) -> None:
     if call not in _CALLS or arguments.keys() != ARGUMENTS[call].keys():
-        raise transport.Garbage(f"asks for {call!r:.40}")
+        raise protocol.Garbage(f"asks for {call!r:.40}")
     if wrong := misfit(call, arguments):
-        raise transport.Garbage(wrong)
+        raise protocol.Garbage(wrong)
     for key in _NAMES.keys() & arguments.keys():
         with wire.named(key):
             wire.text(arguments[key], _NAMES[key])
-    candidates = wire.items(arguments.get("candidates", []), contract.CANDIDATES, "candidates")
+    candidates = wire.items(arguments.get("candidates", []), protocol.CANDIDATES, "candidates")
     texts = [*candidates, arguments.get("text", "")]
     if sum(map(len, texts)) > MOST_CHARACTERS:
         raise InputFault(f"the texts to compare are over {MOST_CHARACTERS} characters", cure="give shorter ones")
-    if call == "similar_windows" and arguments["size"] > contract.OVERLAP * max(1, arguments["stride"]):
+    if call == "similar_windows" and arguments["size"] > protocol.OVERLAP * max(1, arguments["stride"]):
         raise InputFault(
             f"windows of {arguments['size']} lines every {arguments['stride']} overlap too often",
-            cure=f"give a stride of 1/{contract.OVERLAP} of the size at least",
+            cure=f"give a stride of 1/{protocol.OVERLAP} of the size at least",
         )
 
 

@@ -29,10 +29,9 @@ from ctxbench import strategies
 from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
-from ctxbench.harness.cells import cell, confinement, transport
+from ctxbench.harness.cells import cell, confinement, protocol
 from ctxbench.harness.cells.confinement import Namespaces
-from ctxbench.harness.cells.contract import RESERVE
-from ctxbench.harness.cells.transport import BIND, GREETING, ORDER, START
+from ctxbench.harness.cells.protocol import BIND, GREETING, ORDER, RESERVE, START
 from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.sandbox.guest.seccomp import ArgumentRule
 from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
@@ -119,7 +118,7 @@ class Server:
         private: bool,
         plain: bool,
     ) -> None:
-        """Confine this process; see `transport` for the orders on `control`.
+        """Confine this process; see `protocol` for the orders on `control`.
 
         Args:
             control: the trusted side.
@@ -129,7 +128,7 @@ class Server:
             memory: bytes that each process of a cell may hold.
             users: one for each of the cells at work, as far as there are; None for the user that this process runs as.
             private: whether some of `visible` can be read by its owner alone.
-            plain: whether its cells run `transport.PLAIN` alone.
+            plain: whether its cells run `protocol.PLAIN` alone.
         """
         self._control, self._scratch, self._memory, self._plain = control, scratch, memory, plain
         self._cells: dict[int, tuple[int, Path]] = {}
@@ -342,7 +341,7 @@ def _load(plain: bool) -> None:
     """Import our own strategies and the parsers once, instead of in every cell; foreign ones in their cells.
 
     Args:
-        plain: whether cells are for `transport.PLAIN` alone: the less this process holds, the cheaper is each.
+        plain: whether cells are for `protocol.PLAIN` alone: the less this process holds, the cheaper is each.
     """
     if plain:
         registry.close()
@@ -350,7 +349,7 @@ def _load(plain: bool) -> None:
         ours = [
             f"{languages.__name__}.{module.name}" for module in pkgutil.iter_modules(languages.__path__) if module.ispkg
         ]
-        for name in (*transport.PLAIN, *ours):
+        for name in (*protocol.PLAIN, *ours):
             importlib.import_module(name)
         return
     for module in pkgutil.iter_modules(strategies.__path__):
@@ -367,7 +366,7 @@ def main() -> None:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # cells end without emptying buffers
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    setup: dict[str, Any] = transport.receive(control)[0]
+    setup: dict[str, Any] = protocol.receive(control)[0]
     scratch = Path(setup["scratch"])
     _load(setup["plain"])
     if setup["tokenizer"]:
@@ -387,7 +386,7 @@ def main() -> None:
         )
     gc.collect()
     gc.freeze()
-    transport.send(control, server.report)
+    protocol.send(control, server.report)
     try:
         server.serve()
     finally:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxbench.harness.cells import contract, transport, wire
-from ctxbench.harness.cells.contract import GIGABYTE, Account, Excess, StrategyBounds, StrategyFault
+from ctxbench.harness.cells import protocol, wire
+from ctxbench.harness.cells.protocol import GIGABYTE, Account, Excess, StrategyBounds, StrategyFault
 
 _REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
 """Exceptions of Python for files and networks that are not there."""
@@ -73,7 +73,7 @@ class Talk:
         """Turn a refusal inside, of what the strategy sent or used, into its fault."""
         try:
             yield
-        except transport.Garbage as error:
+        except protocol.Garbage as error:
             raise self.fault(f"sent garbage ({error})") from None
         except Excess as error:
             raise self.fault(f"went beyond its bounds ({error})", cure=error.cure) from None
@@ -90,12 +90,12 @@ class Talk:
         """
         try:
             with self.suspecting(), or_gone():
-                self.account.take("sent", transport.send(self._channel, message, look=self._look))
+                self.account.take("sent", protocol.send(self._channel, message, look=self._look))
                 if not self._clock.runs:
                     # Only now: the job was there when the cell came, so that it did not wait for it.
                     self._clock.start(greeted(self._channel))
                 self._channel.settimeout(self._clock.until_look())
-                answer, size = transport.receive(self._channel, most=contract.MESSAGE, look=self._look)
+                answer, size = protocol.receive(self._channel, most=protocol.MESSAGE, look=self._look)
                 self._clock.look(asked=True)
                 self.account.take("received", size)
                 self.account.check_time()
@@ -113,7 +113,7 @@ class Talk:
     def _raised(self, report: object) -> StrategyFault:
         kind, message, trace = three_texts(report)
         if kind:
-            message = f"raised {kind[: contract.WORD]}: {message}"
+            message = f"raised {kind[: protocol.WORD]}: {message}"
         fault = self.fault(message, cure=_OUTSIDE if kind in _REFUSALS else "")
         fault.traceback = trace
         return fault
@@ -150,8 +150,8 @@ def three_texts(report: object) -> tuple[str, str, str]:
     """
     texts = [wire.checked(part, str) for part in wire.items(report, 3, "parts")]
     if len(texts) < 3:
-        raise transport.Garbage("a report of fewer than three texts")
-    return texts[0][: contract.SENTENCE], texts[1][: contract.SENTENCE], texts[2][: contract.TEXT]
+        raise protocol.Garbage("a report of fewer than three texts")
+    return texts[0][: protocol.SENTENCE], texts[1][: protocol.SENTENCE], texts[2][: protocol.TEXT]
 
 
 def channel() -> tuple[socket.socket, socket.socket]:
@@ -170,12 +170,12 @@ def greeted(mine: socket.socket) -> int:
     """
     mine.settimeout(_START_TIMEOUT)
     try:
-        greeting, ancillary, *_ = mine.recvmsg(len(transport.GREETING), socket.CMSG_SPACE(_CREDENTIALS.size))
+        greeting, ancillary, *_ = mine.recvmsg(len(protocol.GREETING), socket.CMSG_SPACE(_CREDENTIALS.size))
     except OSError:
         greeting, ancillary = b"", []
     finally:
         mine.settimeout(EVERY)
-    if greeting != transport.GREETING:
+    if greeting != protocol.GREETING:
         raise CellGone
     sent = [data for _, kind, data in ancillary if kind == getattr(socket, "SCM_CREDENTIALS", None)]
     return int(_CREDENTIALS.unpack(sent[0])[0]) if sent else 0

@@ -1,7 +1,7 @@
 """Contents of the messages between a cell and the trusted side, as JSON data, checked on arrival.
 
 What comes from a cell is taken apart by functions that raise `Garbage` if a part is missing, of another type, or out of
-bounds (`contract`).
+bounds (`protocol`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ctxbench.bench.parameters import Parameter
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
-from ctxbench.harness.cells import contract
-from ctxbench.harness.cells.transport import Garbage
+from ctxbench.harness.cells import protocol
+from ctxbench.harness.cells.protocol import Garbage
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.chat import KINDS, Chat, Message, Role, Tool, ToolCall, ToolParameter
 from ctxbench.strategies.registration import Registration
@@ -124,16 +124,16 @@ def load_asked(data: object) -> Prompt | Chat:
         parts = fields(data, "messages", "tools")
         chat = Chat(
             messages=tuple(
-                _load_message(*message) for message in items(parts["messages"], contract.BLOCKS, "messages")
+                _load_message(*message) for message in items(parts["messages"], protocol.BLOCKS, "messages")
             ),
-            tools=tuple(_load_tool(*tool) for tool in items(parts["tools"], contract.FLAGS, "tools")),
+            tools=tuple(_load_tool(*tool) for tool in items(parts["tools"], protocol.FLAGS, "tools")),
         )
     except (TypeError, ValueError) as error:
         raise Garbage(f"not a chat: {error}") from None
     if chat.unanswered:
         raise Garbage(f"not a chat: {chat.unanswered}")
-    if len(chat.text) > contract.CHARACTERS:
-        raise Garbage(f"a chat with more than {contract.CHARACTERS:,} characters")
+    if len(chat.text) > protocol.CHARACTERS:
+        raise Garbage(f"a chat with more than {protocol.CHARACTERS:,} characters")
     return chat
 
 
@@ -144,7 +144,7 @@ def _load_message(role: object, said: object, calls: object) -> Message:
         calls=tuple(
             # The model wrote both.
             ToolCall(name=checked(name, str), arguments=checked(arguments, str))
-            for name, arguments in items(calls, contract.FLAGS, "calls of tools")
+            for name, arguments in items(calls, protocol.FLAGS, "calls of tools")
         ),
     )
 
@@ -152,9 +152,9 @@ def _load_message(role: object, said: object, calls: object) -> Message:
 def _load_tool(name: object, help_text: object, parameters: object) -> Tool:
     return Tool(
         name=word(name),
-        help=text(help_text, contract.TEXT),
+        help=text(help_text, protocol.TEXT),
         parameters=tuple(
-            _load_tool_parameter(*parameter) for parameter in items(parameters, contract.FLAGS, "parameters of a tool")
+            _load_tool_parameter(*parameter) for parameter in items(parameters, protocol.FLAGS, "parameters of a tool")
         ),
     )
 
@@ -163,27 +163,27 @@ def _load_tool_parameter(name: object, help_text: object, kind: object, optional
     if kind not in KINDS:
         raise Garbage(f"{kind!r:.60} is no kind of parameter")
     return ToolParameter(
-        name=word(name), help=text(help_text, contract.TEXT), kind=checked(kind, str), optional=checked(optional, bool)
+        name=word(name), help=text(help_text, protocol.TEXT), kind=checked(kind, str), optional=checked(optional, bool)
     )
 
 
 def load_prompt(data: object) -> Prompt:
-    """Return the prompt that a cell sent, every field checked; see `contract` for its limits."""
+    """Return the prompt that a cell sent, every field checked; see `protocol` for its limits."""
     try:
         parts = fields(data, "blocks", "dropped", "flags")
         prompt = Prompt(
-            blocks=tuple(_load_block(*block) for block in items(parts["blocks"], contract.BLOCKS, "blocks")),
-            dropped=tuple(_load_dropped(*item) for item in items(parts["dropped"], contract.DROPPED, "dropped blocks")),
-            flags=tuple(word(flag) for flag in items(parts["flags"], contract.FLAGS, "flags")),
+            blocks=tuple(_load_block(*block) for block in items(parts["blocks"], protocol.BLOCKS, "blocks")),
+            dropped=tuple(_load_dropped(*item) for item in items(parts["dropped"], protocol.DROPPED, "dropped blocks")),
+            flags=tuple(word(flag) for flag in items(parts["flags"], protocol.FLAGS, "flags")),
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise Garbage(f"not a prompt: {error}") from None
     every: list[Block | Dropped] = [*prompt.blocks, *prompt.dropped]
     places = [place for block in every for place in block.places]
     for what, amount, most in (
-        ("characters", sum(len(block.text) for block in prompt.blocks), contract.CHARACTERS),
-        ("places", len(places), contract.PLACES),
-        ("lines that its places span", sum(place.end - place.start for place in places), contract.LINES),
+        ("characters", sum(len(block.text) for block in prompt.blocks), protocol.CHARACTERS),
+        ("places", len(places), protocol.PLACES),
+        ("lines that its places span", sum(place.end - place.start for place in places), protocol.LINES),
     ):
         if amount > most:
             raise Garbage(f"a prompt with more than {most:,} {what}")
@@ -206,12 +206,12 @@ def _load_dropped(kind: object, places: object, score: object, reason: object, t
         places=_load_places(places),
         score=_load_score(score),
         reason=word(reason),
-        tokens=whole(tokens, 0, contract.CHARACTERS),
+        tokens=whole(tokens, 0, protocol.CHARACTERS),
     )
 
 
 def _load_score(score: object) -> float | None:
-    return None if score is None else number(score, -contract.SCORE, contract.SCORE)
+    return None if score is None else number(score, -protocol.SCORE, protocol.SCORE)
 
 
 def dump_registration(registration: Registration) -> dict[str, Any]:
@@ -240,17 +240,17 @@ def load_registration(data: object, name: str) -> Registration:
     try:
         lists = ("kinds", "languages", "parameters")
         parts = fields(data, "name", *lists, "drafts", "executes", "text", "source", "version")
-        parameters = items(parts["parameters"], contract.FLAGS, "parameters")
+        parameters = items(parts["parameters"], protocol.FLAGS, "parameters")
         registration = Registration(
             name=word(parts["name"]),
             kinds=frozenset(Kind(kind) for kind in items(parts["kinds"], len(Kind), "kinds")),
-            languages=frozenset(map(word, items(parts["languages"], contract.FLAGS, "languages"))),
+            languages=frozenset(map(word, items(parts["languages"], protocol.FLAGS, "languages"))),
             drafts=checked(parts["drafts"], bool),
             executes=checked(parts["executes"], bool),
             parameters=tuple(_load_parameter(parameter) for parameter in parameters),
-            text=text(parts["text"], contract.TEXT),
-            source=text(parts["source"], contract.PATH),
-            version=text(parts["version"], contract.WORD),
+            text=text(parts["text"], protocol.TEXT),
+            source=text(parts["source"], protocol.PATH),
+            version=text(parts["version"], protocol.WORD),
         )
     except (TypeError, ValueError, OverflowError, InputFault) as error:
         raise Garbage(f"no registration: {error}") from None
@@ -270,13 +270,13 @@ def _load_parameter(data: object) -> Parameter:
     parameter = Parameter(
         name=word(name),
         kind=_TYPES[word(kind)] if kind in _TYPES else _no_type(kind),
-        choices=tuple(word(choice) for choice in items(parts["choices"], contract.FLAGS, "choices")),
+        choices=tuple(word(choice) for choice in items(parts["choices"], protocol.FLAGS, "choices")),
         least=_load_bound(parts["least"]),
         most=_load_bound(parts["most"]),
         **{field: checked(parts[field], bool) for field in _SWITCHES},
     )
     if isinstance(default, str):
-        text(default, contract.PATH)
+        text(default, protocol.PATH)
     stated = checked(default, *_TYPES.values(), type(None))
     return dataclasses.replace(parameter, default=parameter.read(stated, "its default"))
 
@@ -294,12 +294,12 @@ def _dump_place(place: Place) -> list[Any]:
 
 
 def _load_places(places: object) -> tuple[Place, ...]:
-    return tuple(_load_place(*place) for place in items(places, contract.PLACES, "places"))
+    return tuple(_load_place(*place) for place in items(places, protocol.PLACES, "places"))
 
 
 def _load_place(path: object, start: object, end: object) -> Place:
-    first = whole(start, 0, contract.LAST_LINE)
-    return Place(path=text(path, contract.PATH), start=first, end=whole(end, first, contract.LAST_LINE))
+    first = whole(start, 0, protocol.LAST_LINE)
+    return Place(path=text(path, protocol.PATH), start=first, end=whole(end, first, protocol.LAST_LINE))
 
 
 @contextlib.contextmanager
@@ -345,7 +345,7 @@ def text(data: object, most: int) -> str:
 
 def word(data: object) -> str:
     """Return a short text of printable characters, safe for terminals and databases."""
-    string = text(data, contract.WORD)
+    string = text(data, protocol.WORD)
     if not string.isprintable():
         raise Garbage(f"{string!r:.60} has characters that cannot be printed")
     return string

@@ -52,7 +52,7 @@ def diagnose(
     from ctxbench.bench.files import dump_line
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.diagnostics.gains import diagnose as price
-    from ctxbench.harness.run.pricer import unpriced
+    from ctxbench.harness.run.scoring import unpriced
     from ctxbench.harness.store.runs import find_run
 
     if equivalent and limit is not None:

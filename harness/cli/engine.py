@@ -80,7 +80,7 @@ def check(spec: str, *, sandbox: str | None, home: Home) -> None:
     """
     from ctxbench.bench.engines import conformance, recipe
     from ctxbench.harness.cli.progress import remarks
-    from ctxbench.harness.run.programs import back_end
+    from ctxbench.harness.run.execution import back_end
 
     read, failed, count = recipe.read(spec), 0, 0
     with remarks():
@@ -134,8 +134,8 @@ def measure_leak(
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.runner import fault_of, run
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     read = recipe.read(spec)

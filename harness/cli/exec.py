@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ctxbench.bench.errors import MachineFault
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.run.judging import Executor
+    from ctxbench.harness.run.execution import Executor
     from ctxbench.harness.run.stored import VerdictRow
     from ctxbench.harness.store import Store
 
@@ -75,7 +75,7 @@ def execute(
     from functools import partial
 
     from ctxbench.bench import samples as sets
-    from ctxbench.harness.run.judging import open_executor
+    from ctxbench.harness.run.execution import open_executor
     from ctxbench.harness.run.stored import judge_file, read
     from ctxbench.harness.store import open_store
 

@@ -22,7 +22,7 @@ from ctxbench.harness.metrics.aggregate import MOST_K
 from ctxbench.sandbox.registry import SPELLINGS, read_name
 
 if TYPE_CHECKING:
-    from ctxbench.harness.run.units import Share
+    from ctxbench.harness.run.scheduling import Share
     from ctxbench.sandbox.types import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -232,7 +232,7 @@ def share_option(what: str) -> Callable[[F], F]:
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Share | None:
-    from ctxbench.harness.run.units import Share
+    from ctxbench.harness.run.scheduling import Share
 
     try:
         return None if value is None else Share.parse(value)

@@ -19,7 +19,7 @@ _REMARKS = (
     "ctxbench.harness.run.machinery",
     "ctxbench.harness.cells",
     "ctxbench.harness.generators",
-    "ctxbench.harness.run.portions",
+    "ctxbench.harness.run.scheduling",
 )
 """Loggers of other work that may take long during a run or while a model answers."""
 _CLEAR = "\r\x1b[2K"

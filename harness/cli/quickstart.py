@@ -92,8 +92,8 @@ def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | Non
 
 def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.bench import quickstart as job
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.runner import fault_of, run
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     repositories = len(sample_set.manifest["repositories"])

@@ -106,7 +106,7 @@ def reproduce(
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers import render, tables
     from ctxbench.harness.papers import reproduce as job
-    from ctxbench.harness.run.choices import RunOptions
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     paper_table = tables.table(table)

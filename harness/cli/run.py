@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.generators.base import Sampling
     from ctxbench.harness.run.attempt import RunSummary
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.cluster import Cluster
-    from ctxbench.harness.run.units import Share
+    from ctxbench.harness.run.scheduling import Share
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store.scores import RunCosts
 
 
@@ -155,8 +155,8 @@ def run(
     from ctxbench.bench.spec import expand
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.choices import RunOptions, decoding
     from ctxbench.harness.run.runner import run as run_strategies
+    from ctxbench.harness.run.spec import RunOptions, decoding
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.shard_store import open_share
 

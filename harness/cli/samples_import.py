@@ -171,7 +171,7 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     from ctxbench.bench import formats
     from ctxbench.bench import samples as sets
     from ctxbench.bench.files import write_atomic, write_jsonl
-    from ctxbench.harness.cells.paths import check_unseen
+    from ctxbench.harness.cells.process import check_unseen
 
     sample_set = sets.load(home, name)
     check_unseen(out)

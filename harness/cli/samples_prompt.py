@@ -62,8 +62,8 @@ def prompt(
     from ctxbench.bench.p50k_base import P50kBase
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.choices import RunOptions
     from ctxbench.harness.run.runner import prompt_of
+    from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
     sample_set = sets.load(home, name)

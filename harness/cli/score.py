@@ -216,7 +216,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     from ctxbench.bench.errors import InputFault, UnknownName
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.results import Origin
-    from ctxbench.harness.run.pricer import unpriced
+    from ctxbench.harness.run.scoring import unpriced
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.notes import imports
     from ctxbench.harness.store.runs import SET_BACK, check_set, stored_runs

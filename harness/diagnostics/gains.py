@@ -21,8 +21,7 @@ from ctxbench.harness.diagnostics.measures import RETRIEVED
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.fim import unmarked
-from ctxbench.harness.run.pricer import Pricer
-from ctxbench.harness.run.scoring import behind_cursor, goes_on, has_answer
+from ctxbench.harness.run.scoring import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import SET_BACK, StoredRun, check_set
 from ctxbench.harness.store.scores import Gain, add_gains, gains_of, priced_samples

@@ -29,7 +29,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness import metrics
-from ctxbench.harness.cells.paths import REFERENCE_FOLDER
+from ctxbench.harness.cells.process import REFERENCE_FOLDER
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.imported.importing import ImportSummary

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ctxbench.harness.leaderboard import numbers, stats
+from ctxbench.harness.leaderboard import numbers, signflip
 from ctxbench.harness.leaderboard.pairs import Difference
 
 
@@ -36,7 +36,7 @@ class Family:
     @property
     def decidable(self) -> bool:
         """Whether any difference could be significant."""
-        return self.pairs > 0 and self.smallest_p <= stats.ALPHA
+        return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
         """Say how many pairs are told apart, and what more would need; empty where nothing was tested."""
@@ -45,7 +45,7 @@ class Family:
         if not self.decidable:
             return (
                 f"No difference can be significant here: with {count_of(self.repositories)} the smallest possible p "
-                f"is {numbers.p_value(self.smallest_p)}; {stats.LEAST} repositories are the fewest that can show one"
+                f"is {numbers.p_value(self.smallest_p)}; {signflip.LEAST} repositories are the fewest that can show one"
                 f"{self._more()}."
             )
         pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
@@ -86,7 +86,7 @@ def family(differences: Iterable[tuple[tuple[str, str], Difference]], *, reposit
     return Family(
         pairs=len(tested),
         repositories=most,
-        smallest_p=stats.smallest_p(most),
+        smallest_p=signflip.smallest_p(most),
         significant=sum(difference.significant for _, difference in tested),
         visible=statistics.median(visible) if visible else None,
         nearest=nearest,
@@ -102,7 +102,7 @@ def pair_verdict(difference: Difference, unit: str) -> str:
     if not difference.decidable:
         return (
             f"no difference of {count_of(difference.repositories)} can be significant at 5%; "
-            f"{needed or f'{stats.LEAST} are the fewest that can show one'}"
+            f"{needed or f'{signflip.LEAST} are the fewest that can show one'}"
         )
     if not difference.wins and not difference.losses:
         return "both have the same value at every sample"

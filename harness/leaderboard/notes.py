@@ -12,7 +12,8 @@ from ctxbench.harness.leaderboard.comparability import group_warnings
 from ctxbench.harness.leaderboard.family import count_of, listed
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing
-from ctxbench.harness.leaderboard.stats import DRAWS, EXACT_UP_TO, FEWEST, IntervalScope
+from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
+from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.papers.tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin

@@ -13,17 +13,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ctxbench.harness.leaderboard import stats, student
+from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, variance_parts
 from ctxbench.harness.leaderboard.scales import Outcomes, Scale
+from ctxbench.harness.leaderboard.signflip import step_down
 from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, IntervalScope
-from ctxbench.harness.leaderboard.stepdown import step_down
 from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
 
 NUMBERS = (
-    *range(stats.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
+    *range(signflip.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
     *range(500, 1001, 100),
 )  # fmt: skip
 """Numbers of repositories that are said to be needed: the more, the less exactly they are known."""
@@ -75,12 +75,12 @@ class Difference:
     @property
     def significant(self) -> bool:
         """Whether the two are told apart at 5%, after the correction."""
-        return self.p_adjusted is not None and self.p_adjusted <= stats.ALPHA
+        return self.p_adjusted is not None and self.p_adjusted <= signflip.ALPHA
 
     @property
     def decidable(self) -> bool:
         """Whether any difference of so many repositories could be significant."""
-        return stats.smallest_p(self.repositories) <= stats.ALPHA
+        return signflip.smallest_p(self.repositories) <= signflip.ALPHA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _p_values(sums: Sequence[Array], seed: str) -> list[float | None]:
         by_count[len(pair_sums)].append(place)
     for count, places in by_count.items():
         if count:
-            p = stats.p_values(np.stack([sums[place] for place in places]), seed=seed)
+            p = signflip.p_values(np.stack([sums[place] for place in places]), seed=seed)
             for place, p_value in zip(places, p.tolist(), strict=True):
                 result[place] = p_value
     return result
@@ -225,7 +225,7 @@ def _visible(difference: Difference, error: float | None, critical: float | None
         return None
     # Student's t of the sums, of which the statistic is a function.
     t = critical * math.sqrt((count - 1) / (count - critical**2))
-    return (t + student.quantile(stats.POWER, count - 1)) * error
+    return (t + stats.quantile(stats.POWER, count - 1)) * error
 
 
 def _needed(difference: Difference, error: float | None) -> int | None:
@@ -249,7 +249,7 @@ def _needed(difference: Difference, error: float | None) -> int | None:
 def _reach(repositories: int, pairs: int) -> float:
     """Return the mean that is seen with 80% power in units of the repositories' standard deviation."""
     df = repositories - 1
-    t = student.quantile(1 - stats.ALPHA / (2 * pairs), df) + student.quantile(stats.POWER, df)
+    t = stats.quantile(1 - signflip.ALPHA / (2 * pairs), df) + stats.quantile(stats.POWER, df)
     return t / math.sqrt(repositories)
 
 

@@ -23,14 +23,14 @@ import numpy as np
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cutoffs import NO_CUTOFFS
-from ctxbench.harness.leaderboard import choices, numbers, stats, student
+from ctxbench.harness.leaderboard import choices, numbers, signflip, stats
 from ctxbench.harness.leaderboard.family import count_of, listed
 from ctxbench.harness.leaderboard.pairs import NUMBERS
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS
 from ctxbench.harness.leaderboard.scales import scale_of
+from ctxbench.harness.leaderboard.signflip import step_down
 from ctxbench.harness.leaderboard.stats import Array, Clustered
-from ctxbench.harness.leaderboard.stepdown import step_down
 from ctxbench.harness.leaderboard.table import GroupMaker, comparable
 from ctxbench.harness.results import RunTable
 
@@ -89,16 +89,16 @@ def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) 
             which do not differ: the hardest case.
     """
     ratio = effect / deviation if deviation else math.inf
-    if stats.smallest_p(repositories) > stats.ALPHA:
+    if signflip.smallest_p(repositories) > signflip.ALPHA:
         return 0.0
     # Beyond, the smallest of the normal numbers drawn below changes nothing.
     ratio = min(ratio, 100.0)
     if repositories <= _FEW:
         boards = [_sums(scores, ratio) for scores in _boards(repositories, rows, _BOARDS)]
         # A pair alone is tested as fast as many are.
-        alone = stats.p_values(np.concatenate(boards), seed="power") if rows == 2 else None
+        alone = signflip.p_values(np.concatenate(boards), seed="power") if rows == 2 else None
         p = [step_down(sums, seed="power").p[0] for sums in boards] if alone is None else alone
-        return float(np.mean(np.array(p) <= stats.ALPHA))
+        return float(np.mean(np.array(p) <= signflip.ALPHA))
     critical = _critical(min(repositories, _MANY), rows)
     if critical is None:
         return 0.0
@@ -137,9 +137,9 @@ def _sums(scores: Array, lead: float) -> Array:
 @lru_cache(maxsize=256)
 def _critical(repositories: int, rows: int) -> float | None:
     """Return what a pair's statistic has to exceed on a board; it hardly varies with what the rows score."""
-    if rows == 2 and repositories > stats.EXACT_UP_TO:
+    if rows == 2 and repositories > signflip.EXACT_UP_TO:
         # Drawn flips of a pair alone come to Student's t, of which the statistic is a function.
-        t = student.quantile(1 - stats.ALPHA / 2, repositories - 1)
+        t = stats.quantile(1 - signflip.ALPHA / 2, repositories - 1)
         return t * math.sqrt(repositories / (repositories - 1 + t * t))
     criticals = [
         step_down(_sums(scores, 0.0), seed="power").critical for scores in _boards(repositories, rows, _CRITICAL_BOARDS)

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from ctxbench.bench.elementary import running_sum
 from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
-from ctxbench.harness.leaderboard import choices, pairs, stats
+from ctxbench.harness.leaderboard import choices, pairs, signflip, stats
 from ctxbench.harness.leaderboard.family import family as family_of
 from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
@@ -152,7 +152,7 @@ class GroupMaker:
         family = self._family(order)
         apart = [pair for pair, difference in family.items() if difference.significant]
         beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
-        order = stats.standing(order, beats)
+        order = signflip.standing(order, beats)
         differences = self._differences(family)
         estimates = self._estimates()
         rows = [self._row(i, estimates[i], differences.get(i, {})) for i in order]
@@ -192,8 +192,8 @@ class GroupMaker:
         """Return ranked rows with their tiers, their ranks, and what the test tells them from."""
         place = {i: position for position, i in enumerate(order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
-        marks = stats.tier_letters(len(order), [(place[a], place[b]) for a, b in family if family[a, b].significant])
-        ranges = stats.rank_ranges(len(order), beats_places)
+        marks = signflip.tier_letters(len(order), [(place[a], place[b]) for a, b in family if family[a, b].significant])
+        ranges = signflip.rank_ranges(len(order), beats_places)
         placed = []
         for position, (row, mark, (low, high)) in enumerate(zip(rows, marks, ranges, strict=True)):
             is_apart = high - low + 1 < len(order)

@@ -33,7 +33,7 @@ from ctxbench.harness.papers.tables import LEVELS, UNSTATED, PaperTable
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.attempt import Progress, RunSummary, silent
-from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import ConstructionTime, construction_times

@@ -22,11 +22,11 @@ from ctxbench.harness.cells import StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import Sampling, TooLong
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.run.controls import Controls
-from ctxbench.harness.run.judging import Executor, judge_stored, judged
+from ctxbench.harness.run.execution import Executor, judge_stored, judged
 from ctxbench.harness.run.machinery import Machinery
 from ctxbench.harness.run.merging import Merger
-from ctxbench.harness.run.portions import UnderWay, WorkPace, apart
 from ctxbench.harness.run.sample import AnsweredSample, Asker
+from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts

@@ -23,10 +23,9 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.attempt import Answers, UnitOutcome
-from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
-from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.run.units import WorkUnit, most_of, units
+from ctxbench.harness.run.scheduling import WorkUnit, most_of, units
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 
 AHEAD = 2
 """Units that a node has at a time."""

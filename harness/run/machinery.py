@@ -29,9 +29,8 @@ from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.run.batching import Answer, Batcher
-from ctxbench.harness.run.judging import Executor
-from ctxbench.harness.run.pricer import Pricer
-from ctxbench.harness.run.programs import OpenTools
+from ctxbench.harness.run.execution import Executor, OpenTools
+from ctxbench.harness.run.scoring import Pricer
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction
 from ctxbench.sandbox.types import Sandbox

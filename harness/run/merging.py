@@ -30,7 +30,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.measures import GAINS
-from ctxbench.harness.run.judging import sample_digest
+from ctxbench.harness.run.execution import sample_digest
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store import verdicts

@@ -30,9 +30,9 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators import registry
 from ctxbench.harness.prices.rates import FILE as PRICES
 from ctxbench.harness.run.attempt import silent
-from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
 from ctxbench.harness.run.runs import Runs, card_of, open_runs
-from ctxbench.harness.run.units import WorkUnit
+from ctxbench.harness.run.scheduling import WorkUnit
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store.shard_store import ShardStore
 from ctxbench.harness.store.store import open_store
 from ctxbench.harness.store.write import StoredGeneration

@@ -21,12 +21,12 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.cells import StrategyCard
 from ctxbench.harness.generators import registry
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Progress, RunSummary, silent
-from ctxbench.harness.run.choices import RunOptions, decoding
-from ctxbench.harness.run.judging import OpenJudge, open_judge
+from ctxbench.harness.run.execution import OpenJudge, open_judge
 from ctxbench.harness.run.machinery import open_machinery
 from ctxbench.harness.run.runs import Runs, card_of, check_cards, open_runs, options_of, summary_units
 from ctxbench.harness.run.sample import Asker
-from ctxbench.harness.run.units import Share, repository_of
+from ctxbench.harness.run.scheduling import Share, repository_of
+from ctxbench.harness.run.spec import RunOptions, decoding
 from ctxbench.harness.store.notes import add_cutoff
 from ctxbench.harness.store.scores import latest_costs
 from ctxbench.harness.store.store import Store

@@ -40,13 +40,11 @@ from ctxbench.harness.generators import fim
 from ctxbench.harness.measures import Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import Attempt
-from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions, decoding, planned_by
-from ctxbench.harness.run.judging import OpenJudge, open_executor, open_judge
+from ctxbench.harness.run.execution import OpenJudge, back_end, open_executor, open_judge, open_tools
 from ctxbench.harness.run.machinery import Machinery, MachineryOptions, open_machinery
-from ctxbench.harness.run.programs import back_end, open_tools
 from ctxbench.harness.run.sample import UNMASKED_REMARK
 from ctxbench.harness.run.scoring import Bits, SampleScorer
-from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec, decoding, planned_by
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.registration import CONTROLS

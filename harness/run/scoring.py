@@ -1,7 +1,7 @@
 """`SampleScorer`: score completed samples with every profile's metrics, context gain and diagnostics.
 
-Context gain is the difference between the costs in bits (`Bits`) of a reference after two prompts. A coder that is not
-the writing model measures a prompt as soon as it is made, while the other model writes.
+Context gain is the difference between the costs in bits (`Bits`) of a reference after two prompts, which a coder
+measures (`Pricer`). One that is not the writing model measures a prompt as soon as it is made, while the other writes.
 
 Beside `harness.run.controls` this is the only reader of references.
 """
@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any
 
 from ctxbench.bench.code_tokens import count
@@ -27,15 +28,15 @@ from ctxbench.harness import extract, metrics
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.diagnostics.relevance import recall_precision
 from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Generator, TooLong
 from ctxbench.harness.results import Status
-from ctxbench.harness.run.portions import WorkPace
-from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.sample import AnsweredSample, Completion
+from ctxbench.harness.run.scheduling import WorkPace
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
 from ctxbench.harness.store.write import Finished, StoredAccess, StoredBits, StoredBlock, StoredCompletion
-from ctxbench.strategies.api import Block, Dropped, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 
 GAIN, BITS = "context_gain", "bits"
@@ -51,6 +52,43 @@ _Key = tuple[str, str, str]
 """Language, prompt's digest, target's digest."""
 _Pairs = dict[_Key, tuple[Prompt, str]]
 """Texts to measure, each after its prompt."""
+_SMALL = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),)), "1"
+"""A prompt and a text that any coder can price."""
+_MOST_NAMED = 5
+"""Samples that a fault names."""
+
+
+def unpriced(faults: Mapping[str, MachineFault]) -> MachineFault:
+    """Return the one-line fault for what could not be priced, by its name, while other things could."""
+    names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
+    first = next(iter(faults.values()))
+    return MachineFault(f"not priced: {', '.join(names)}; the first: {first.what}", where=first.where, cure=first.cure)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricer:
+    """A coder that measures the cost of a reference after a prompt."""
+
+    name: str
+    """Its spec and version, the key of its measurements."""
+    coder: Generator
+    aside: Executor | None = None
+    """Where it works while the model writes; None if it is the model."""
+
+    def wake(self, language: Language) -> None:
+        """Start a coder that starts slowly; a fault shows when it is asked."""
+        if self.aside is not None and self.coder.knows(language):
+            self.aside.submit(self.coder.wake, language)
+
+    def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
+        """Return whether it can price other texts after a fault: whether it prices a small one in any language."""
+        return isinstance(after, TooLong) or any(map(self._prices_small, languages))
+
+    def _prices_small(self, language: Language) -> bool:
+        prompt, text = _SMALL
+        with contextlib.suppress(MachineFault):
+            return self.coder.knows(language) and len(self.coder.bits([prompt], [text], language)) == 1
+        return False
 
 
 class SampleScorer:

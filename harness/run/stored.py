@@ -26,8 +26,8 @@ from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.measures import CHECKS, GAINS, Measurement
 from ctxbench.harness.run.attempt import Progress
-from ctxbench.harness.run.judging import Executor, judge_stored
-from ctxbench.harness.run.portions import NothingWorks, apart
+from ctxbench.harness.run.execution import Executor, judge_stored
+from ctxbench.harness.run.scheduling import NothingWorks, apart
 from ctxbench.harness.run.scoring import Bits, SampleScorer, Scores, gain, has_answer, profiles_of, text_scores
 from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import CONTEXT, StoredRun

@@ -6,7 +6,7 @@ Prompts are most of what is stored, and those of one file or repository are much
 from __future__ import annotations
 
 import functools
-import sys
+import lzma
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,16 +15,12 @@ from sqlalchemy import Connection, insert, select
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.loading import clean, merge, numbers, parts
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-_LEVEL = 6
-"""Beyond it a pack gets smaller by a hundredth and takes twice the time."""
 _PACK_BYTES = 1 << 20
-"""Of a pack before it is compressed: a prompt is read by unpacking its whole pack, in about a millisecond."""
+"""Of a pack before it is compressed: a prompt is read by unpacking its whole pack, in about three milliseconds."""
 _PACKS_KEPT = 8
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": _PACK_BYTES}]
+"""A higher preset makes a pack smaller by a twentieth and takes more than its time. zlib's window is too small: prompts
+that are alike stand further apart."""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:
@@ -46,7 +42,7 @@ def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
     """Store prompts, by digest, in as many packs as it takes; those that another process stores meanwhile stay."""
     rows = []
     for together in _packs(prompts):
-        data = zstd.compress(b"".join(prompts[digest] for digest in together), _LEVEL)
+        data = lzma.compress(b"".join(prompts[digest] for digest in together), filters=_FILTERS)
         pack = connection.scalar(insert(t.PACK).returning(t.PACK.c.number), {"data": data})
         start = 0
         for digest in together:
@@ -65,7 +61,7 @@ def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tup
 
     @functools.lru_cache(_PACKS_KEPT)
     def unpacked(pack: int) -> bytes:
-        return zstd.decompress(connection.scalar(select(t.PACK.c.data).where(t.PACK.c.number == pack)) or b"")
+        return lzma.decompress(connection.scalar(select(t.PACK.c.data).where(t.PACK.c.number == pack)) or b"")
 
     for digest, pack, start, size in sorted(rows, key=lambda row: (row.pack, row.start)):
         yield digest, unpacked(pack)[start : start + size].decode()
@@ -76,7 +72,7 @@ def prompt_text(connection: Connection, digest: str) -> str | None:
     p = t.PROMPT.c
     query = select(p.start, p.size, t.PACK.c.data).select_from(t.PROMPT.join(t.PACK, p.pack == t.PACK.c.number))
     row = connection.execute(query.where(p.digest == digest)).first()
-    return None if row is None else zstd.decompress(row.data)[row.start : row.start + row.size].decode()
+    return None if row is None else lzma.decompress(row.data)[row.start : row.start + row.size].decode()
 
 
 def _packs(prompts: Mapping[str, bytes]) -> Iterator[Sequence[str]]:

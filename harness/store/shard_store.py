@@ -28,8 +28,8 @@ from ctxbench.bench.home import sqlite_url
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
+from ctxbench.harness.run.scheduling import Share, WorkUnit, repository_of, units
 from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.run.units import Share, WorkUnit, repository_of, units
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.loading import parts

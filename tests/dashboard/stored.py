@@ -16,8 +16,8 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline

@@ -12,7 +12,7 @@ from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Capabilities
 from ctxbench.harness.generators.fim import Template, family
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.spec import RunOptions
 from tests.dashboard.browser import app
 from tests.dashboard.stored import make_runs
 from tests.dashboard.test_compare_page import comparison, frame, page_text, query_of, stored

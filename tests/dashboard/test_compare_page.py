@@ -14,7 +14,7 @@ import pytest
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.spec import RunOptions
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
 from tests.helpers.cli import run_cli

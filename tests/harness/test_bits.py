@@ -14,9 +14,8 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Reference
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.run.pricer import Pricer
 from ctxbench.harness.run.sample import AnsweredSample
-from ctxbench.harness.run.scoring import Bits
+from ctxbench.harness.run.scoring import Bits, Pricer
 from ctxbench.harness.store import Store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.samples import make_sample

@@ -19,11 +19,11 @@ from ctxbench.harness.run import attempt as attempts
 from ctxbench.harness.run import cluster as clusters
 from ctxbench.harness.run import node as nodes
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.cluster import TRIES, Cluster, next_unit
 from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed
 from ctxbench.harness.run.runner import fault_of, run
-from ctxbench.harness.run.units import WorkUnit
+from ctxbench.harness.run.scheduling import WorkUnit
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import Store, open_store
 from ctxbench.sandbox.errors import SandboxUnavailable
 from tests.helpers.functions import make_function_set

@@ -21,9 +21,9 @@ from ctxbench.harness.leaderboard.scales import at_level
 from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
 from ctxbench.harness.run.batching import Batcher
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.machinery import Summaries
 from ctxbench.harness.run.runner import fault_of
+from ctxbench.harness.run.spec import RunOptions
 from tests.harness.test_batcher import Memory
 from tests.harness.test_runner import Bench, right
 from tests.harness.test_summaries import PAY, answer

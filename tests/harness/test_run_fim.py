@@ -16,7 +16,7 @@ from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.run.choices import RunOptions
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt

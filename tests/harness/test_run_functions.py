@@ -22,11 +22,10 @@ from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import Answers, RunSummary, UnitOutcome
-from ctxbench.harness.run.choices import NO_SANDBOX, SEVERAL, RunOptions
 from ctxbench.harness.run.merging import Merger, shard_files
 from ctxbench.harness.run.runner import fault_of, run
-from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.run.units import Share
+from ctxbench.harness.run.scheduling import Share
+from ctxbench.harness.run.spec import NO_SANDBOX, SEVERAL, RunOptions, RunSpec
 from ctxbench.harness.store import open_store, shard_store, verdicts
 from ctxbench.harness.store.runs import run_tables, stored_runs
 from ctxbench.harness.store.shard import read

@@ -20,9 +20,9 @@ from ctxbench.harness.cells import open_cells
 from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
-from ctxbench.harness.run.programs import open_tools
+from ctxbench.harness.run.execution import open_tools
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Execute, Execution, Prompt
 from tests.helpers import sandboxes

@@ -14,8 +14,8 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
 from tests.harness.test_runner import Bench

@@ -27,7 +27,7 @@ from ctxbench.bench.types import Place
 from ctxbench.harness.generators.incontext import decode, trained_model
 from ctxbench.harness.generators.incontext.body import complete_body
 from ctxbench.harness.generators.incontext.lexer import lex
-from ctxbench.harness.leaderboard import stats, student
+from ctxbench.harness.leaderboard import signflip, stats
 from tests.helpers.incontext import prompt, similar
 
 ROOT = Path(__file__).parents[2]
@@ -112,8 +112,8 @@ def statistics() -> Iterator[tuple[str, Any]]:
         columns = [stats.clustered(row, codes) for row in values]
         estimates = stats.estimates(columns, seed="0", bounds=(-1, 1))
         yield f"estimates {repositories}", [[part and part.hex() for part in _parts(one)] for one in estimates]
-        yield f"p {repositories}", hexes(stats.p_values(np.stack([one.sums for one in columns]), seed="0"))
-    yield "t", hexes(student.quantile(p, df) for p in (0.8, 0.975) for df in (1, 2, 3, 7, 30, 200, 5000))
+        yield f"p {repositories}", hexes(signflip.p_values(np.stack([one.sums for one in columns]), seed="0"))
+    yield "t", hexes(stats.quantile(p, df) for p in (0.8, 0.975) for df in (1, 2, 3, 7, 30, 200, 5000))
 
 
 def _parts(one: stats.Estimate) -> Sequence[float | None]:

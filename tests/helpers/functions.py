@@ -106,7 +106,7 @@ class FakeJudge:
     def open(
         self, home: Home, sample_set: SampleSet, sandbox: str | None, width: int
     ) -> Iterator[tuple[str, FakeJudge]]:
-        """Open as `harness.run.judging.open_judge` does."""
+        """Open as `harness.run.execution.open_judge` does."""
         self.ended.clear()
         try:
             yield sandbox or "docker", self

@@ -22,9 +22,9 @@ from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.papers.presets import presets, with_encoder
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.choices import NO_SANDBOX, RunOptions
 from ctxbench.harness.run.machinery import OpenCells
 from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import registry, resolve
 from ctxbench.strategies.api import Execute, Execution, Prompt

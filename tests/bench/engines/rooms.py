@@ -18,8 +18,8 @@ from ctxbench.bench.types import Cursor, Reference, Sample
 from ctxbench.harness.generators.base import Capabilities
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.prompts import prompt_text
 from ctxbench.sandbox.types import Sandbox

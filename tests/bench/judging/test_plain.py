@@ -10,9 +10,8 @@ from ctxbench.bench.judging.python.plain import RepositoryWords, remarks
 from tests.bench.judging.aliases import ALIASES
 from tests.bench.judging.reaching import CONTAINERS, METHOD, VALUES
 from tests.sandbox.forgeries import shop
-from tests.sandbox.forgeries.forgery import Forgery
+from tests.sandbox.forgeries.forgery import FORGERIES, Forgery
 from tests.sandbox.forgeries.honest import RIGHT
-from tests.sandbox.forgeries.table import FORGERIES
 
 FILE = b"""
 import json

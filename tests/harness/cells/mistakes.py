@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import StrategyBounds, open_cells
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from tests.helpers.sets import make_set
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import Cells, StrategyFault, open_cells, transport, wire
-from ctxbench.harness.cells.contract import Account, Excess, StrategyBounds
+from ctxbench.harness.cells import Cells, StrategyFault, open_cells, protocol, wire
 from ctxbench.harness.cells.pool import ForkedCells
+from ctxbench.harness.cells.protocol import Account, Excess, StrategyBounds
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.generators.openai.wire import chat_fields
 from ctxbench.harness.results import Status
@@ -235,9 +235,9 @@ def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject
         at = draw.draw(st.integers(0, len(raw) - 1))
         raw = raw[:at] + draw.draw(st.binary(max_size=4)) + raw[at + draw.draw(st.integers(0, 3)) :]
     try:
-        message, _ = transport.receive(Channel(raw), most=1 << 20)  # type: ignore[arg-type]
+        message, _ = protocol.receive(Channel(raw), most=1 << 20)  # type: ignore[arg-type]
         prompt = wire.load_prompt(message.get("prompt"))
-    except (transport.Garbage, EOFError):
+    except (protocol.Garbage, EOFError):
         return
     # What is legal can be worked on: counted, digested, written down and read back.
     assert prompt.digest and all(block.score is None or abs(block.score) <= 1e12 for block in prompt.blocks)
@@ -263,7 +263,7 @@ def test_no_mutated_chat_is_anything_but_garbage_or_legal(draw: st.DataObject) -
     assert isinstance(wire.load_asked(ASKED), Chat)
     try:
         chat = wire.load_asked(mutated(ASKED, draw))
-    except transport.Garbage:
+    except protocol.Garbage:
         return
     if isinstance(chat, Chat):
         # It can be kept, sent as text, and sent as such.
@@ -278,7 +278,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
     assert wire.load_registration(REGISTERED, "it").parameters[1].choices == ("a", "b")
     try:
         found = wire.load_registration(mutated(REGISTERED, draw), "it")
-    except transport.Garbage:
+    except protocol.Garbage:
         return
     assert found.kinds and found.summary is not None
     assert wire.load_registration(wire.dump_registration(found), "it") == found

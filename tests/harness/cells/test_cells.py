@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import importlib
 import json
 import mmap
 import os
@@ -22,11 +23,10 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells, pool, wire
-from ctxbench.harness.cells.contract import StrategyBounds
-from ctxbench.harness.cells.paths import SHIPPED_ANSWERS
+from ctxbench.harness.cells import InlineCells, StrategyFault, copies, open_cells, pool, wire
 from ctxbench.harness.cells.pool import ForkedCells
-from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, Remarks, Scratch
+from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, SHIPPED_ANSWERS, Remarks, Scratch
+from ctxbench.harness.cells.protocol import StrategyBounds
 from ctxbench.harness.cells.server import _ABSENT, _JUDGED, _NEWEST, _REFUSED_CALLS
 from ctxbench.sandbox.guest import landlock, seccomp, syscalls
 from ctxbench.strategies.api import Prompt
@@ -687,3 +687,45 @@ def test_plain_are_our_own_strategies_that_parse_nothing(tmp_path: Path) -> None
             (f"{file}@mine", False),
         ):
             assert cells.registrations.is_plain(spec) is plain, spec
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "lib" / "site-packages"
+    (folder / "zqshop" / "sub").mkdir(parents=True)
+    (folder / "zqshop" / "sub" / "cart.py").write_text("ANSWER = 'zqx_answer'\n")
+    (folder / "zqone.py").write_text("")
+    (folder / "zqother").mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".cache" / "uv").mkdir(parents=True)
+    importlib.invalidate_caches()
+    return folder
+
+
+def test_installed_copies_of_the_files_are_found(site: Path, tmp_path: Path) -> None:
+    cache = tmp_path / ".cache" / "uv"
+    assert copies(["src/zqshop/sub/cart.py", "zqone.py", "zqother/x.py"]) == sorted(
+        [cache, site / "zqone.py", site / "zqshop"]
+    )
+    assert copies(["zqshop/sub/cart.py"]) == sorted([cache, site / "zqshop"])
+    assert copies(["lib/cart.py"]) == [cache]
+
+
+@pytest.mark.slow
+def test_a_hidden_copy_cannot_be_read_or_imported(site: Path, tmp_path: Path) -> None:
+    if not landlock.abi():
+        missing("no Landlock on this kernel")
+    file = tmp_path / "cheat.py"
+    file.write_text(
+        "from ctxbench.strategies import *\n@strategy('cheat')\ndef cheat(query: Query, repo: Repository) -> Context:\n"
+        "    from zqshop.sub import cart\n    return Context((Snippet(path='a', text=cart.ANSWER),))\n"
+    )
+    query = query_for(Kind.LINE)
+    with open_cells([], 1) as cells:
+        assert "zqx_answer" in cells.run(f"{file}@cheat", query, view_for(query), Model()).text
+    with (
+        open_cells(copies(["zqshop/sub/cart.py"]), 1) as cells,
+        pytest.raises(Exception, match="raised (PermissionError|ModuleNotFoundError|ImportError)"),
+    ):
+        cells.run(f"{file}@cheat", query, view_for(query), Model())

@@ -14,8 +14,8 @@ import pytest
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import StrategyBounds, StrategyFault, open_cells, pool, talk
-from ctxbench.harness.cells.contract import Excess
 from ctxbench.harness.cells.process import ForkServer
+from ctxbench.harness.cells.protocol import Excess
 from ctxbench.harness.cells.talk import Clock, Counts, Usage, Work
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing

@@ -15,7 +15,7 @@ from tests.helpers.cli import run_cli as run
 
 @pytest.fixture
 def boxes(bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxbench.harness.run.programs.back_end", lambda *_: bubblewrap_sandbox)
+    monkeypatch.setattr("ctxbench.harness.run.execution.back_end", lambda *_: bubblewrap_sandbox)
     monkeypatch.setattr("ctxbench.harness.run.runs.back_end", lambda *_: bubblewrap_sandbox)
 
 

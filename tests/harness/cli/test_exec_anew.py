@@ -99,7 +99,7 @@ def test_nothing_is_deleted_where_no_tests_can_run_or_a_process_works_at_the_run
     def none(*_: Any, **__: Any) -> Any:
         raise InputFault("there is no sandbox", cure="install one")
 
-    monkeypatch.setattr("ctxbench.harness.run.judging.open_executor", none)
+    monkeypatch.setattr("ctxbench.harness.run.execution.open_executor", none)
     assert_fault(execute(home, "--run", id_, "--anew"), "there is no sandbox")
     assert rows(home, "SELECT count(*) FROM judged") == [(6,)]
 

@@ -35,7 +35,6 @@ def test_no_other_test_skips() -> None:
     assert found - {Path(__file__).relative_to(root).as_posix(), "helpers/extras.py"} == {
         # What is a test's text, not its own skip.
         "bench/functions/test_real.py",
-        "sandbox/forgeries/table.py",
         # What only another processor, or no GPU, can show.
         "sandbox/docker/test_seccomp.py",
         "harness/generators/test_hf.py",

@@ -20,8 +20,8 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.batching import GIVE_UP
-from ctxbench.harness.run.choices import RunOptions
 from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt

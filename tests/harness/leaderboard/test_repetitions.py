@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ctxbench.dashboard.report.page import html, report
 from ctxbench.dashboard.views import compare as compare_view
 from ctxbench.dashboard.views import leaderboard as page
-from ctxbench.harness.leaderboard import board, records, stats
+from ctxbench.harness.leaderboard import board, records, signflip, stats
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.render import comparison, table
@@ -143,7 +143,7 @@ def test_false_positives_stay_at_the_nominal_level(single: int) -> None:
     chance = np.repeat(random.beta(0.4, 1.2, (1500, len(sizes))), sizes, axis=1)
     gaps = random.binomial(5, chance) / 5 - random.binomial(single, chance) / single
     sums = np.add.reduceat(gaps, np.concatenate(([0], np.cumsum(sizes)[:-1])), axis=1)
-    assert (stats.p_values(sums, seed="simulation") <= stats.ALPHA).mean() <= 0.055
+    assert (signflip.p_values(sums, seed="simulation") <= signflip.ALPHA).mean() <= 0.055
 
 
 # Pooling.

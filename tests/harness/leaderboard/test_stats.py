@@ -1,34 +1,40 @@
-"""Quantiles, intervals and their coverage, against scipy and by hand."""
+"""Quantiles, intervals and their coverage, against scipy and by hand; arrays of a group against single samples."""
 
 from __future__ import annotations
 
 import math
+import random
+import statistics
 
 import numpy as np
 import pytest
 from scipy import stats as reference
 
-from ctxbench.harness.leaderboard import stats, student
+from ctxbench.harness.leaderboard import pairs, signflip, stats
+from ctxbench.harness.leaderboard.pairs import MetricColumn, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.scales import Scale, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
+from ctxbench.harness.results import RunTable, Status
 from scripts.power_table import COVERAGE_HEAD, COVERED, END, PAGE, coverage_line
+from tests.helpers.runs import make_table
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4.5, 10, 22, 99, 346, 5000, 1e6])
 @pytest.mark.parametrize("p", [1e-6, 0.025, 0.2, 0.5, 0.8, 0.95, 0.975, 0.9995])
 def test_quantile_is_scipys(p: float, df: float) -> None:
-    assert student.quantile(p, df) == pytest.approx(reference.t.ppf(p, df), rel=1e-9, abs=1e-12)
+    assert stats.quantile(p, df) == pytest.approx(reference.t.ppf(p, df), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("df", [1, 3, 22, 400])
 @pytest.mark.parametrize("t", [-30.0, -2.0, -0.1, 0.0, 0.3, 1.7, 12.0])
 def test_distribution_is_scipys(t: float, df: float) -> None:
-    assert student.cdf(t, df) == pytest.approx(reference.t.cdf(t, df), rel=1e-9)
+    assert stats.cdf(t, df) == pytest.approx(reference.t.cdf(t, df), rel=1e-9)
 
 
 @pytest.mark.parametrize(("p", "df"), [(0.0, 3), (1.0, 3), (0.5, 0), (-1, 2)])
 def test_no_quantile_outside_the_open_interval(p: float, df: float) -> None:
     with pytest.raises(ValueError, match="no t quantile"):
-        student.quantile(p, df)
+        stats.quantile(p, df)
 
 
 def test_cluster_interval_by_hand() -> None:
@@ -100,7 +106,7 @@ def test_coverage_with_the_even_sizes_that_sets_are_built_with(sizes: list[int])
 
 def _coverage(sizes: np.ndarray, runs: int = 2000) -> float:  # type: ignore[type-arg]
     random = np.random.default_rng(7)
-    half = student.quantile(0.975, len(sizes) - 1)
+    half = stats.quantile(0.975, len(sizes) - 1)
     hits = 0
     for _ in range(runs):
         # Repositories differ by 0.6, samples within them by 1: the sum of a repository's values.
@@ -114,3 +120,98 @@ def test_the_page_says_what_intervals_over_uneven_sizes_cover() -> None:
     lines = PAGE.read_text(encoding="utf-8").split(COVERAGE_HEAD)[1].split(END)[0].splitlines(keepends=True)
     assert [int(line.split("|")[1]) for line in lines] == list(COVERED)
     assert lines[0] == coverage_line(COVERED[0])
+
+
+PERCENT, BITS = scale_of("ctxbench", "pass@1"), scale_of("ctxbench", "bits")
+SCALES = {"es": PERCENT, "em": PERCENT, "bits": BITS, "none": PERCENT}
+
+
+def tables(seed: int, *, repos: int = 9, whole: bool = False) -> list[RunTable]:
+    """Return three runs over parts of one set, in their own order, with every status and with holes."""
+    draw = random.Random(seed)
+    repo = [f"r{draw.randrange(repos)}" for _ in range(60)]
+    made = []
+    for _ in range(3):
+        keep = draw.sample(range(60), 60 if whole else draw.randrange(20, 60))
+        status = [Status.SCORED if whole else draw.choices(list(Status), (8, 1, 1, 1))[0] for _ in keep]
+        es = [None if draw.random() < 0.1 and not whole else draw.gauss(0.4, 0.2) for _ in keep]
+        metrics = {"es": es, "em": [float(draw.random() < 0.5) for _ in keep], "bits": [draw.gauss(9, 2) for _ in keep]}
+        one = make_table(metrics, [repo[i] for i in keep], status=status)
+        made.append(
+            RunTable(**{**{name: getattr(one, name) for name in one.__slots__}, "sample": tuple(f"s{i}" for i in keep)})
+        )
+    return made
+
+
+def columns(found: list[RunTable], metric: str, scale: Scale) -> list[MetricColumn]:
+    samples = Samples(found)
+    return [RunArrays(table, samples).column(metric, scale) for table in found]
+
+
+@pytest.mark.parametrize("metric", SCALES)
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_are_the_values_of_the_samples(seed: int, metric: str) -> None:
+    found = tables(seed)
+    scale = SCALES[metric]
+    for table, column in zip(found, columns(found, metric, scale), strict=True):
+        wanted = values(table, metric, scale)
+        assert dict(zip([table.sample[row] for row in column.rows], column.values.tolist(), strict=True)) == wanted
+        assert list(wanted.values()) == column.values.tolist() and bool(column) == bool(wanted)
+        stored = zip(table.metrics.get(metric, ()), table.status, strict=False)
+        left = [value * scale.factor for value, status in stored if status is Status.EXCLUDED and value is not None]
+        every = [*wanted.values(), *left]
+        assert column.with_marked == (statistics.fmean(every) if every else None)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_estimates_of_many_are_those_of_each(seed: int) -> None:
+    found = tables(seed)
+    many = stats.estimates([one.clustered for one in columns(found, "es", PERCENT)], seed="s", bounds=PERCENT.bounds)
+    for table, one in zip(found, many, strict=True):
+        each = values(table, "es", PERCENT)
+        repos = repositories(table)
+        assert one == stats.estimate(
+            list(each.values()), [repos[name] for name in each], seed="s", bounds=PERCENT.bounds
+        )
+        assert one.mean == pytest.approx(statistics.fmean(each.values()))
+
+
+def test_the_bootstrap_is_that_of_its_definition() -> None:
+    table = tables(1)[0]
+    each, repos = values(table, "es", PERCENT), repositories(table)
+    names = sorted({repos[name] for name in each})
+    members = [[each[name] for name in each if repos[name] == one] for one in names]
+    drawn = stats.generator("bootstrap/s").integers(0, len(names), size=(2000, len(names)))
+    means = [statistics.fmean(value for place in line for value in members[place]) for line in drawn.tolist()]
+    found = stats.estimate(list(each.values()), [repos[name] for name in each], seed="s")
+    assert (found.bootstrap_low, found.bootstrap_high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+
+
+@pytest.mark.parametrize(("repos", "whole"), [(4, False), (9, False), (9, True), (30, False)])
+@pytest.mark.parametrize("metric", ["es", "em", "bits"])
+def test_differences_of_many_are_those_of_each(metric: str, repos: int, whole: bool) -> None:
+    found = tables(7, repos=repos, whole=whole)
+    scale = SCALES[metric]
+    one, two, three = columns(found, metric, scale)
+    together = pairs.differences([align(one, two), align(one, three), align(two, three)], scale, seed="s")
+    for (this, other), difference in zip(((0, 1), (0, 2), (1, 2)), together, strict=True):
+        both = {**repositories(found[this]), **repositories(found[other])}
+        pair = pairs.paired(values(found[this], metric, scale), values(found[other], metric, scale), both)
+        gaps = stats.clustered(pairs.gap(pair.this, pair.other), stats.coded(pair.repos))
+        alone = pairs.Aligned(pair.this, pair.other, gaps)
+        assert [difference] == pairs.differences([alone], scale, seed="s")
+        assert difference.n_common == len(pair.samples) > 0
+
+
+def test_runs_without_a_common_sample_are_not_compared() -> None:
+    first, second = make_table({"es": [0.1, 0.2]}, "ab"), make_table({"es": [0.3]}, "c", first=5)
+    this, other = columns([first, second], "es", PERCENT)
+    (found,) = pairs.differences([align(this, other)], PERCENT, seed="s")
+    assert (found.n_common, found.mean, found.p, found.visible, found.counts) == (0, None, None, None, None)
+
+
+def test_p_values_of_many_are_those_of_each() -> None:
+    draw = np.random.default_rng(5)
+    for count in (3, 16, 17, 40):
+        sums = draw.normal(0.2, 1, size=(40, count))
+        assert signflip.p_values(sums, seed="s").tolist() == [signflip.p_value(one, seed="s") for one in sums]

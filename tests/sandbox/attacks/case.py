@@ -1,11 +1,28 @@
-"""An attack as data: what is tried, and what must be seen where it is contained."""
+"""Attacks on the box, which are data in `cases/`: what is tried, and what must be seen where it is contained."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from ctxbench.sandbox.types import Ended
+
+GROUPS = {
+    "Using up the machine": "resources",
+    "Taking what all boxes share": "pools",
+    "Processes and signals": "processes",
+    "The network": "network",
+    "The kernel": "kernel",
+    "Reading what is not the job's": "leaks",
+    "Files that hurt whoever removes them": "files",
+    "Notes for the next job": "notes",
+    "The channel to the pool": "channel",
+    "Results": "results",
+}
+"""The groups of `CASES`, by title; each is a file."""
 
 WORDS = {
     "refused": "EPERM|EACCES|ENOSYS",
@@ -66,3 +83,24 @@ def matches(pattern: str, text: str) -> bool:
     if not found:
         return False
     return all(low <= int(number) <= high for number, (low, high) in zip(found.groups(), ranges, strict=True))
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "cases" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+_PIECES: dict[str, str] = _read("pieces")
+
+
+def _program(text: str) -> str:
+    return re.sub(r"^@([A-Z_]+)@\n", lambda found: _PIECES[found[1]], text, flags=re.MULTILINE)
+
+
+def _case(entry: dict[str, Any]) -> Case:
+    entry["code"], entry["then"] = _program(entry["code"]), _program(entry.get("then", ""))
+    entry["ended"] = tuple(Ended[name] for name in entry.get("ended", ["EXITED"]))
+    entry["seen"] = "\n".join([entry["seen"].strip()] * entry.pop("seen_times", 1))
+    return Case(**entry)
+
+
+CASES = {title: tuple(_case(entry) for entry in _read(name)["case"]) for title, name in GROUPS.items()}

@@ -6,16 +6,16 @@ import re
 from pathlib import Path
 
 from ctxbench.bench.judging.python.plain import RepositoryWords, remarks
-from tests.sandbox.attacks.cases import GROUPS
-from tests.sandbox.forgeries import shop, table
-from tests.sandbox.forgeries.forgery import Forgery
+from tests.sandbox.attacks.case import CASES
+from tests.sandbox.forgeries import shop
+from tests.sandbox.forgeries.forgery import FORGERIES, SLOW, Forgery
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "attacks.md"
 
 
 def tables() -> str:
     """Return the lists of what is impossible, as Markdown."""
-    parts = [_table(name, [(case.name, case.tries) for case in cases]) for name, cases in GROUPS.items()]
+    parts = [_table(name, [(case.name, case.tries) for case in cases]) for name, cases in CASES.items()]
     return "\n".join(parts).rstrip("\n")
 
 
@@ -26,7 +26,7 @@ def _table(title: str, rows: list[tuple[str, str]]) -> str:
 
 def remarked() -> str:
     """Return the list of forged verdicts with the first remark on each, as Markdown."""
-    rows = [f"| `{forgery.name}` | {_remark(forgery)} |" for forgery in (*table.FORGERIES, *table.SLOW)]
+    rows = [f"| `{forgery.name}` | {_remark(forgery)} |" for forgery in (*FORGERIES, *SLOW)]
     return "\n".join(["| forgery | remark |", "|---|---|", *rows])
 
 

@@ -9,22 +9,21 @@ import pytest
 
 from ctxbench.sandbox.types import Ended
 from tests.sandbox.attacks.arena import LIMITS, Arena
-from tests.sandbox.attacks.case import Case, matches
-from tests.sandbox.attacks.cases import GROUPS
+from tests.sandbox.attacks.case import CASES, Case, matches
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 BOXES = 2
 """A pool of width 1 has a box at work and a spare one: what is asked this often is asked of both."""
-CASES = [case for cases in GROUPS.values() for case in cases]
+ALL = [case for cases in CASES.values() for case in cases]
 
 
 def test_there_are_enough_and_no_two_have_one_name():
-    assert len(CASES) >= 140
-    assert len({case.name for case in CASES}) == len(CASES)
+    assert len(ALL) >= 140
+    assert len({case.name for case in ALL}) == len(ALL)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_it_is_contained(ring: Arena, case: Case):
     outcome = ring.run(case)
     assert outcome.ended in case.ended, outcome

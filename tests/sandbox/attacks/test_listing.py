@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from tests.sandbox.attacks.cases import GROUPS
+from tests.sandbox.attacks.case import CASES
 from tests.sandbox.attacks.listing import PAGE, named, written
-from tests.sandbox.forgeries import table
+from tests.sandbox.forgeries.forgery import FORGERIES, SLOW
 
 
 def test_what_is_impossible_is_what_is_tried():
     text = PAGE.read_text()
     assert text == written(text), "run `python -m tests.sandbox.attacks.listing`"
-    cases = {case.name for cases in GROUPS.values() for case in cases}
+    cases = {case.name for cases in CASES.values() for case in cases}
     assert named(text, "Impossible") == cases
 
 
 def test_every_forgery_in_a_test_run_is_remarked_on():
-    every = {forgery.name for forgery in (*table.FORGERIES, *table.SLOW)}
+    every = {forgery.name for forgery in (*FORGERIES, *SLOW)}
     assert named(PAGE.read_text(), "Remarked on") == every
 
 

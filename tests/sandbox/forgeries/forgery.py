@@ -1,54 +1,68 @@
-"""`Forgery`: what a wrong function may try in order to be called right, and what the verdict on it must say."""
+"""Forgeries: what a wrong function may try in order to be called right, and what the verdict on it must say.
+
+They are data, in `corpus/`. Each runs in the process that runs the tests, as any completion does.
+"""
 
 from __future__ import annotations
 
-import textwrap
+import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from tests.sandbox.forgeries.shop import wrong
 
-TAMPERED, EARLY, FAILED, BROKE = "tampered", "ended early", "did not pass", "import or collection broke"
+GROUPS = (
+    *("ending", "patching", "files", "selective", "expected"),
+    *("imports", "memory", "values", "informed", "runner"),
+)
+_CORPUS = Path(__file__).parent / "corpus"
 
 
 @dataclass(frozen=True)
 class Forgery:
-    """One attempt. Each runs in the process that runs the tests, as any completion does."""
+    """One attempt."""
 
     name: str
     text: str
-    says: tuple[str, ...] = (TAMPERED,)
+    says: tuple[str, ...]
     """One of these is in the verdict's reason, if it does not pass with a remark."""
-    target: str = "total"
+    target: str
     """The function of the shop that it claims to be."""
-    fools_pytest: bool = False
-    """Whether pytest alone, with its exit status, believes it: the attack works as such."""
+    fools_pytest: bool
+    """Whether pytest alone, with its exit status, believes it each time: the attack works as such."""
+    slow: bool
+    """Whether it never returns."""
 
 
-def tries(name: str, *says: str, called: str = "", imported: str = "") -> Forgery:
-    """Return a forgery of `total` that acts when it is called, when its file is imported, or both."""
-    return Forgery(name, wrong(called, when_imported=imported), says)
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((_CORPUS / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def fools(
-    name: str,
-    *says: str,
-    called: str = "",
-    imported: str = "",
-    target: str = "total",
-    answer: str = "return -1",
-    sure: bool = True,
-) -> Forgery:
-    """Return a forgery of any target that pytest alone believes; in its code `TARGET` is the target's name.
+_PIECES: dict[str, str] = _read("pieces")
 
-    One that is not `sure` depends on time or on chance, so that pytest alone may not believe it each time, and a wrong
-    function whose moment does not come fails as any wrong function does.
+
+def _program(text: str) -> str:
+    return re.sub(r"^@([A-Z_]+)@\n", lambda found: _PIECES[found[1]], text, flags=re.MULTILINE)
+
+
+def _forgery(entry: dict[str, Any]) -> Forgery:
+    """Return a forgery that acts when it is called, when its file is imported, or both; its answer is wrong.
+
+    In its code `TARGET` is the target's name.
     """
-    text = wrong(called, when_imported=imported, target=target, answer=answer)
-    text = text.replace("TARGET", target.rpartition(".")[2])
-    says = says or (TAMPERED,)
-    return Forgery(name, text, says if sure else (*says, FAILED), target, fools_pytest=sure)
+    target = entry.get("target", "total")
+    text = entry.get("text") or wrong(
+        _program(entry.get("called", "")),
+        when_imported=_program(entry.get("imported", "")),
+        target=target,
+        answer=entry.get("answer", "return -1"),
+    ).replace("TARGET", target.rpartition(".")[2])
+    says = tuple(entry.get("says", ("tampered",)))
+    return Forgery(entry["name"], text, says, target, entry.get("fools_pytest", False), entry.get("slow", False))
 
 
-def code(*parts: str) -> str:
-    """Return pieces of a program, each moved to the left margin, as one program."""
-    return "\n".join(textwrap.dedent(part).strip("\n") for part in parts) + "\n"
+_ALL = [_forgery(entry) for group in GROUPS for entry in _read(group)["forgery"]]
+FORGERIES = tuple(forgery for forgery in _ALL if not forgery.slow)
+SLOW = tuple(forgery for forgery in _ALL if forgery.slow)

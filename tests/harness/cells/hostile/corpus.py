@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ctxbench.bench.types import Kind, Query
 from ctxbench.harness.cells import open_cells
-from ctxbench.harness.cells.contract import StrategyBounds
 from ctxbench.harness.cells.pool import ForkedCells
+from ctxbench.harness.cells.protocol import StrategyBounds
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells.hostile.acts import ACTS

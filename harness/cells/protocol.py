@@ -1,0 +1,394 @@
+"""The protocol of cells: what they do, the fault of a strategy, all limits, and messages of length-prefixed JSON.
+
+Never pickle: a message from a cell may hold anything that a strategy made up, so every number and key is checked.
+Exceeding a limit is the strategy's fault, for that sample alone. Each is at least twenty times what the strategies of
+the two papers use at most on real repositories (docs/isolation.md has the numbers), so that only a strategy gone wild
+meets it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from ctxbench.bench.errors import InputFault
+
+if TYPE_CHECKING:
+    from ctxbench.bench.repository import Repository
+    from ctxbench.bench.types import Kind, Query
+    from ctxbench.strategies.api import Execute, Model, Prompt
+    from ctxbench.strategies.registration import Bound
+
+T = TypeVar("T")
+MESSAGE = 8 << 20
+"""Bytes of one message from a cell."""
+CHARACTERS = 2_500_000
+"""Of a prompt."""
+BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
+PLACES, LINES = 20_000, 1_000_000
+"""Of a prompt, kept and dropped blocks together: places, and the lines that these span."""
+LAST_LINE = 10_000_000
+SCORE = 1e12
+"""The largest number, above and below 0, that a block may be scored with."""
+WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
+"""Characters of a flag, role or reason; of a part of a fault; of a path; of a docstring or a traceback."""
+CANDIDATES = 5_000
+"""Texts that one question compares."""
+TOKENS = 32_768
+"""Tokens that one draft may have."""
+GIGABYTE = 1 << 30
+RESERVE = 64 << 20
+"""Bytes of memory that are left to a cell for its report when it holds too much."""
+OVERLAP = 40
+"""Windows of retrieval that may hold one line: 40 times the repository is then indexed."""
+_WORK, _WAITS = 60.0, 5
+"""Seconds, and how many times as long a strategy may wait as work."""
+LIMIT = 64 << 20
+"""The largest message to a cell, in bytes; those from a cell are much smaller."""
+ORDER = struct.Struct(">cQ")
+"""An order to the fork server: `START` (with a channel) or `END`, and the job's number; or `BIND`, and the number of
+bytes of a spec, which follow."""
+START, END, BIND = b"J", b"K", b"B"
+GREETING = b"\n"
+"""A cell's first byte, before the strategy is there: the number of its process comes with it."""
+PLAIN = tuple(f"ctxbench.strategies.{name}" for name in ("engine", "infile", "random_windows", "repocoder", "stored"))
+"""Modules of our own strategies that need no parser. A server for these alone holds little, and every cell pays for
+what its server holds."""
+_LENGTH = struct.Struct(">I")
+_LONGEST_NUMBER = 19
+"""Digits: none of our numbers is as long, and Python's own may be without end."""
+
+
+class StrategyFault(InputFault):
+    """Raised when a strategy failed on a sample: it raised, hung, died, or returned no prompt."""
+
+    traceback: str = ""
+    """The strategy's own traceback, if it raised; for the run's record, not for the one-line message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyCard:
+    """A strategy's description for the runner, obtained without importing the strategy."""
+
+    spec: str
+    """The canonical spelling."""
+    kinds: frozenset[Kind]
+    languages: frozenset[str]
+    """Of the samples that it accepts; empty for all."""
+    drafts: bool
+    """Whether it asks the model before its final prompt."""
+    executes: bool
+    """Whether it runs what the model wrote, in the sandbox."""
+    unmasked: bool
+    """Whether it is shown the import lines that samples mask."""
+    version: str
+    """A digest of the files that define it; empty if unknown."""
+    summary: str
+    """The first line of its docstring."""
+    engines: tuple[str, ...] = ()
+    """The specs of the context engines that it may ask."""
+    encoders: tuple[str, ...] = ()
+    """The specs of encoders among its arguments, defaults included."""
+    texts: tuple[str, ...] = ()
+    """The texts among its arguments, defaults included: each may name an encoder."""
+
+    @classmethod
+    def of(cls, bound: Bound[Any]) -> StrategyCard:
+        """Return the card of a strategy with its parameters."""
+        return cls(
+            spec=bound.spec,
+            kinds=bound.kinds,
+            languages=bound.languages,
+            drafts=bound.drafts,
+            executes=bound.executes,
+            unmasked=bound.unmasked,
+            version=bound.version,
+            summary=bound.strategy.summary,
+            engines=bound.engines,
+            encoders=bound.encoders,
+            texts=bound.texts,
+        )
+
+
+class Cells(Protocol):
+    """Runs strategies. Safe to use from many threads at once."""
+
+    def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
+        """Return the strategy's prompt for one query.
+
+        Args:
+            spec: the strategy.
+            query: the sample's query.
+            repo: its view; stays on this side.
+            generate: the model; called on this side, in the calling thread. Its exceptions are raised here.
+            execute: the sandbox, for strategies that run the model's code; called as `generate` is.
+
+        Raises:
+            InputFault: if the spec is wrong.
+            StrategyFault: if the strategy failed on this sample.
+            MachineFault: if no cell could be had.
+        """
+        ...
+
+    def card(self, spec: str) -> StrategyCard:
+        """Return the card of a strategy.
+
+        Raises:
+            InputFault: if the spec is wrong, or its module cannot be imported.
+        """
+        ...
+
+    def describe(self) -> Mapping[str, str]:
+        """Return how strategies are kept apart, for the run's record; ``isolation`` is always there."""
+        ...
+
+
+class InlineCells:
+    """Runs strategies in this process, for tests and conformance checks; hides nothing from them."""
+
+    def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
+        """Return the strategy's prompt."""
+        from ctxbench.strategies import resolve  # noqa: PLC0415 - a cell's server has this module too
+
+        return resolve(spec)(query, repo, generate, execute)
+
+    def card(self, spec: str) -> StrategyCard:
+        """Return the card of a strategy."""
+        from ctxbench.strategies import resolve  # noqa: PLC0415 - as above
+
+        return StrategyCard.of(resolve(spec))
+
+    def describe(self) -> Mapping[str, str]:
+        """Say that there is no isolation."""
+        return {"isolation": "none"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrategyBounds:
+    """The limits for one sample."""
+
+    work: float = _WORK
+    """Processor time of the cell's own processes."""
+    wait: float = _WAITS * _WORK
+    """Seconds in which none of them could have worked, although no question was open."""
+    memory: int = 4 * GIGABYTE
+    """Bytes that they hold at once, each of them and all together."""
+    received: int = 32 << 20
+    """Bytes of all messages from the cell."""
+    sent: int = 1 << 30
+    """Bytes of all answers."""
+    questions: int = 100_000
+    """About the repository."""
+    searches: int = 2_000
+    """Questions among these that a ranker answers: an encoder's work is no time of the serving thread."""
+    drafts: int = 200
+    """Calls of the model."""
+    programs: int = 200
+    """Calls of the sandbox."""
+    indices: int = 80
+    """Kinds of index (windows of a size and stride; units under a ranker) that are asked for."""
+    seconds: float = 120.0
+    """Processor time of the thread that serves the strategy, the first use of each index left out."""
+    index_seconds: float = 7200.0
+    """Processor time of these first uses: an index is built once for all samples, and the first question waits."""
+
+    @classmethod
+    def of_work(cls, seconds: float) -> StrategyBounds:
+        """Return the usual bounds but for the processor time, and the waiting, of the cell's own processes."""
+        return cls(work=seconds, wait=_WAITS * seconds)
+
+
+class Excess(Exception):
+    """Raised when a strategy exceeds a bound, which the text names."""
+
+    def __init__(self, what: str, *, cure: str = "") -> None:
+        """Name the bound, and the cure; empty for the usual one, to check the strategy."""
+        self.cure = cure
+        super().__init__(what)
+
+
+class Account:
+    """The use of one strategy on one sample so far. Belongs to one thread, whose processor time it counts."""
+
+    def __init__(self, bounds: StrategyBounds) -> None:
+        """Begin at zero."""
+        self._bounds = bounds
+        self._used: Counter[str] = Counter()
+        self._indices: set[Hashable] = set()
+        self._began = time.thread_time()
+        self._indexing = 0.0
+
+    def take(self, what: str, amount: int = 1) -> None:
+        """Add to the use of something that a field of `StrategyBounds` limits.
+
+        Raises:
+            Excess: if the limit is exceeded.
+        """
+        self._used[what] += amount
+        most = getattr(self._bounds, what)
+        if self._used[what] > most:
+            noun = {"received": "bytes sent", "sent": "bytes asked for"}.get(what, what)
+            raise Excess(f"{noun}: more than {most:,}")
+
+    def check_time(self) -> None:
+        """Check that there is processor time left.
+
+        Raises:
+            Excess: if there is none.
+        """
+        spent = time.thread_time() - self._began - self._indexing
+        for seconds, most, what in (
+            (spent, self._bounds.seconds, "its questions"),
+            (self._indexing, self._bounds.index_seconds, "the indices it asked for"),
+        ):
+            if seconds > most:
+                raise Excess(f"processor time for {what}: more than {most:g} seconds")
+
+    @contextlib.contextmanager
+    def asking(self, index: Hashable) -> Iterator[None]:
+        """Count the time inside as building an index, if this is the first question that needs it.
+
+        Raises:
+            Excess: if it needs one index too many.
+        """
+        first = index is not None and index not in self._indices
+        if first:
+            self._indices.add(index)
+            self.take("indices")
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            if first:
+                self._indexing += time.thread_time() - began
+
+
+class Garbage(ValueError):
+    """Raised when a message breaks the protocol."""
+
+
+def send(
+    channel: socket.socket, message: Mapping[str, Any], *, most: int = LIMIT, look: Callable[[], None] | None = None
+) -> int:
+    """Send one message and return its size in bytes; block until it is taken.
+
+    Args:
+        channel: to the other side.
+        message: the message.
+        most: the most bytes that it may have.
+        look: called now and then while the message waits, if the channel has a timeout; may raise to end the wait.
+
+    Raises:
+        Garbage: if it has more bytes than `most`.
+    """
+    raw = json.dumps(message).encode("ascii")
+    if len(raw) > most:
+        raise Garbage(f"a message of {len(raw)} bytes is over the limit of {most}")
+    unsent = memoryview(_LENGTH.pack(len(raw)) + raw)
+    while unsent:
+        unsent = unsent[_patiently(lambda unsent=unsent: channel.send(unsent), look) :]  # type: ignore[misc]
+    return len(raw)
+
+
+def take(channel: socket.socket) -> dict[str, Any]:
+    """Return the next message of the trusted side, which is not checked.
+
+    Raises:
+        EOFError: if the other side has gone.
+    """
+    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, None))
+    message: dict[str, Any] = json.loads(_exactly(channel, length, None))
+    return message
+
+
+def receive(
+    channel: socket.socket, *, most: int = LIMIT, look: Callable[[], None] | None = None
+) -> tuple[dict[str, Any], int]:
+    """Return the next message and its size in bytes.
+
+    Args:
+        channel: to the other side.
+        most: the most bytes that it may have.
+        look: called now and then while a part is missing, if the channel has a timeout; may raise to end the wait.
+
+    Raises:
+        EOFError: if the other side has gone.
+        Garbage: if it is not a JSON object, or over the limit.
+    """
+    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, look))
+    if length > most:
+        raise Garbage(f"a message of {length} bytes is over the limit of {most}")
+    return _parsed(_exactly(channel, length, look)), length
+
+
+def _exactly(channel: socket.socket, size: int, look: Callable[[], None] | None) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        most = min(size, 1 << 20)
+        part = _patiently(lambda most=most: channel.recv(most), look)  # type: ignore[misc]
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+        if size and look is not None:
+            look()
+    return b"".join(parts)
+
+
+def _patiently(attempt: Callable[[], T], look: Callable[[], None] | None) -> T:
+    """Try again after each timeout, until `look` raises."""
+    while True:
+        try:
+            return attempt()
+        except TimeoutError:
+            if look is None:
+                raise
+        look()
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(
+            raw.decode("ascii"),
+            parse_constant=_no_number,
+            parse_float=_float,
+            parse_int=_int,
+            object_pairs_hook=_object,
+        )
+    except (ValueError, RecursionError) as error:
+        raise Garbage(f"not JSON: {error}") from None
+    if not isinstance(message, dict):
+        raise Garbage("not a JSON object")
+    return message
+
+
+def _no_number(word: str) -> float:
+    raise Garbage(f"{word} is no number")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise Garbage(f"{text:.20} is no number")
+    return number
+
+
+def _int(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise Garbage(f"a number of {len(text)} digits")
+    return int(text)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise Garbage("an object has a key twice")
+    return members

@@ -1,0 +1,258 @@
+"""Tests of differences by sign flips of whole repositories, each pair alone or a family step-down, and ranks. Pure.
+
+Under the null hypothesis a repository favours either strategy alike, so the sign of its summed difference is a coin.
+All samples of a repository flip together: tests over samples (McNemar, paired t) find differences that are not there
+when the advantage varies from repository to repository.
+
+Pairs of rows share rows, and all of them share repositories: their tests are far from independent. A correction that
+only counts pairs, as Bonferroni's and Holm's do, pays for each in full: with 8 repositories its smallest corrected
+p-value over ten pairs is 0.078. `step_down` changes the signs of whole repositories in all pairs at once, and a pair is
+judged against the largest statistic that it and the pairs behind it reach under the same flip. The family-wise error is
+kept, whichever of the null hypotheses are true, if in each repository the differences of the true ones are as likely as
+the same with the other sign.
+
+Source: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ctxbench.bench.doubles import rounded, term_bits
+from ctxbench.harness.leaderboard.stats import Array, generator
+
+ALPHA = 0.05
+EXACT_UP_TO = 16
+"""Repositories up to which every flip is enumerated; above, flips are drawn."""
+DRAWS = 20_000
+TOLERANCE = 1e-9
+"""Sums that are equal but for the rounding of their parts are ties, and ties count as hits."""
+_FLIPS = 2_000
+_WIDTH = 2_000
+"""Flips held at once."""
+_ALONE = 1 << 18
+"""Multiplications up to which a product of matrices is left to one thread: more threads wait for each other longer than
+they work, the more so on a busy machine."""
+
+
+def p_value(sums: Array, *, seed: str) -> float:
+    """Return the p-value of one pair from its repository sums, shape (repositories,)."""
+    return float(p_values(sums[np.newaxis, :], seed=seed)[0])
+
+
+def p_values(sums: Array, *, seed: str) -> Array:
+    """Return the two-sided p-value of each row of repository sums of paired differences.
+
+    The statistic is the absolute mean difference over samples; as the number of samples is fixed, the sum does.
+
+    Args:
+        sums: shape (tests, repositories).
+        seed: decides the drawn flips; unused where the test is exact.
+    """
+    tests, repositories = sums.shape
+    if not tests or not repositories:
+        return np.ones(tests)
+    # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+    sums = rounded(sums, 1, term_bits(repositories))
+    bar = np.abs(sums.sum(axis=1)) - TOLERANCE * np.abs(sums).sum(axis=1)
+    if repositories <= EXACT_UP_TO:
+        return np.array([_exact(row, least) for row, least in zip(sums, bar, strict=True)])
+    hits = np.zeros(tests, dtype=np.int64)
+    for flips in drawn_flips(seed, repositories):
+        block = block_rows(flips)
+        for start in range(0, tests, block):
+            least = bar[start : start + block, np.newaxis]
+            totals = sums[start : start + block] @ flips
+            hit = np.abs(totals, out=totals) >= least
+            hits[start : start + block] += [np.count_nonzero(row) for row in hit]
+    return np.asarray((hits + 1) / (DRAWS + 1), dtype=np.float64)
+
+
+def _exact(sums: Array, bar: float) -> float:
+    # A flip and its mirror image have the same absolute sum: the first repository need not flip.
+    totals = sums[:1]
+    for repository_sum in sums[1:]:
+        totals = np.concatenate((totals + repository_sum, totals - repository_sum))
+    return float((np.abs(totals) >= bar).mean())
+
+
+def smallest_p(repositories: int) -> float:
+    """Return the smallest p-value that the test can reach with that many repositories."""
+    return min(1.0, 2 / 2**repositories) if repositories <= EXACT_UP_TO else 1 / (DRAWS + 1)
+
+
+LEAST = next(count for count in range(1, EXACT_UP_TO + 1) if smallest_p(count) <= ALPHA)
+"""Fewest repositories of which a difference can be significant."""
+
+
+def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
+    """Yield all drawn signs, some at once, shape (repositories, draws)."""
+    width = max(1, min(_FLIPS, _ALONE // (2 * repositories)))
+    for chunk in _flips(seed, repositories):
+        for start in range(0, _FLIPS, width):
+            yield chunk[start : start + width].T.astype(np.float64)
+
+
+@lru_cache(maxsize=2)
+def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
+    """Draw signs, shape (chunks, `_FLIPS`, repositories); kept, since all pairs of one metric flip alike."""
+    random = generator(f"signflip/{seed}")
+    drawn = [random.integers(0, 2, size=(_FLIPS, repositories)).astype(np.int8) for _ in range(DRAWS // _FLIPS)]
+    return np.stack(drawn) * np.int8(2) - np.int8(1)
+
+
+def block_rows(flips: Array) -> int:
+    """Return of how many rows the product with these flips, shape (repositories, flips), is left to one thread."""
+    return max(2, _ALONE // flips.size)
+
+
+@dataclass(frozen=True, slots=True)
+class StepDown:
+    """What the flips say of a family of pairs."""
+
+    p: Array
+    """Of each pair: two-sided, corrected for all of them."""
+    critical: float | None
+    """What the statistic of a pair that is not significant has to exceed at 5%; the pair that is nearest to chance
+    stands for them where all are significant. None if no flips are rare enough."""
+
+
+def step_down(sums: Array, *, seed: str) -> StepDown:
+    """Test a family of pairs together.
+
+    The statistic of a pair is its absolute sum over the root of its sum of squares, which flips do not change: pairs
+    are weighed alike, however large their differences are, and one of few repositories, whose statistic is at most the
+    root of their number, does not stand in the way of the others. A pair that never differs has the statistic 0.
+
+    Args:
+        sums: what each repository's paired differences sum up to, shape (pairs, repositories), at least one of each; 0
+            where a pair has no sample of a repository.
+        seed: decides the drawn flips; unused up to `EXACT_UP_TO` repositories, where every flip is tried.
+    """
+    return _Ordered(sums, seed).tested()
+
+
+class _Ordered:
+    """The pairs of a family, the smallest statistic first."""
+
+    def __init__(self, sums: Array, seed: str) -> None:
+        self._seed = seed
+        # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+        sums = rounded(sums, 1, term_bits(sums.shape[1]))
+        scale = np.array([math.sqrt(math.fsum(np.square(row).tolist())) or 1.0 for row in sums])
+        observed = np.abs(sums.sum(axis=1)) / scale
+        self._order = np.argsort(observed, kind="stable")
+        self._sums, self._scale = sums[self._order], scale[self._order, np.newaxis]
+        self._bar = (observed - TOLERANCE * np.abs(sums).sum(axis=1) / scale)[self._order, np.newaxis]
+
+    def tested(self) -> StepDown:
+        """Return p-values, and the statistic that is needed where there is no significance yet."""
+        pairs, repositories = self._sums.shape
+        hits, flips = np.zeros(pairs, dtype=np.int64), 0
+        for signs in flip_signs(self._seed, repositories):
+            for rows, largest in self._largest(signs, pairs):
+                hits[rows] += np.count_nonzero(largest >= self._bar[rows], axis=1)
+            flips += signs.shape[1]
+        # What was observed is a flip itself: all flips have it, drawn ones get it here.
+        drawn = int(repositories > EXACT_UP_TO)
+        p = np.maximum.accumulate(((hits + drawn) / (flips + drawn))[::-1])[::-1]
+        adjusted = np.empty(pairs)
+        adjusted[self._order] = p
+        undecided = max(1, int(np.count_nonzero(p > ALPHA)))
+        return StepDown(adjusted, self._critical(undecided, math.floor(ALPHA * (flips + drawn))))
+
+    def _critical(self, pairs: int, allowed: int) -> float | None:
+        """Return what the largest of the first pairs exceeds under fewer than `allowed` flips beside the observed."""
+        if not allowed:
+            return None
+        maxima = [list(self._largest(signs, pairs))[-1][1][-1] for signs in flip_signs(self._seed, self._sums.shape[1])]
+        others = np.concatenate(maxima)[0 if self._sums.shape[1] > EXACT_UP_TO else 1 :]
+        return float(np.partition(others, -allowed)[-allowed])
+
+    def _largest(self, signs: Array, pairs: int) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of the first pairs with, under each flip, the largest statistic up to each pair."""
+        block = block_rows(signs)
+        before = np.zeros(signs.shape[1])
+        for start in range(0, pairs, block):
+            rows = slice(start, min(pairs, start + block))
+            largest = np.abs(self._sums[rows] @ signs)
+            largest /= self._scale[rows]
+            np.maximum(largest[0], before, out=largest[0])
+            np.maximum.accumulate(largest, axis=0, out=largest)
+            before = largest[-1]
+            yield rows, largest
+
+
+def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
+    """Yield the flips, some at once, shape (repositories, flips); of all flips the first changes nothing."""
+    if repositories > EXACT_UP_TO:
+        yield from drawn_flips(seed, repositories)
+        return
+    # A flip and its mirror image have the same absolute sum: the last repository need not flip.
+    count = 1 << (repositories - 1)
+    for start in range(0, count, _WIDTH):
+        numbers = np.arange(start, min(count, start + _WIDTH))
+        bits = (numbers >> np.arange(repositories)[:, np.newaxis]) & 1
+        yield (1 - 2 * bits).astype(np.float64)
+
+
+def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
+    """Return rows by mean, but none before one that beats it.
+
+    Means may be over different samples: one over the easier of them can be higher, and its row the worse wherever the
+    two can be compared.
+
+    Args:
+        order: rows, the best mean first.
+        beats: pairs (winner, loser) that are told apart.
+    """
+    remaining, standings = list(order), []
+    while remaining:
+        unbeaten = (row for row in remaining if not any((other, row) in beats for other in remaining))
+        standings.append(next(unbeaten, remaining[0]))
+        remaining.remove(standings[-1])
+    return standings
+
+
+def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return the best and the worst rank of each of `count` rows.
+
+    Args:
+        count: number of rows.
+        beats: pairs (winner, loser) that are told apart; only these count.
+    """
+    better, worse = [0] * count, [0] * count
+    for winner, loser in beats:
+        better[loser] += 1
+        worse[winner] += 1
+    return tuple((1 + up, count - down) for up, down in zip(better, worse, strict=True))
+
+
+def tier_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Return the compact letter display: two rows share a letter exactly if they are not told apart.
+
+    Rows are given best first, so that "a" holds the best. Insert and absorb: begin with one letter for all; a pair
+    told apart splits every letter that holds both; a letter within another is dropped.
+    """
+    columns: list[frozenset[int]] = [frozenset(range(count))] if count else []
+    for pair in apart:
+        split: list[frozenset[int]] = []
+        for column in columns:
+            split += [column - {row_index} for row_index in pair] if set(pair) <= column else [column]
+        unique = list(dict.fromkeys(split))
+        columns = [column for column in unique if not any(column < other for other in unique)]
+    columns.sort(key=sorted)
+    marks = [_mark(index) for index in range(len(columns))]
+    return tuple("".join(m for m, column in zip(marks, columns, strict=True) if row in column) for row in range(count))
+
+
+def _mark(index: int) -> str:
+    """Return a, b, …, z, A, …, Z, then (53), (54), …: always readable one after the other."""
+    return string.ascii_letters[index] if index < len(string.ascii_letters) else f"({index + 1})"

@@ -1,0 +1,393 @@
+"""Execution of what models wrote, in the sandbox: verdicts of functions by an `Executor`, and strategies' `Programs`.
+
+No verdict is computed twice. It is looked up in the store; if it is not there, the judge runs the tests and the verdict
+is stored. Equal work that several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it
+is raised as a machine fault and never stored, so that the work is done again. The judge owns sandboxes and tests.
+
+A program of a strategy runs in a fresh box of its own, which holds a Python interpreter and nothing else: no
+repository, no packages, no network. Its output decides no verdict.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from ctxbench.bench import records
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.judging.types import Judgement, Verdict
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Sample
+from ctxbench.harness.run.batching import Stopped
+from ctxbench.harness.run.sample import AnsweredSample
+from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.loading import clean
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import UnscoredCompletion
+from ctxbench.harness.store.write import StoredVerdict
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
+from ctxbench.strategies.api import Execute, Execution
+
+T = TypeVar("T")
+GIVE_UP = 3
+"""Broken jobs of one repository in a row after which it is not tried again."""
+RULES = "1"
+"""Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""
+OUTPUT_KEPT = 16_384
+"""Characters of a job's output that are stored; its first and last half."""
+_CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
+SECONDS = 60.0
+"""The longest that a program may run, whatever a strategy asks for."""
+OUTPUT = 20_000
+"""Bytes of a program's output that are returned, the first and the last half."""
+_ENVIRONMENT = Environment(name="execute")
+_LONGEST = 1 * MIB
+_LIMITS = Limits(memory=512 * MIB, output=OUTPUT)
+_PROGRAM = "program.py"
+_ACTION = Command(argv=("python3", "-I", _PROGRAM))
+OpenTools = Callable[[int], AbstractContextManager[Execute]]
+"""Programs at once -> what runs them."""
+OpenSandbox = Callable[[Home, str | None], Sandbox]
+"""Home, name of a back end (None: what this machine offers) -> the back end."""
+
+
+class SampleJudge(Protocol):
+    """Runs the tests of samples."""
+
+    def image(self, sample: Sample) -> str:
+        """Return the digest of everything in the box of a sample's tests, and build what is missing."""
+        ...
+
+    def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+        """Run a sample's tests on a whole function, with no other job beside it if `alone`; called by many threads."""
+        ...
+
+
+OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[tuple[str, SampleJudge]]]
+"""Home, set, name of a back end (None: what this machine offers), boxes at once -> the back end's name and a judge."""
+
+
+class Executor:
+    """Gives verdicts; safe to use from many threads."""
+
+    def __init__(
+        self,
+        judge: SampleJudge,
+        store: Store,
+        sample_set: SampleSet,
+        *,
+        sandbox: str,
+        threads: ThreadPoolExecutor,
+    ) -> None:
+        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads."""
+        self._judge, self._store, self._set = judge, store, sample_set
+        self.sandbox, self._threads = sandbox, threads
+        self._lock = threading.Lock()
+        self._under_way: dict[tuple[str, str], Future[StoredVerdict]] = {}
+        self._preparing: dict[str, threading.Lock] = {}
+        self._images: dict[str, str] = {}
+        self._lost: dict[str, MachineFault] = {}
+        self._broken: Counter[str] = Counter()
+        self._closed = False
+
+    def verdict(self, sample: Sample, text: str) -> StoredVerdict:
+        """Return the verdict of a whole function, computed now or stored.
+
+        Raises:
+            MachineFault: if the tests could not be run; `Stopped` after `close`.
+        """
+        return self.wait(self.submit(sample, text))
+
+    def wait(self, future: Future[T]) -> T:
+        """Return the result of `submit`; raise the faults of `verdict`."""
+        try:
+            return future.result()
+        except CancelledError:
+            raise _stopped() from None
+
+    def submit(self, sample: Sample, text: str) -> Future[StoredVerdict]:
+        """Begin to judge a text, unless the same is under way already."""
+        text = clean(text)
+        key = (sample.id, sha256(text))
+        with self._lock:
+            begun = self._under_way.get(key)
+            if begun is not None:
+                return begun
+            try:
+                future = self._threads.submit(self._find, sample, text)
+            except RuntimeError:  # the threads were shut down
+                raise _stopped() from None
+            self._under_way[key] = future
+        # Outside the lock: a future that is done already calls back at once.
+        future.add_done_callback(lambda _: self._forget(key))
+        return future
+
+    def close(self) -> None:
+        """Drop waiting tests; running ones end with the judge's boxes."""
+        self._closed = True
+        with self._lock:
+            waiting = list(self._under_way.values())
+        # `shutdown` itself must not cancel them: it calls back with its own lock held, for which `submit` waits.
+        self._threads.shutdown(wait=False)
+        for future in waiting:
+            future.cancel()
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            self._under_way.pop(key, None)
+
+    def _find(self, sample: Sample, text: str) -> StoredVerdict:
+        image, content = self._image(sample), sample_digest(self._set, sample)
+        key = verdict_key(content, text, image)
+        verdict = verdicts.find(self._store, [key]).get(key)
+        return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
+
+    def _check(self, sample: Sample) -> None:
+        """Raise the fault that keeps a sample's tests from running, if there is one."""
+        if self._closed:
+            raise _stopped()
+        if sample.repo in self._lost:
+            raise self._lost[sample.repo]
+
+    def _judged(
+        self, sample: Sample, text: str, key: str, content: str, image: str, *, alone: bool = False
+    ) -> StoredVerdict:
+        """Run a sample's tests and return the row of their verdict, which is not stored yet."""
+        self._check(sample)
+        try:
+            judgement = self._judge.judge(sample, text, alone=alone)
+        except (SandboxError, MachineFault) as error:
+            judgement = Judgement(verdict=Verdict.BROKEN, reason=str(error))
+        if judgement.verdict is Verdict.BROKEN:
+            raise self._fault(sample, judgement.reason or "the sandbox was lost")
+        with self._lock:
+            self._broken[sample.repo] = 0
+        return _stored(key, content, text, image, self.sandbox, judgement)
+
+    def _image(self, sample: Sample) -> str:
+        """Return the image of a sample's repository, built once for all threads; a fault is remembered too."""
+        with self._lock:
+            lock = self._preparing.setdefault(sample.repo, threading.Lock())
+        with lock:
+            if sample.repo in self._images:
+                return self._images[sample.repo]
+            if sample.repo in self._lost:
+                raise self._lost[sample.repo]
+            try:
+                self._images[sample.repo] = self._judge.image(sample)
+            except (SandboxError, MachineFault) as error:
+                self._lost[sample.repo] = MachineFault(error.what, where=error.where, cure=error.cure or _CURE)
+                raise self._lost[sample.repo] from error
+            return self._images[sample.repo]
+
+    def _fault(self, sample: Sample, reason: str) -> MachineFault:
+        with self._lock:
+            self._broken[sample.repo] += 1
+            if self._broken[sample.repo] >= GIVE_UP:
+                message = f"the tests of {sample.repo} broke {GIVE_UP} times in a row; the last time: {reason}"
+                self._lost.setdefault(sample.repo, MachineFault(message, cure=_CURE))
+        return MachineFault(f"its tests have no verdict: {reason}", where=sample.id, cure=_CURE)
+
+
+@contextlib.contextmanager
+def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
+    """Open the back end of that name, or what this machine offers, and a judge on it.
+
+    Raises:
+        SandboxUnavailable: if there is none.
+    """
+    from ctxbench.bench.judging import judge as judging  # noqa: PLC0415 - runs over lines need none of it
+    from ctxbench.sandbox import registry  # noqa: PLC0415
+
+    opened = registry.open_sandbox(sandbox, home.cache / "sandbox")
+    with judging.Judge(home, sample_set, opened, width=width) as judge:
+        yield opened.name, judge
+
+
+@contextlib.contextmanager
+def open_executor(
+    width: int,
+    *,
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    sandbox: str | None,
+    judges: OpenJudge = open_judge,
+) -> Iterator[Executor]:
+    """Open an executor; on leaving, in whatever way, end every box and drop waiting tests.
+
+    Args:
+        width: the most tests that run at once.
+        home: where the sandbox keeps its images.
+        store: where verdicts are kept.
+        sample_set: whose samples are judged.
+        sandbox: name of a back end; None for what this machine offers.
+        judges: how to open judges; for tests.
+
+    Raises:
+        SandboxUnavailable: if the back end is not there.
+    """
+    with contextlib.ExitStack() as stack:
+        # Entered first, so closed last: running tests end when the judge's boxes are gone.
+        threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
+        name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
+        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
+        stack.callback(executor.close)
+        yield executor
+
+
+def _stopped() -> Stopped:
+    return Stopped("the run was stopped", cure="run the same command again to go on")
+
+
+def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
+    """Return an answered sample with the verdicts of its completions; empty completions need none.
+
+    Raises:
+        MachineFault: if one of them fails; the others are kept in the store.
+    """
+    if not answered.sample.tested:
+        return answered
+    futures = [
+        executor.submit(answered.sample, completion.text) if completion.text.strip() else None
+        for completion in answered.completions
+    ]
+    completions = [
+        completion if future is None else dataclasses.replace(completion, verdict=executor.wait(future))
+        for completion, future in zip(answered.completions, futures, strict=True)
+    ]
+    return dataclasses.replace(answered, completions=tuple(completions))
+
+
+def judge_stored(
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
+) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
+    """Judge completions of a stored run, and store the score of each as soon as it is known; in their order.
+
+    `run` is its id, and `lacking` what `verdicts.unjudged` returns for it.
+    """
+    samples = {sample.id: sample for sample in sample_set.samples}
+    futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
+    for completion, future in futures:
+        try:
+            verdict = executor.wait(future)
+        except MachineFault as fault:
+            yield completion, fault
+            continue
+        store.link_verdicts(run, completion.sample_id, {completion.idx: verdict})
+        yield completion, verdict
+
+
+def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
+    """Return a digest of a sample, its answer and tests, and how its repository's tests are run."""
+    entry = sample_set.manifest["repositories"].get(sample.repo, {})
+    parts = [
+        records.from_sample(sample),
+        records.from_reference(sample_set.references[sample.id]),
+        {name: entry.get(name) for name in ("snapshot", "tests")},
+    ]
+    return sha256(json.dumps(parts, sort_keys=True))
+
+
+def verdict_key(sample: str, text: str, image: str) -> str:
+    """Return the key of a verdict from the sample's digest, the whole function and the image."""
+    return sha256("\n".join((RULES, sample, sha256(text), image)))
+
+
+def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
+    """Return the row of a judgement, without the middle of a long output."""
+    output = judgement.output
+    if len(output) > OUTPUT_KEPT:
+        half = OUTPUT_KEPT // 2
+        output = f"{output[:half]}\n[… {len(output) - 2 * half} characters left out …]\n{output[-half:]}"
+    return StoredVerdict(
+        key=key,
+        sample_digest=content,
+        text_digest=sha256(text),
+        image=image,
+        sandbox=sandbox,
+        verdict=str(judgement.verdict),
+        reason=" ".join(judgement.reason.split()),
+        tests_run=judgement.tests_run,
+        output=output,
+        seconds=judgement.seconds,
+        peak_bytes=judgement.peak_bytes,
+        flags=judgement.flags,
+        earlier=" ".join(judgement.earlier.split()),
+    )
+
+
+class Programs:
+    """Runs programs in a pool of boxes; safe to use from many threads."""
+
+    def __init__(self, pool: Pool) -> None:
+        """Use a pool that gives each job a fresh box."""
+        self._pool = pool
+
+    def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
+        """Run a Python program; it may take `SECONDS` at most.
+
+        Raises:
+            MachineFault: if the box was lost.
+        """
+        # Not `min`: a strategy may pass something that is no number.
+        seconds = seconds if 0 < seconds < SECONDS else SECONDS
+        source = program.encode("utf-8", "replace")
+        if len(source) > _LONGEST:
+            return Execution(
+                finished=False, output=f"the program has {len(source)} bytes, over the limit of {_LONGEST}"
+            )
+        try:
+            outcome = self._pool.run(Job(action=_ACTION, files={_PROGRAM: source}, seconds=seconds))
+        except SandboxError as error:
+            raise MachineFault(f"a program could not be run: {error.what}", where=error.where, cure=_CURE) from error
+        return Execution(
+            finished=outcome.ended is Ended.EXITED and outcome.exit_code == 0, output=_words(outcome, seconds)
+        )
+
+
+def _words(outcome: Outcome, seconds: float) -> str:
+    """Return a program's output, with a line on how it ended unless it ended by itself."""
+    ends = {
+        Ended.TIMED_OUT: f"timed out after {seconds:g} seconds",
+        Ended.KILLED: "killed: out of memory" if outcome.out_of_memory else f"killed by signal {outcome.signal}",
+        Ended.WRECKED: "killed: it took the sandbox down",
+    }
+    end = ends.get(outcome.ended, "")
+    return "\n".join(part for part in (outcome.output.rstrip("\n"), end) if part)
+
+
+def back_end(home: Home, name: str | None) -> Sandbox:
+    """Return the back end of that name, or what this machine offers.
+
+    Raises:
+        SandboxUnavailable: if there is none.
+    """
+    from ctxbench.sandbox import registry  # noqa: PLC0415 - few strategies need it
+
+    return registry.open_sandbox(name, home.cache / "sandbox")
+
+
+@contextlib.contextmanager
+def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
+    """Open what runs programs; on leaving, in whatever way, end every box.
+
+    At most `width` programs run at once. `sandbox` names a back end; None for what this machine offers.
+
+    Raises:
+        SandboxUnavailable: if the back end is not there.
+    """
+    opened = opens(home, sandbox)
+    opened.prepare(_ENVIRONMENT, lambda _: None)
+    with opened.open(_ENVIRONMENT, limits=_LIMITS, width=max(1, width), reuse=1) as pool:
+        yield Programs(pool)

@@ -1,0 +1,198 @@
+"""Scheduling: a run's samples, cut into units and shares for processes, and into parts for threads and for the store.
+
+A unit is of one repository, so that whoever does it reads one repository and builds its indices once. How a run is cut
+decides none of its numbers: results are kept by run and sample, whoever made them, and however often.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass
+from itertools import chain
+from typing import Generic, TypeVar
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Sample
+
+K = TypeVar("K")
+R = TypeVar("R")
+T = TypeVar("T")
+MOST, MOST_TESTED = 200, 40
+"""Samples of a unit at most, and of one whose samples tests judge: 10 to 60 seconds of work."""
+_SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+_MOMENT = 0.05
+"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
+_SECONDS = 0.5
+"""The time that a part should take."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkUnit:
+    """Samples of one repository in one run, done together by one process."""
+
+    run: str
+    """The run's id."""
+    repo: str
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One of several equal parts of the samples, as batch schedulers number the tasks of an array."""
+
+    index: int
+    """From 0."""
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Share:
+        """Read ``i/n``, the first of four being ``0/4``.
+
+        Raises:
+            InputFault: if it is no such share.
+        """
+        match = _SHARE.fullmatch(text.strip())
+        index, count = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not index < count:
+            raise InputFault(
+                f"{text!r} is no share: the shares of n are 0/n to n-1/n", where="--shard", cure="write --shard 0/4"
+            )
+        return cls(index, count)
+
+    def __str__(self) -> str:
+        """Return it as it is written."""
+        return f"{self.index}/{self.count}"
+
+    def of(self, pieces: Sequence[T], repo: Callable[[T], str]) -> tuple[T, ...]:
+        """Return this part of some pieces of work, taken repository by repository: few repositories are in two parts.
+
+        The parts differ in size by at most one; together they are the pieces, each once.
+
+        Args:
+            pieces: samples, or completions of them.
+            repo: tells the repository of a piece.
+        """
+        ordered = tuple(chain.from_iterable(_grouped(pieces, repo).values()))
+        start, end = (len(ordered) * index // self.count for index in (self.index, self.index + 1))
+        return ordered[start:end]
+
+
+def most_of(samples: Sequence[Sample]) -> int:
+    """Return how many samples of a run a unit may have."""
+    return MOST_TESTED if any(sample.tested for sample in samples) else MOST
+
+
+def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[WorkUnit]:
+    """Cut samples of a run into units of at most `most`, those of a repository as equal as can be, in their order."""
+    most = most or most_of(samples)
+    return [
+        WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))
+        for repo, of_repo in _grouped(samples, repository_of).items()
+        for parts in [-(-len(of_repo) // most)]
+        for part in range(parts)
+    ]
+
+
+def repository_of(sample: Sample) -> str:
+    """Return the name of a sample's repository."""
+    return sample.repo
+
+
+def _grouped(pieces: Sequence[T], repo: Callable[[T], str]) -> dict[str, list[T]]:
+    pieces_by_repo: dict[str, list[T]] = defaultdict(list)
+    for piece in pieces:
+        pieces_by_repo[repo(piece)].append(piece)
+    return pieces_by_repo
+
+
+class UnderWay(Generic[K, R]):
+    """Work whose results are not taken yet; used by a single thread."""
+
+    def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
+        """Do this work in these threads."""
+        self._threads, self._work = threads, work
+        self._begun: dict[Future[R], K] = {}
+
+    def __len__(self) -> int:
+        """Return the number of pieces whose results are not taken yet."""
+        return len(self._begun)
+
+    def begin(self, piece: K) -> None:
+        """Submit a piece, which begins as soon as a thread is free."""
+        self._begun[self._threads.submit(self._work, piece)] = piece
+
+    def drop(self) -> list[K]:
+        """Drop and return the pieces that no thread has begun."""
+        dropped = [future for future in self._begun if future.cancel()]
+        return [self._begun.pop(future) for future in dropped]
+
+    def take(self) -> list[tuple[K, Future[R]]]:
+        """Wait for a finished piece, and a moment for more; return them in the order in which they were submitted."""
+        wait(self._begun, return_when=FIRST_COMPLETED)
+        finished = wait(self._begun, timeout=_MOMENT).done
+        return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
+
+
+class WorkPace:
+    """The size of the next part of some work, so that results are stored soon and a kill loses little.
+
+    The first part is small, the next ones as large as the time of the last suggests, at most doubled.
+    """
+
+    def __init__(self, first: int) -> None:
+        """Begin with parts of `first` pieces."""
+        self.size = max(1, first)
+
+    def parts(self, pieces: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Yield the pieces, part after part; each part is timed until the next is taken."""
+        at = 0
+        while at < len(pieces):
+            part = pieces[at : at + self.size]
+            began = time.monotonic()
+            yield part
+            self.took(len(part), time.monotonic() - began)
+            at += len(part)
+
+    def took(self, pieces: int, seconds: float) -> None:
+        """Note how long a part took; a short last part does not make the next ones smaller."""
+        fits = int(pieces * _SECONDS / max(seconds, 1e-6))
+        self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
+
+
+class NothingWorks(MachineFault):
+    """The fault of pieces that were not tried alone, because no piece at all can be done now."""
+
+
+def apart(
+    work: Callable[[Sequence[T]], R], part: Sequence[T], works: Callable[[MachineFault], bool]
+) -> Iterator[tuple[Sequence[T], R | MachineFault]]:
+    """Do some work on a part; where that fails on each piece alone, so that nobody has the fault of a neighbour.
+
+    Args:
+        work: raises a fault if one of its pieces cannot be done.
+        part: the pieces.
+        works: whether other pieces can be done after a fault; where none can, trying each would take long.
+
+    Yields:
+        Pieces with their result or fault, each piece once; `NothingWorks` for all that are left.
+    """
+    remaining, size = part, max(1, len(part))
+    while remaining:
+        pieces = remaining[:size]
+        outcome: R | MachineFault
+        try:
+            outcome = work(pieces)
+        except MachineFault as fault:
+            if not works(fault):
+                pieces, outcome = remaining, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
+            elif size > 1:
+                size = 1
+                continue
+            else:
+                outcome = fault
+        remaining = remaining[len(pieces) :]
+        yield pieces, outcome

@@ -1,0 +1,203 @@
+"""Which samples a run has; the command of a stored run makes it again, to the same id, in an empty database."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.judging import judge as judging
+from ctxbench.harness.run.spec import ImportedFile, StoredChoices, planned_samples, repeat_command, unfinished_samples
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.work import RunWork, works
+from ctxbench.sandbox import registry
+from tests.harness.cli.test_exec import Fake
+from tests.harness.imported.records import java_task, python_task, write
+from tests.harness.store.making import make_samples, make_spec
+from tests.helpers.cli import Result, run_cli
+from tests.helpers.functions import make_function_set
+from tests.helpers.sets import make_set
+
+MANY = (*make_samples(6, "a"), *make_samples(2, "b"), *make_samples(4, "c"))
+pytestmark = pytest.mark.usefixtures("inline_cells")
+GREEDY = {"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}
+
+
+def test_no_limit_keeps_the_order() -> None:
+    assert planned_samples(MANY, None) == MANY
+
+
+def test_a_limit_takes_turns() -> None:
+    # Drawn a, b, c, a, b, c, a; done a repository after the other.
+    assert [sample.repo for sample in planned_samples(MANY, 7)] == ["a", "a", "a", "b", "b", "c", "c"]
+    assert planned_samples(MANY, 12) == planned_samples(MANY, 100) == MANY
+
+
+def test_a_smaller_limit_is_a_part_of_a_larger() -> None:
+    for smaller, larger in ((1, 2), (4, 9), (9, 11)):
+        assert set(planned_samples(MANY, smaller)) < set(planned_samples(MANY, larger))
+    assert set(planned_samples(tuple(reversed(MANY)), 5)) == set(planned_samples(MANY, 5))
+
+
+def test_no_samples_are_no_run() -> None:
+    with pytest.raises(InputFault, match="leaves none"):
+        planned_samples(MANY, 0)
+
+
+def test_missing_keeps_the_order() -> None:
+    assert unfinished_samples(MANY, {sample.id for sample in MANY[1:-1]}) == (MANY[0], MANY[-1])
+
+
+def test_what_failed_before_is_done_last() -> None:
+    assert unfinished_samples(MANY, {MANY[2].id}, {MANY[0].id, MANY[2].id}) == (MANY[1], *MANY[3:], MANY[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"samples_digest": "e"},
+        {"strategy": "lc.repocoder"},
+        {"strategy_version": "2"},
+        {"generator": "incontext"},
+        {"generator_version": "2"},
+        {"n": 2},
+        {"seed": 1},
+        {"limit": 5},
+        {"tokenizer": "u"},
+        {"code": "1"},
+        {"coder": "x"},
+    ],
+)
+def test_every_choice_is_another_run(change: dict[str, object]) -> None:
+    assert make_spec(**change).id != make_spec().id == make_spec().id
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "home")
+    make_set(found, repos=2, per_repo=2)
+    return found
+
+
+@pytest.fixture
+def sandbox(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    found = Fake()
+    monkeypatch.setattr(registry, "open_sandbox", found.open_sandbox)
+    monkeypatch.setattr(judging, "Judge", found.judge)
+    return found
+
+
+def stored(database: str) -> dict[str, RunWork]:
+    with open_store(database) as store:
+        return {one.id: one for one in works(store)}
+
+
+def again(home: Home, run: RunWork) -> Result:
+    """Type the run's command, with an empty database."""
+    options = ["--db", f"sqlite:///{home.root / 'again.db'}"]
+    program, *words = shlex.split(repeat_command(run.choices, run.file, options=options))
+    assert program == "ctxbench"
+    return run_cli(*words)
+
+
+def check(home: Home, *arguments: str) -> None:
+    """Check that every run that the arguments store is stored again by its command."""
+    assert run_cli(*arguments).code == 0
+    first = stored(home.database)
+    assert first
+    for run in first.values():
+        assert again(home, run).code == 0
+    second = stored(f"sqlite:///{home.root / 'again.db'}")
+    assert {id_: one.finished for id_, one in second.items()} == {id_: one.finished for id_, one in first.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        ["--limit", "3"],
+        ["--limit", "4"],
+        ["--n", "2", "--seed", "7", "--temperature", "0.7", "--top-p", "0.95"],
+        ["--strategy", "lc.repocoder(iterations=1)", "--strategy", "gold"],
+    ],
+)
+def test_a_run_over_lines(home: Home, more: list[str]) -> None:
+    check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(mode=echo)", *more)
+
+
+@pytest.mark.slow
+def test_what_a_shell_would_read_otherwise(home: Home) -> None:
+    text = "$(touch /tmp/x); 'a\" `b` \\ *\n--n 3"
+    check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", f"scripted(text={text!r})")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [["--n", "2"], ["--n", "2", "--temperature", "0", "--top-p", "1"]])
+def test_functions_and_the_sandbox_that_judged_them(home: Home, sandbox: Fake, more: list[str]) -> None:
+    make_function_set(home)
+    made = ["run", "--samples", "functions", "--strategy", "lc.infile", "--generator", "scripted(text=x)", *more]
+    check(home, *made)
+    assert sandbox.wanted[-1] == "docker"
+
+
+@pytest.mark.slow
+def test_functions_that_nothing_judged(home: Home, sandbox: Fake) -> None:
+    make_function_set(home)
+    made = ["run", "--samples", "functions", "--strategy", "lc.infile", "--generator", "scripted(text=x)"]
+    check(home, *made, "--sandbox", "none")
+    assert not sandbox.wanted
+    (run,) = stored(home.database).values()
+    assert run.unjudged == 6 and run.functions
+
+
+def test_a_file_with_labels_of_its_own(home: Home) -> None:
+    lines = [
+        {"sample": f"shop{at}/shop/pay.py#L4", "text": "x", "strategy": name, "generator": "m"}
+        for name in ("a", "b")
+        for at in (0, 1)
+    ]
+    file = write(home.root / "recorded.jsonl", lines)
+    check(home, "results", "import", "--format", "ctxbench", "--samples", "demo", str(file))
+    said = {repeat_command(run.choices, run.file) for run in stored(home.database).values()}
+    assert len(said) == 1 and "--strategy" not in said.pop()
+
+
+def test_a_file_whose_labels_were_given(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [{"task_id": f"shop{at}/shop/pay.py#L4", "pred": "x"} for at in (0, 1)]
+    write(home.root / "--all.jsonl", lines)
+    monkeypatch.chdir(home.root)
+    words = ["--strategy", "their method", "--generator", "their model", "--language", "python"]
+    check(home, "results", "import", "--format", "crosscodeeval", "--samples", "demo", *words, "--", "--all.jsonl")
+
+
+@pytest.mark.parametrize("task", [python_task, java_task])
+def test_a_file_that_tells_its_samples_itself(home: Home, task: Any) -> None:
+    file = write(home.root / "c.jsonl", [task("a", True, False), task("b", False, False)])
+    check(home, "results", "import", "--format", "codereval", str(file))
+
+
+def test_what_is_said_only_where_it_matters() -> None:
+    run = StoredChoices(
+        samples="demo", limit=None, strategy="lc.infile", generator="m", n=1, seed=0, sampling=json.dumps(GREEDY)
+    )
+    assert repeat_command(run) == "ctxbench run --samples demo --strategy lc.infile --generator m"
+    assert repeat_command(run, options=["--home", "a b"]).endswith("--generator m --home 'a b'")
+    fim = StoredChoices(
+        samples="demo",
+        limit=2,
+        strategy="s",
+        generator="m",
+        n=2,
+        seed=1,
+        sampling=json.dumps(GREEDY | {"fim": True}),
+    )
+    assert repeat_command(fim).endswith("--limit 2 --n 2 --seed 1 --temperature 0.0 --top-p 1.0 --fim")
+    file = ImportedFile(format="infercom", source="p.jsonl", labels=("generator",))
+    expected = "ctxbench results import --format infercom --samples demo --generator m p.jsonl"
+    assert repeat_command(run, file) == expected
