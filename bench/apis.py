@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import ApiStyle, Language
 from ctxbench.bench.languages.outline import Function, Outline, Type
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 
 By = Literal["usage", "summary"]
@@ -153,7 +153,7 @@ _NO_CALLS = frozenset(
 
 
 def summarise(language: Language, units: Sequence[Unit]) -> list[str]:
-    """Return a plain summary of each API record (a `bench.retrieval.types.Summarise`)."""
+    """Return a plain summary of each API record (a `bench.retrieval.units.Summarise`)."""
     return [_of_record(unit, language) for unit in units]
 
 

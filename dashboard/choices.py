@@ -12,7 +12,7 @@ from ctxbench.bench.dates import read_date
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import tables
 from ctxbench.harness.metrics import PROFILES
-from ctxbench.harness.store.sets import StoredSet
+from ctxbench.harness.store.samples import StoredSet
 
 R = TypeVar("R", bound=Mapping[str, object])
 

@@ -1,37 +1,45 @@
 """InferCom: a draft, the APIs that it may mean, found by what it calls and by what it does, and similar code.
 
-InferCom paper, sections on API inference and prompt construction; the layout is that of its later release.
+InferCom paper, sections on API inference and prompt construction; the layout is that of its later release. AIM is its
+API inference alone: it wraps any strategy and adds the APIs that this one's own output may mean. For whole functions
+the paper gives no sizes of the parts of a draft; these are ours.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from ctxbench.bench import apis
-from ctxbench.bench.parameters import AtLeast, EncoderSpec
+from ctxbench.bench.apis import post_process, summary_prompt
+from ctxbench.bench.apis import summary as plain_summary
+from ctxbench.bench.parameters import AtLeast, EncoderSpec, Inner
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.spec import Spec
-from ctxbench.bench.types import Query
+from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Dropped, Generate, Prompt, text_block
+from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Dropped, Execute, Generate, Prompt, text_block
 from ctxbench.strategies.layout import (
     HALF,
     HEADER_TOKENS,
+    TITLE,
     Fragment,
+    bare_name,
+    build_infile,
     choose,
+    count,
     first_shown_line,
     framed,
     infile_block,
     infile_flags,
     pack,
     similar_prompt,
+    without,
 )
-from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.repocoder import LINE_DRAFT, WindowSearch
-from ctxbench.strategies.tokens import count
+from ctxbench.strategies.registry import resolve, strategy
+from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT, WindowSearch
 
 Count = Annotated[int, AtLeast(0)]
 API_HEADER = "# Here are some APIs that may be used from other files\n"
@@ -39,6 +47,22 @@ CONTEXT, SIMILAR = 4096, 2048
 """Tokens of a whole prompt, and of the similar code in it at most."""
 SUMMARY = 100
 """Most tokens of a summary."""
+
+LINES = 20
+"""Most lines that are looked up."""
+LEAST, MOST = 5, 15
+"""Lines of a part."""
+_TAGGED = re.compile(r"(?s:.*)\[code\]((?s:.*?))(?:\[/code\]|\Z)", re.I)
+_FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
+"""A fenced block of an answer; the last one may be left open."""
+_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_NO_CALL = frozenset(
+    {"and", "assert", "await", "catch", "class", "def", "del", "elif", "except", "for", "if", "in", "is", "lambda"}
+    | {"not", "or", "return", "super", "switch", "synchronized", "throw", "try", "while", "with", "yield"}
+)
+"""Words before a bracket that call nothing of a repository."""
+_BLANK_LINES = re.compile(r"\A\s*\n")
+"""Those before the first line of a text that is not blank."""
 
 
 @strategy("lc.infercom")
@@ -214,11 +238,11 @@ def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tu
     texts, flags = [], () if generate.summarises else ("plain_summary",)
     for code in codes:
         if not generate.summarises:
-            texts.append(apis.summary(code, repo.language))
+            texts.append(plain_summary(code, repo.language))
             continue
-        text = apis.summary_prompt(code, repo.language)
+        text = summary_prompt(code, repo.language)
         prompt = Prompt(blocks=(text_block(text),))
-        texts.append(apis.post_process(generate(prompt, role=SUMMARY_ROLE, max_tokens=SUMMARY)))
+        texts.append(post_process(generate(prompt, role=SUMMARY_ROLE, max_tokens=SUMMARY)))
     summaries = tuple(text for text in texts if text.strip())
     return summaries, flags if summaries else (*flags, "empty_summary")
 
@@ -270,3 +294,181 @@ def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[D
         last_api = (apis.summary or apis.usage)[-1]
         dropped.append(Dropped.of(entry(repo, last_api)))
         apis = replace(apis, summary=apis.summary[:-1]) if apis.summary else replace(apis, usage=apis.usage[:-1])
+
+
+_SECTION = "APIS THAT MAY BE USED"
+
+
+@strategy("aim", kinds=(Kind.LINE, Kind.FUNCTION))
+def aim(  # noqa: D417, PLR0913 - one keyword for each choice that a run can make; pairs share a line below
+    query: Query,
+    repo: Repository,
+    generate: Generate,
+    execute: Execute | None,
+    *,
+    inner: Inner = "lc.infile",
+    uer: bool = True,
+    fsr: bool = True,
+    encoder: EncoderSpec = "minilm",
+    k_uer: Count = 4,
+    k_fsr: Count = 4,
+    dedupe_api: bool = False,
+    context: Annotated[int, AtLeast(1)] = CONTEXT,
+    similar: Count = SIMILAR,
+    infile: Annotated[int, AtLeast(1)] = HALF,
+    ue_quirks: bool = False,
+    synth_constructor: bool = False,
+    api_blank_decorator_line: bool = True,
+) -> Prompt:
+    """Take another strategy's output for a draft, and show its context again with the APIs that the draft may mean.
+
+    Args:
+        query, repo: the sample's query, and the repository.
+        generate: the model; asked for what `inner` asks, for the draft, and for summaries if it follows instructions.
+        execute: the sandbox, for an inner strategy that needs it.
+        inner: the strategy.
+        uer: show APIs by usage example (UER), found by the lines of the draft that call something.
+        fsr: show APIs by summary (FSR), found by what the draft does.
+        encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
+        k_uer, k_fsr: how many APIs by usage example, and how many by summary.
+        dedupe_api: leave an API out of the second list that stands in the first.
+        context: tokens of the whole prompt, where it ends with the file.
+        similar: tokens of the inner strategy's context at most, there.
+        infile: tokens of the in-file text at most, there.
+        ue_quirks: build usage examples with the oddities of the InferCom release.
+        synth_constructor: take a class without a constructor as if it had one without arguments.
+        api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
+    """
+    inner_prompt = resolve(inner)(query, repo, generate, execute)
+    draft = generate(inner_prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
+    search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
+    search = search.only(uer, fsr)
+    file_block = _infile(query, inner_prompt, infile)
+    if query.kind is Kind.LINE:
+        apis = infer(repo, generate, file_block.text, draft, search)
+    else:
+        body = drafted_body(draft, query)
+        apis = retrieve(repo, generate, calls(body), stretches(body), search)
+    flags = (*inner_prompt.flags, *apis.flags, *(() if draft.strip() else ("empty_draft",)))
+    continued = (
+        bool(inner_prompt.blocks) and inner_prompt.blocks[-1].kind is BlockKind.INFILE and not _is_closed(inner_prompt)
+    )
+    if query.kind is Kind.LINE or continued:
+        prompt = _before_the_file(repo.name, inner_prompt, file_block, apis, context, similar)
+    else:
+        prompt = _after_the_files(repo.name, inner_prompt, apis)
+    return replace(prompt, flags=tuple(dict.fromkeys(flags)))
+
+
+def drafted_body(draft: str, query: Query) -> list[str]:
+    """Return the lines of the body that an answer gives the target function.
+
+    That is the function's body where the answer, or what stands in its tags or its last fence, holds the function;
+    else all of it, as written by a model that goes on where the prompt ends.
+    """
+    tagged = _TAGGED.match(draft)
+    text = tagged.group(1) if tagged else draft
+    text = [text, *_FENCED.findall(text)][-1]
+    name = bare_name(query.name or "")
+    functions = query.language.outline(text).functions
+    definitions = [function for function in functions if function.name == name and function.has_body]
+    start, end = definitions[-1].body if definitions else (0, None)
+    moved = "\n".join(query.language.shift(text.split("\n")[start:end], ""))
+    return _BLANK_LINES.sub("", moved).rstrip().split("\n")
+
+
+def calls(body: list[str]) -> list[str]:
+    """Return the lines that call something, the first `LINES` of them."""
+    calling_lines = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
+    return calling_lines[:LINES]
+
+
+def stretches(body: list[str]) -> list[str]:
+    """Return the body, or if it has more than `MOST` lines its parts of `LEAST` to `MOST` lines.
+
+    They end at blank lines and before statements at the body's own depth where they can; the last may be shorter.
+    """
+    if len(body) <= MOST:
+        return ["\n".join(body)]
+    parts: list[list[str]] = [[]]
+    for line in body:
+        outer = not line.strip() or not line.startswith((" ", "\t", "}", ")"))
+        if len(parts[-1]) >= MOST or (outer and len(parts[-1]) >= LEAST):
+            parts.append([])
+        parts[-1].append(line)
+    if len(parts) > 1 and len(parts[-1]) < LEAST and len(parts[-2]) + len(parts[-1]) <= MOST:
+        last = parts.pop()
+        parts[-1] += last
+    return ["\n".join(part).strip("\n") for part in parts if any(line.strip() for line in part)]
+
+
+def _infile(query: Query, inner_prompt: Prompt, limit: int) -> Block:
+    """Return the inner strategy's in-file text, cut to the limit."""
+    last = inner_prompt.blocks[-1] if inner_prompt.blocks else None
+    if last is None or last.kind is not BlockKind.INFILE:
+        return infile_block(query, limit)
+    text = build_infile(last.text, limit)
+    if text == last.text:
+        return last
+    gone = last.text.count("\n") - text.count("\n")
+    places = tuple(Place(path=p.path, start=min(p.start + gone, p.end), end=p.end) for p in last.places)
+    return replace(last, text=text, places=places, cut=True)
+
+
+def _is_closed(prompt: Prompt) -> bool:
+    """Say whether a prompt ends with the section that asks for a function, and not with the file."""
+    return any(block.kind is BlockKind.TEXT and block.text.startswith(TITLE) for block in prompt.blocks)
+
+
+def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
+    """Put the APIs, uncommented, into a section of their own: after the last file, or in front of a foreign layout."""
+    api_entries = [entry(repo, hit, mark="") for hit in (*apis.usage, *apis.summary)]
+    if not api_entries:
+        return inner_prompt
+    api_entries[-1] = replace(api_entries[-1], text=api_entries[-1].text.rstrip("\n"))
+    if _is_closed(inner_prompt):
+        from ctxbench.strategies.icl.prompts import with_section  # noqa: PLC0415 - the family registers itself
+
+        return with_section(inner_prompt, _SECTION, *api_entries)
+    # All that is certain of a foreign layout is that a section put before it splits no sentence.
+    rule, end = (text_block(text) for text in (f"#####\n{_SECTION}\n#####\n", "\n\n"))
+    return replace(inner_prompt, blocks=(rule, *api_entries, end, *inner_prompt.blocks))
+
+
+def _before_the_file(
+    repo: str, inner_prompt: Prompt, file_block: Block, apis: Apis, context: int, similar: int
+) -> Prompt:
+    """Put the APIs between the inner strategy's context and the in-file text."""
+    apis, unfit, tokens_left = fit(repo, apis, file_block.text, context)
+    blocks, dropped = _repacked(inner_prompt.blocks[:-1], min(tokens_left, similar))
+    text = "".join(block.text for block in blocks)
+    gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
+    gaps = [text_block(gap)] * bool(gap)
+    return Prompt(
+        blocks=(*blocks, *gaps, *api_blocks(repo, apis), file_block), dropped=(*inner_prompt.dropped, *dropped, *unfit)
+    )
+
+
+def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[Dropped]]:
+    """Fit a strategy's context into a smaller budget.
+
+    Blocks that are the similar-code layout and nothing else are packed again by its rule, which passes over a block
+    that does not fit. In any other layout the least relevant blocks go until the others fit, each with a heading that
+    stands over it alone, as in RepoFuse: the lowest score first or, where a block has no score, the one farthest from
+    the code.
+    """
+    pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
+    if list(blocks) == framed(pieces, empty_header=True):
+        packed, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
+        return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
+    scored = all(block.score is not None for block in pieces)
+    order = sorted(range(len(pieces)), key=lambda at: (pieces[at].score or 0, -at) if scored else (at, 0))
+    remaining, gone = list(blocks), 0
+    while remaining and sum(count(block.text) for block in remaining) > budget:
+        gone = min(gone + 1, len(pieces))
+        if gone < len(pieces):
+            lost = pieces[order[gone - 1]]
+            remaining = without(remaining, next(at for at, block in enumerate(remaining) if block is lost))
+        else:
+            remaining = []
+    return remaining, [Dropped.of(pieces[at]) for at in order[:gone]]

@@ -1,5 +1,7 @@
 """The parts of prompts that strategies share: the in-file text, similar code, and the section that asks for a function.
 
+Budgets are counted in tokens of `ctxcode-1`, or of p50k_base where a run has its file.
+
 The built-in generator recognises by `TITLE` that the function after it needs a body. That function is not copied from
 the file: it stands at the margin, however deep it is indented there.
 """
@@ -7,14 +9,18 @@ the file: it stands at the margin, however deep it is indented there.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ctxbench.bench import code_tokens
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
-from ctxbench.strategies.tokens import count, pieces
+
+if TYPE_CHECKING:
+    from ctxbench.bench.code_tokens import P50kBase
 
 WHOLE = 4096
 """Budget of a prompt that holds nothing else, in tokens."""
@@ -29,9 +35,26 @@ BUDGET = 2000
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
-"""What makes a line a comment."""
 _HEADING = ("#", "//")
 """The beginnings of a heading over retrieved code; an instruction begins with a word."""
+_p50k: P50kBase | None = None
+"""Of this process: strategies run in processes of one run, which set it before the first of them."""
+
+
+def count_in(tokenizer: P50kBase | None) -> None:
+    """Have all budgets of this process counted by a tokenizer; None for `ctxcode-1`."""
+    global _p50k  # noqa: PLW0603 - strategies count by plain functions
+    _p50k = tokenizer
+
+
+def count(text: str) -> int:
+    """Return the number of tokens of a text."""
+    return code_tokens.count(text) if _p50k is None else _p50k.count(text)
+
+
+def pieces(text: str) -> list[str]:
+    """Return the tokens of a text, in order; joined, they are the text."""
+    return code_tokens.pieces(text) if _p50k is None else _p50k.pieces(text)
 
 
 def build_infile(text: str, limit: int) -> str:
@@ -323,6 +346,37 @@ def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
     lines = split_lines(repo.read(place.path))
     filled = (at for at in range(place.start, min(place.end, len(lines))) if lines[at].strip())
     return stretches(place.path, filled)
+
+
+class RepositoryFiles(Mapping[str, str]):
+    """The files of a repository as a mapping; each is read when it is asked for."""
+
+    def __init__(self, repo: Repository) -> None:
+        """Use what the view shows."""
+        self._read, self._paths = repo.read, dict.fromkeys(repo.files())
+
+    def __getitem__(self, path: str) -> str:
+        """Return a file's text."""
+        if path not in self._paths:
+            raise KeyError(path)
+        return self._read(path)
+
+    def __contains__(self, path: object) -> bool:
+        """Say whether there is such a file, without reading it."""
+        return path in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the paths, sorted."""
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        """Return the number of files."""
+        return len(self._paths)
+
+
+def bare_name(name: str) -> str:
+    """Return a function's name without its classes and parameter types."""
+    return name.partition("(")[0].rpartition(".")[2]
 
 
 def last_tokens(text: str, most: int) -> str:

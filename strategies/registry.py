@@ -1,4 +1,4 @@
-"""Strategies by name: the decorator, the entry points, and files that need no installation.
+"""Strategies by name: the decorator, the entry points, files that need no installation, and specs bound to them.
 
 A strategy is a function ``(query, repo, *, parameters)``, ``(query, repo, generate, *, parameters)`` or
 ``(query, repo, generate, execute, *, parameters)``; ``generate`` asks the model on the way, ``execute`` runs in
@@ -13,19 +13,19 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import explained, sha256
-from ctxbench.bench.parameters import Parameter, parameters_of
+from ctxbench.bench.parameters import Parameter, bind, parameters_of
 from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.spec import Spec
+from ctxbench.bench.spec import Spec, Value
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import (
     Asking,
@@ -38,7 +38,6 @@ from ctxbench.strategies.api import (
     check_context,
     check_prompt,
 )
-from ctxbench.strategies.registration import CONTROLS, Bound, Registration, listed
 from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
@@ -46,15 +45,27 @@ COMMAND = "ctxbench strategy list"
 DISTRIBUTION = "ctxbench"
 """The package that brings our own strategies."""
 _SERVICES = ["generate", "execute"]
+CONTROLS: Mapping[str, str] = {
+    "gold": "The completion is the reference: what a perfect model would score.",
+    "blank": "The completion is empty: what a model that says nothing scores.",
+    "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
+    "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
+}
+"""Controls: rows made with the answer, to check the measure itself. Name -> one line on what it is.
+
+They are no strategies: they need the reference, so they are no plug-ins and run in no cell. Nothing else may be called
+so; `harness.run.controls` makes them."""
+_PREFIXES = ("control.", "oracle.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
-    """A registered strategy, parameters open."""
+class Declaration:
+    """What a strategy declares."""
 
     name: str
-    function: Callable[..., Context | Prompt]
+    """How it is registered; of ``file.py@name`` the part behind the ``@``."""
     kinds: frozenset[Kind]
+    """The task kinds it accepts."""
     languages: frozenset[str]
     """The names of the languages whose samples it accepts; empty for all."""
     drafts: bool
@@ -62,22 +73,42 @@ class Strategy:
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
     parameters: tuple[Parameter, ...]
+    """In the order written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration(Declaration):
+    """A strategy without its code: all that listings, plans and the check of parameters need."""
+
+    text: str
+    """Its docstring, dedented; empty if it has none."""
+    source: str
+    """The file that defines it, or else its module."""
+    version: str
+    """A digest of what defines it; empty if unknown."""
 
     @property
     def summary(self) -> str:
         """The first line of its docstring, its text on the leaderboard."""
+        return self.text.partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy(Declaration):
+    """A registered strategy, parameters open."""
+
+    function: Callable[..., Context | Prompt]
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
         return self.registration.summary
 
     @property
     def registration(self) -> Registration:
         """Itself without its code."""
         return Registration(
-            name=self.name,
-            kinds=self.kinds,
-            languages=self.languages,
-            drafts=self.drafts,
-            executes=self.executes,
-            parameters=self.parameters,
+            **{field.name: getattr(self, field.name) for field in fields(Declaration)},
             text=inspect.getdoc(self.function) or "",
             source=self.source or self.function.__module__,
             version=self.version,
@@ -99,6 +130,134 @@ class Strategy:
         if path in _LOADED:
             return _LOADED[path][0]  # of what was loaded, whatever lies there since
         return digest(sources_of(self.function.__module__, path)) if self.source and path.is_file() else ""
+
+
+R = TypeVar("R", bound=Registration | Strategy)
+
+
+_REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
+_FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
+"""Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
+_LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
+"""Strategy file -> digest of itself and its neighbours, and its strategies."""
+_DECLARED = re.compile(r"""^@strategy\(\s*["']([\w.+\-]+)["']""", re.M)
+_NEIGHBOURS: set[str] = set()
+"""Names of the modules that strategy files imported from beside them."""
+
+
+class Bound(Generic[R]):
+    """A strategy with its parameters given."""
+
+    def __init__(self, strategy: R, spec: Spec, lookup: Callable[[str], R]) -> None:
+        """Check the parameters of `spec`.
+
+        Args:
+            strategy: what the spec names.
+            spec: its name and parameters.
+            lookup: name -> strategy, for those that it wraps.
+
+        Raises:
+            InputFault: if a parameter does not fit, or it wraps what cannot be wrapped.
+        """
+        self.strategy = strategy
+        arguments = bind(strategy.parameters, spec, command=f"ctxbench strategy show {spec.name}")
+        wraps = {p.name: str(arguments.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
+        inner = {name: _inner(spec.name, text, lookup) for name, text in wraps.items()}
+        self.inner: tuple[Bound[R], ...] = tuple(inner.values())
+        """The strategies that it wraps."""
+        # An engine stays in the spelling too: a row without its name would say nothing.
+        asked = {p.name: arguments.get(p.name, p.default) for p in strategy.parameters if p.asks_engine}
+        self.arguments: Mapping[str, Value] = {
+            **arguments,
+            **{name: str(specs.parse(str(value))) for name, value in asked.items() if value is not None},
+            **{name: wrapped.spec for name, wrapped in inner.items()},
+        }
+        self.spec: str = str(Spec(spec.name, self.arguments))
+        """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
+        if not self.kinds:
+            raise InputFault(
+                f"{self.spec} would take no samples", cure=f"{spec.name} takes {listed(strategy.kinds)} samples only"
+            )
+        named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
+        self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
+        """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
+        if named and not self.languages:
+            raise InputFault(
+                f"{self.spec} would take no samples",
+                cure=f"{spec.name} takes {' and '.join(sorted(strategy.languages))} samples only",
+            )
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
+        return self.strategy.kinds.intersection(*(wrapped.kinds for wrapped in self.inner))
+
+    @property
+    def drafts(self) -> bool:
+        """Whether it, or what it wraps, asks the model on the way."""
+        return self.strategy.drafts or any(wrapped.drafts for wrapped in self.inner)
+
+    @property
+    def executes(self) -> bool:
+        """Whether it runs what the model wrote, in the sandbox; a wrapper only if what it wraps does."""
+        return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The specs of the context engines that it, or what it wraps, may ask."""
+        own = [self.arguments.get(p.name) for p in self.strategy.parameters if p.asks_engine]
+        inner = [spec for wrapped in self.inner for spec in wrapped.engines]
+        return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
+
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """The specs of the encoders that its parameters name, defaults included, and those of what it wraps."""
+        own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.names_encoder]
+        return (*(str(spec) for spec in own if spec), *(spec for wrapped in self.inner for spec in wrapped.encoders))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts among its arguments, defaults included, and those of what it wraps: each may name an encoder."""
+        free = [p for p in self.strategy.parameters if p.kind is str and not (p.choices or p.wraps or p.asks_engine)]
+        own = [str(self.arguments.get(p.name, p.default)) for p in free]
+        return (*own, *(text for wrapped in self.inner for text in wrapped.texts))
+
+    @property
+    def unmasked(self) -> bool:
+        """Whether it, or what it wraps, is shown the import lines that samples mask."""
+        own = any(p.unmasks and self.arguments.get(p.name, p.default) for p in self.strategy.parameters)
+        return own or any(wrapped.unmasked for wrapped in self.inner)
+
+    @property
+    def version(self) -> str:
+        """A digest of the file that defines it, and of those that define what it wraps."""
+        own = self.strategy.version
+        return sha256(" ".join([own, *(wrapped.version for wrapped in self.inner)]))[:12] if self.inner else own
+
+
+def listed(kinds: frozenset[Kind]) -> str:
+    """Return task kinds in words."""
+    return " and ".join(sorted(kinds))
+
+
+def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
+    """Return the strategy that a wrapper wraps."""
+    spec = specs.parse(text)
+    strategy = lookup(spec.name)
+    # Before its parameters are looked at: a wrapper whose default is itself would never come to an end.
+    if any(parameter.wraps for parameter in strategy.parameters):
+        raise InputFault(f"{outer} cannot wrap {spec}", cure="wrap a strategy that wraps none")
+    return Bound(strategy, spec, lookup)
+
+
+def is_control(spec: str) -> bool:
+    """Return whether a row of a strategy, named by its canonical spec, is a control: shown, never ranked.
+
+    Besides the reserved names, these are strategies whose author says so by a name that begins with ``control.``
+    or ``oracle.``, in a file too.
+    """
+    name = spec.partition("(")[0]
+    return name in CONTROLS or name.rpartition("@")[2].startswith(_PREFIXES)
 
 
 class BoundStrategy(Bound[Strategy]):
@@ -132,16 +291,6 @@ class BoundStrategy(Bound[Strategy]):
             raise Misshapen(type(result).__name__, cure="return a Context or a Prompt")
         check_prompt(result)
         return result
-
-
-_REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
-_FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
-"""Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
-_LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
-"""Strategy file -> digest of itself and its neighbours, and its strategies."""
-_DECLARED = re.compile(r"""^@strategy\(\s*["']([\w.+\-]+)["']""", re.M)
-_NEIGHBOURS: set[str] = set()
-"""Names of the modules that strategy files imported from beside them."""
 
 
 def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tuple[str, ...] = ()) -> Callable[[F], F]:

@@ -1,19 +1,26 @@
-"""RepoCoder: retrieve, draft, retrieve with the draft; on lines, and on function bodies as in RepoEval."""
+"""Line prompts in RepoCoder's layout: RepoCoder itself, its baselines, and what a context engine answers.
+
+`lc.infile` shows the target file alone. `lc.random_windows` is a control that retrieval has to beat to be worth
+anything. `lc.repocoder` retrieves, drafts, and retrieves with the draft; on lines, and on function bodies as in
+RepoEval.
+"""
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from ctxbench.bench.parameters import AtLeast
+from ctxbench.bench.parameters import AtLeast, EngineSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Kind, Query
-from ctxbench.bench.windows import WindowHit
+from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.bench.windows import WindowHit, spans, split_lines
 from ctxbench.strategies.api import Generate, Prompt
 from ctxbench.strategies.layout import (
     BLOCKS,
     BUDGET,
     HALF,
+    WHOLE,
     Fragment,
     as_found,
     draft_query,
@@ -27,8 +34,62 @@ from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
 """How many windows are retrieved, of which the packing takes what fits."""
+_FILES = 5
+"""How many files are looked into for each block."""
+_MOST = 200_000
+"""Characters before the cursor that an engine is asked with."""
 LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
 """Most tokens of a draft."""
+
+
+@strategy("lc.infile", kinds=(Kind.LINE, Kind.FUNCTION))
+def infile(query: Query, repo: Repository, *, limit: Annotated[int, AtLeast(1)] = WHOLE) -> Prompt:  # noqa: ARG001
+    """Show the target file up to the cursor and nothing else."""
+    return infile_prompt(query, limit)
+
+
+@strategy("lc.random_windows", kinds=(Kind.LINE, Kind.FUNCTION))
+def random_windows(
+    query: Query,
+    repo: Repository,
+    *,
+    seed: int = 0,
+    window: Annotated[int, AtLeast(2)] = 20,
+    stride: Annotated[int, AtLeast(1)] = 10,
+    budget: Annotated[int, AtLeast(0)] = BUDGET,
+    blocks: Annotated[int, AtLeast(0)] = BLOCKS,
+    infile: Annotated[int, AtLeast(1)] = HALF,
+) -> Prompt:
+    """Show windows of other files, drawn at random.
+
+    The draw depends on the run's seed, on the sample and on `seed`, and on nothing else. Files are drawn first, five
+    for each block, then windows among theirs.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        seed: for another draw.
+        window: lines of a window.
+        stride: lines from one window to the next.
+        budget: tokens for the windows, header included.
+        blocks: windows shown at most.
+        infile: tokens for the in-file text.
+    """
+    lot = random.Random(f"{query.seed} {seed} {query.id}")  # noqa: S311 - no secret
+    others = [path for path in repo.files() if path != query.path]
+    windows = [
+        Fragment(
+            paths=(path,),
+            text="\n".join(lines[start:end]),
+            places=(Place(path=path, start=start, end=end),),
+            score=0.0,
+        )
+        for path in lot.sample(others, min(len(others), _FILES * blocks))
+        for lines in [split_lines(repo.read(path))]
+        for start, end in spans(len(lines), window, stride)
+    ]
+    drawn = lot.sample(windows, min(len(windows), blocks))
+    return similar_prompt(query, drawn, budget=budget, most=blocks, infile=infile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +179,37 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
             flags.append("empty_draft")
         prompt = prompt_for(windows.drafted(draft, q2_partial, q2_lines))
     return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=(*prompt.flags, *flags))
+
+
+@strategy("engine", kinds=(Kind.LINE, Kind.FUNCTION))
+def engine(
+    query: Query,
+    repo: Repository,
+    *,
+    name: EngineSpec = "ripgrep",
+    top: Annotated[int, AtLeast(1)] = 20,
+    lines: Annotated[int, AtLeast(1)] = 20,
+    budget: Annotated[int, AtLeast(0)] = BUDGET,
+    blocks: Annotated[int, AtLeast(0)] = BLOCKS,
+    infile: Annotated[int, AtLeast(1)] = HALF,
+) -> Prompt:
+    """Show the places that a context engine answers with, asked with the target file up to the cursor.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        name: the engine: an installed one, ``file.py@Class`` or ``file.toml``.
+        top: places that it is asked for.
+        lines: lines of a place that are shown at most, from its first.
+        budget: tokens for what is shown, header included.
+        blocks: places shown at most.
+        infile: tokens for the in-file text.
+    """
+    before = first_shown_line(query, infile)
+    fragments = []
+    for hit in repo.engine(name).search(query.prefix[-_MOST:], top=top, before=before):
+        place = Place(path=hit.place.path, start=hit.place.start, end=min(hit.place.end, hit.place.start + lines))
+        text = "\n".join(hit.text.split("\n")[:lines])
+        if text.strip():
+            fragments.append(Fragment(paths=(place.path,), text=text, places=(place,), score=hit.score))
+    return similar_prompt(query, fragments, budget=budget, most=blocks, infile=infile)

@@ -17,9 +17,8 @@ from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import infile_flags, last_tokens
+from ctxbench.strategies.layout import count, infile_flags, last_tokens, pieces
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.tokens import count, pieces
 
 CHUNKS, TEXT = "chunks", "text"
 """CrossCodeEval's layouts: that of its evaluation program, and that of its data files."""

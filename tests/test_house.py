@@ -134,7 +134,7 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     files = [line.split()[1] for line in done.stdout.splitlines()]
-    way = ["harness/run/runner.py", "harness/run/attempt.py", "strategies/infile.py", "harness/metrics/__init__.py"]
+    way = ["harness/run/runner.py", "harness/run/attempt.py", "strategies/repocoder.py", "harness/metrics/__init__.py"]
     assert [file for file in files if file in way] == way
     assert len(files) == len(set(files)) > 30
     # What only the end of a run needs is no part of a sample's way.
@@ -176,7 +176,6 @@ _NAMING = {
     "harness/papers/render.py": "the languages that papers print",
     "harness/papers/tables.py": "the same",
     "strategies/baselines/cocogen.py": "a method for Python",
-    "strategies/baselines/diagnosis.py": "a method for Python",
     "strategies/baselines/selfcollab.py": "a method for Python",
     "strategies/tiny.py": "the little repository of the conformance check",
 }

@@ -16,8 +16,7 @@ from ctxbench.bench.codereval import accounts
 from ctxbench.bench.codereval.rebuilding import TaskOutcome, lost, rebuilt
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.bench.formats import codereval
-from ctxbench.bench.formats.types import Task
+from ctxbench.bench.formats import Task, codereval
 from ctxbench.bench.functions.mining import Lock, PreparedRepository, Report, Survey, one_ahead, prepare, silent
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import sandbox_explained

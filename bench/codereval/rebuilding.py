@@ -12,8 +12,8 @@ from ctxbench.bench.codereval import accounts
 from ctxbench.bench.codereval.accounts import Fate
 from ctxbench.bench.codereval.locate import Located, locate
 from ctxbench.bench.codereval.records import placed, record_of
+from ctxbench.bench.formats import Task
 from ctxbench.bench.formats.hygiene import cleaned
-from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.candidates import hidden_for
 from ctxbench.bench.functions.certificates import Certificate, Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate

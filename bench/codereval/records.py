@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ctxbench.bench.formats.types import Task
+from ctxbench.bench.formats import Task
 from ctxbench.bench.functions.candidates import Declaration
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA

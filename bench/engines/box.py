@@ -1,7 +1,7 @@
 """`EngineBox`: one living box with an engine and its indexed tree: what it holds, how long and how much it may.
 
 A tree holds only what the views of all its samples show. What a view shows of a target file is decided in one place,
-`bench.views.masking.visible_target`.
+`bench.masking.visible_target`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from ctxbench.bench.engines.recipe import SERVER, Recipe
 from ctxbench.bench.engines.remote import RemoteTalk
 from ctxbench.bench.engines.types import identity, parsed
+from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Sample
-from ctxbench.bench.views.masking import is_hidden, visible_target
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.living import Conversation, living
 from ctxbench.sandbox.types import MIB, Limits, Sandbox

@@ -28,13 +28,12 @@ from ctxbench.bench.lines.candidates import (
     fault,
     ordered,
 )
+from ctxbench.bench.masking import blanked
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet, account
-from ctxbench.bench.sight import SoughtLine, in_sight
-from ctxbench.bench.sight_imports import FileImports
+from ctxbench.bench.sight import FileImports, SoughtLine, in_sight
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
-from ctxbench.bench.views.masking import blanked
 
 if TYPE_CHECKING:
     from ctxbench.bench.repositories.history import History, Since

@@ -13,6 +13,7 @@ from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.pages import samples_one
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
+from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
     Order,
@@ -24,7 +25,6 @@ from ctxbench.harness.store.search import (
     runs_over,
     search,
 )
-from ctxbench.harness.store.sets import StoredSet
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{

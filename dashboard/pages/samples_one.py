@@ -15,7 +15,6 @@ from ctxbench.bench.visible import hidden
 from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
-from ctxbench.harness.store.access import steps_of
 from ctxbench.harness.store.details import (
     CompletionFacts,
     CompletionTexts,
@@ -23,9 +22,10 @@ from ctxbench.harness.store.details import (
     call_texts,
     completion_texts,
     detail,
+    steps_of,
 )
+from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import RunChoice
-from ctxbench.harness.store.sets import StoredSet
 
 BLOCKS = 60
 """Blocks that are opened one by one; more are shown in the whole prompt."""

@@ -43,7 +43,7 @@ from ctxbench.harness.generators.base import TooLong
 from ctxbench.strategies import registry
 from ctxbench.strategies.api import Execute, Model, Prompt
 from ctxbench.strategies.conformance import StrategyCheck, findings
-from ctxbench.strategies.registration import Bound, Registration
+from ctxbench.strategies.registry import Bound, Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.repository import Repository
     from ctxbench.bench.types import Kind, Query
     from ctxbench.strategies.api import Execute, Model, Prompt
-    from ctxbench.strategies.registration import Bound
+    from ctxbench.strategies.registry import Bound
 
 T = TypeVar("T")
 MESSAGE = 8 << 20
@@ -59,7 +59,7 @@ bytes of a spec, which follow."""
 START, END, BIND = b"J", b"K", b"B"
 GREETING = b"\n"
 """A cell's first byte, before the strategy is there: the number of its process comes with it."""
-PLAIN = tuple(f"ctxbench.strategies.{name}" for name in ("engine", "infile", "random_windows", "repocoder", "stored"))
+PLAIN = tuple(f"ctxbench.strategies.{name}" for name in ("repocoder", "stored"))
 """Modules of our own strategies that need no parser. A server for these alone holds little, and every cell pays for
 what its server holds."""
 _LENGTH = struct.Struct(">I")

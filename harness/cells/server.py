@@ -35,7 +35,7 @@ from ctxbench.harness.cells.protocol import BIND, GREETING, ORDER, RESERVE, STAR
 from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.sandbox.guest.seccomp import ArgumentRule
 from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
-from ctxbench.strategies import registry, tokens
+from ctxbench.strategies import layout, registry
 
 _SYSTEM = ("/dev", "/proc", "/sys")
 """Closed to cells but for the next paths: root could read every answer from a disk's device or the kernel's memory."""
@@ -370,9 +370,9 @@ def main() -> None:
     scratch = Path(setup["scratch"])
     _load(setup["plain"])
     if setup["tokenizer"]:
-        from ctxbench.bench.p50k_base import P50kBase  # noqa: PLC0415 - for such runs alone
+        from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - for such runs alone
 
-        tokens.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file
+        layout.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file
     with explained(scratch):
         server = Server(
             control,

@@ -16,14 +16,14 @@ from typing import Any
 from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.parameters import Parameter
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import protocol
 from ctxbench.harness.cells.protocol import Garbage
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.chat import KINDS, Chat, Message, Role, Tool, ToolCall, ToolParameter
-from ctxbench.strategies.registration import Registration
+from ctxbench.strategies.registry import Registration
 
 _TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")

@@ -104,8 +104,8 @@ def execute(
 def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, anew: bool) -> tuple[int, Work]:
     from ctxbench.harness.run.stored import judge_run
     from ctxbench.harness.store import verdicts
-    from ctxbench.harness.store.deleting import delete_verdicts
     from ctxbench.harness.store.runs import check_set, find_run
+    from ctxbench.harness.store.tables import delete_verdicts
     from ctxbench.harness.store.work import idle
 
     stored = find_run(store, id_prefix)

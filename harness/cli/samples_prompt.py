@@ -59,7 +59,7 @@ def prompt(
     """
     from ctxbench.bench import code_tokens
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.p50k_base import P50kBase
+    from ctxbench.bench.code_tokens import P50kBase
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import prompt_of

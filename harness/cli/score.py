@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.store import Store
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option, measure_option
-from ctxbench.harness.measures import Measurement, left_out
+from ctxbench.harness.results import Measurement, left_out
 
 _ALL = "all"
 _COLUMNS = ("em", "es", "id_em", "id_f1")

@@ -11,7 +11,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import check_line, columns, home_option, strategy_seconds_option
 
 if TYPE_CHECKING:
-    from ctxbench.strategies.registration import Registration
+    from ctxbench.strategies.registry import Registration
 
 _LINES, _FUNCTIONS, _BOTH = "For lines", "For functions", "For lines and functions"
 _WRAPPERS = "Wrappers: take another strategy, as in aim(lc.repocoder)"
@@ -65,7 +65,7 @@ def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str,
     """Return group -> (name, summary, spelling) of each strategy, and the reasons why others are left out."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cells import open_registrations
-    from ctxbench.strategies.registration import CONTROLS
+    from ctxbench.strategies.registry import CONTROLS
 
     grouped: dict[str, list[tuple[str, str, str]]] = {group: [] for group in _GROUPS}
     broken = []
@@ -122,7 +122,7 @@ def show(name: str, *, home: Home) -> None:
     """
     from ctxbench.harness.cells import open_registrations
     from ctxbench.harness.papers.presets import presets, spec_of
-    from ctxbench.strategies.registration import CONTROLS
+    from ctxbench.strategies.registry import CONTROLS
 
     if name in CONTROLS:
         click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{CONTROLS[name]}")

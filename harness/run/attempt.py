@@ -40,7 +40,7 @@ from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.work import failed_on
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ctxbench.bench.apis import units
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.retrieval.units import Hit, Unit
 from ctxbench.bench.types import Query, Reference, Sample, Use
 from ctxbench.harness.diagnostics.measures import original_names
 from ctxbench.harness.generators.base import Sampling

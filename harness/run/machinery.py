@@ -21,7 +21,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.windows import Tokens
 from ctxbench.harness.cells import Cells
 from ctxbench.harness.cells.pool import open_cells
@@ -52,7 +52,7 @@ OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 
 
 class ConstructionLog:
-    """A `bench.retrieval.types.Built` that records its calls. May be called by several threads."""
+    """A `bench.retrieval.units.Built` that records its calls. May be called by several threads."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -267,7 +267,7 @@ class Spent:
 
 
 class Summaries:
-    """A `bench.retrieval.types.Summarise` that asks a generator which follows instructions; else the plain one.
+    """A `bench.retrieval.units.Summarise` that asks a generator which follows instructions; else the plain one.
 
     Its requests belong to no sample: `spent` counts them apart (InferCom paper: the API base is made offline).
     May be called by several threads, those of samples among them.

@@ -28,7 +28,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators import registry
-from ctxbench.harness.prices.rates import FILE as PRICES
+from ctxbench.harness.prices import FILE as PRICES
 from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.runs import Runs, card_of, open_runs
 from ctxbench.harness.run.scheduling import WorkUnit

@@ -32,7 +32,7 @@ from ctxbench.harness.store.scores import latest_costs
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
 from ctxbench.strategies.api import Prompt
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 
 if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster

@@ -17,7 +17,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
-from ctxbench.bench.code_tokens import P50K_BASE
+from ctxbench.bench.code_tokens import P50K_BASE, P50kBase
 from ctxbench.bench.dates import dates_of
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.engines.types import Mode
@@ -25,11 +25,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.retrieval.retrieval import check_ranker, weights_of
-from ctxbench.bench.retrieval.types import Unit
-from ctxbench.bench.retrieval.units import cutter
+from ctxbench.bench.retrieval.units import Unit, cutter
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.bench.windows import Tokens
@@ -37,7 +35,7 @@ from ctxbench.harness import metrics, prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import fim
-from ctxbench.harness.measures import Measurement
+from ctxbench.harness.results import Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import Attempt
 from ctxbench.harness.run.execution import OpenJudge, back_end, open_executor, open_judge, open_tools
@@ -47,7 +45,7 @@ from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec, decoding, planned_by
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

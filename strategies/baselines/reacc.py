@@ -8,14 +8,12 @@ from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit, Unit
-from ctxbench.bench.retrieval.units import units
+from ctxbench.bench.retrieval.units import Hit, Unit, units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
-from ctxbench.strategies.icl.frame import FileSection, render
-from ctxbench.strategies.layout import last_tokens, left_block, left_flags
+from ctxbench.strategies.icl.prompts import FileSection, render
+from ctxbench.strategies.layout import count, last_tokens, left_block, left_flags
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.tokens import count
 
 UNIT = "words(count=300)"
 QUERY_WORDS = 300

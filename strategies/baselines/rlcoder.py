@@ -11,13 +11,12 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
-from ctxbench.strategies.layout import filled_stretches, last_tokens, left_block, left_flags
+from ctxbench.strategies.layout import count, filled_stretches, last_tokens, left_block, left_flags, pieces
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import repocoder
-from ctxbench.strategies.tokens import count, pieces
 
 DRAFT = 64
 """New tokens of one call in the release."""

@@ -15,7 +15,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Execute, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS
-from ctxbench.strategies.icl import steps
+from ctxbench.strategies.icl.prompts import numbered_list, plain_steps
 from ctxbench.strategies.layout import closing, target
 from ctxbench.strategies.registry import strategy
 
@@ -83,7 +83,7 @@ def selfcollab(
         rounds: how often the developer writes at most.
     """
     if not generate.instructs:
-        plan_block = text_block(steps.numbered_list(steps.plain_steps(query, PLAIN_STEPS)))
+        plan_block = text_block(numbered_list(plain_steps(query, PLAIN_STEPS)))
         return Prompt(blocks=(plan_block, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))
     flags: list[str] = []
     plan = generate(_chat_prompt(opening(query, ANALYST)), role="analyst", max_tokens=ROLE)

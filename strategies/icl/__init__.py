@@ -1,21 +1,238 @@
 """The strategies of the ICL-strategies paper: write functions from signature, docstring and retrieved context.
 
 Each strategy is one row: the part of a retrieved function that is shown, whether the model plans first, whether the
-current file comes last, and whether documentation stands in for code. `strategies.icl.build` makes the prompts.
+current file comes last, and whether documentation stands in for code.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Mapping
-from typing import Any, get_type_hints
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_type_hints
 
 from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import Generate, Prompt
-from ctxbench.strategies.icl.build import IclRecipe, PromptBuilder, documentation, parameters
-from ctxbench.strategies.icl.retrieved import IclOptions
+from ctxbench.strategies.api import Block, Generate, Prompt
+from ctxbench.strategies.icl.prompts import (
+    DOCUMENTATION_TOKENS,
+    STEPS_TOKENS,
+    FileSection,
+    ask_for_documentation,
+    ask_for_steps,
+    parse_steps,
+    plain_documentation,
+    plain_steps,
+    render,
+    step_question,
+)
+from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder, IclOptions, fit_to_window
+from ctxbench.strategies.icl.source import FileLines, SourceFile
 from ctxbench.strategies.registry import strategy
+
+MEANING = {
+    "encoder": "What compares queries with functions: ``bm25``, ``jaccard``, or an encoder's spec.",
+    "k": "How many functions or files are retrieved; for steps, of each.",
+    "instruction": "Which printed instruction; ``default`` is the strategy's own.",
+    "target_style": "How the closing section shows a Python docstring: as printed, quotes doubled, or as in a file.",
+    "show_paths": "Name the file in each block's header.",
+    "max_steps": "How many steps the model is asked for at most.",
+    "extra_files": "How many files besides the current one are documented.",
+    "keep_nonfunction_current": "Show a current file without functions, if not blank, after what is retrieved instead.",
+    "retrieve_from_current": "Whether functions of the current file may be found; ``auto``: unless the file is shown.",
+    "dedent": "Show a retrieved function without the indentation that its class gives it, as the paper's figures do.",
+    "decorators": "Show a retrieved function with its decorators or annotations.",
+    "strip_license": "Take the comment at the top of a file out of its scopes.",
+    "window": "Tokens that the model takes, its answer's 1024 included; 0: no limit.",
+    "overflow": "What becomes of a prompt over the window: cut, or failed.",
+    "trim_mode": "What is cut of a retrieved file first: what is far from the function found, or its end.",
+}
+_ALWAYS = ("instruction", "target_style", "window", "overflow")
+_BLOCKS = ("show_paths", "trim_mode")
+_RETRIEVAL = ("encoder", "k", "retrieve_from_current")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IclRecipe:
+    """One row of the family's table."""
+
+    blocks: Literal["none", "function", "scope", "file"] = "none"
+    """The part of a retrieved function's file that is shown."""
+    steps: bool = False
+    """Whether the model plans first, and retrieval runs for each step."""
+    infile: bool = False
+    """Whether the current file comes last."""
+    documents: Literal["no", "shown", "planned"] = "no"
+    """Whether documentation of files is shown in place of code, or only to the model that plans."""
+    instruction: Literal["A", "B", "direct"] = "B"
+
+    def without_file(self) -> IclRecipe:
+        """Return what it falls back to where the current file holds no function."""
+        instruction: Literal["A", "B"] = "A" if self.blocks in ("function", "scope") and not self.steps else "B"
+        if self.blocks == "none":
+            return IclRecipe(blocks="function", instruction="A")
+        return IclRecipe(blocks=self.blocks, steps=self.steps, instruction=instruction)
+
+
+def parameters(recipe: IclRecipe) -> tuple[str, ...]:
+    """Return the names of the choices that a strategy has, in the order of `IclOptions`."""
+    names = set(_ALWAYS)
+    if recipe.blocks != "none" or recipe.infile or recipe.documents == "shown":
+        names.update(_BLOCKS)
+    if recipe.blocks != "none" or recipe.infile:
+        # The Infile strategies retrieve where the current file is empty.
+        names.update(_RETRIEVAL)
+    if recipe.blocks == "function" or (recipe.infile and recipe.blocks == "none"):
+        names.update(("dedent", "decorators"))
+    if recipe.blocks == "scope":
+        names.add("strip_license")
+    if recipe.infile:
+        names.add("keep_nonfunction_current")
+    if recipe.steps:
+        names.add("max_steps")
+    if recipe.documents != "no":
+        names.update(("encoder", "extra_files"))
+    return tuple(name for name in IclOptions.__dataclass_fields__ if name in names)
+
+
+def documentation(recipe: IclRecipe, summary: str) -> str:
+    """Return the docstring of a strategy."""
+    arguments = "".join(f"    {name}: {MEANING[name]}\n" for name in parameters(recipe))
+    return f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{arguments}"
+
+
+class PromptBuilder:
+    """Builds one sample's prompt."""
+
+    def __init__(self, name: str, recipe: IclRecipe, choices: IclOptions, query: Query, repo: Repository) -> None:
+        """Read the current file, and fall back to another recipe where it holds no function."""
+        self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
+        self.flags: list[str] = []
+        self.extra = choices.extra_files
+        self.current = Finder(query, repo, choices=choices, current=True).file(query.path)
+        empty = not self.current.functions
+        if empty and (recipe.infile or recipe.documents == "shown"):
+            self.flags.append("empty_current_file")
+            if recipe.infile:
+                self.recipe = recipe.without_file()
+                self.flags.append(f"fallback:{_other(name)}")
+            elif not self.extra:
+                self.extra = 1
+                self.flags.append("fallback:icl.selfdoc")
+        keeps = recipe.infile and (not empty or choices.keep_nonfunction_current)
+        self.file = self.current.lines if keeps and not self.current.lines.blank else None
+        if not self.current.exact:
+            self.flags.append("parse_failed")
+        current = choices.retrieve_from_current == "yes" or (
+            choices.retrieve_from_current == "auto" and self.file is None
+        )
+        self.finder = Finder(query, repo, choices=choices, current=current)
+
+    @property
+    def question(self) -> str:
+        """The retrieval query: signature, newline, docstring; the paper does not say how they are joined."""
+        return f"{self.query.signature or ''}\n{self.query.docstring or ''}".strip()
+
+    def prompt(self, generate: Generate | None) -> Prompt:
+        """Return the prompt; the model is asked for documentation and steps where the recipe needs them."""
+        if self.recipe.documents == "shown" and generate is not None:
+            return self._laid_out(self._documents(generate), ())
+        if not self.recipe.steps or generate is None:
+            return self._laid_out(self._excerpts(self._ranked()), ())
+        planned = self._steps(generate)
+        if not planned:
+            self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False, instruction="A")
+            self.flags.append("fallback:icl.rag")
+            return self._laid_out(self._excerpts(self._ranked()), ())
+        hits = [hit for step in planned for hit in self.finder.functions(step_question(step), self.choices.k)]
+        return self._laid_out(self._excerpts(hits), planned)
+
+    def _ranked(self) -> list[Hit]:
+        if self.recipe.blocks == "none" or not self.question:
+            return []
+        find = self.finder.in_files if self.recipe.blocks == "file" else self.finder.functions
+        return find(self.question, self.choices.k)
+
+    def _excerpts(self, hits: Sequence[Hit]) -> list[ContextExcerpt]:
+        if not hits and self.recipe.blocks != "none":
+            self.flags.append("no_candidates")
+        excerpts = self.finder.show(hits, self.recipe.blocks)
+        if self.file is not None:
+            excerpts.append(ContextExcerpt(path=self.query.path, lines=self.file, retrieved=False))
+        return excerpts
+
+    def _laid_out(self, excerpts: Sequence[ContextExcerpt], planned: Sequence[str]) -> Prompt:
+        def layout(remaining: Sequence[ContextExcerpt]) -> Prompt:
+            return self._rendered([excerpt.section() for excerpt in remaining], planned)
+
+        choices = self.choices
+        prompt = fit_to_window(
+            excerpts, layout, window=choices.window, overflow=choices.overflow, mode=choices.trim_mode
+        )
+        flags = (*self.flags, *self.finder.flags, *prompt.flags)
+        return dataclasses.replace(prompt, flags=tuple(dict.fromkeys(flags)))
+
+    def _rendered(self, sections: Sequence[FileSection], planned: Sequence[str]) -> Prompt:
+        requested = self.choices.instruction
+        instruction = self.recipe.instruction if requested == "default" else requested
+        return render(
+            self.query,
+            sections,
+            # Without any context it is the prompt of icl.direct.
+            instruction=instruction if sections or self.recipe.instruction == "direct" else "direct",
+            steps=planned,
+            style=self.choices.target_style,
+            show_paths=self.choices.show_paths,
+        )
+
+    # The model on the way
+
+    def _steps(self, generate: Generate) -> tuple[str, ...]:
+        if not generate.instructs:
+            self.flags.append("plain_steps")
+            return plain_steps(self.query, self.choices.max_steps)
+        documentation: list[Block] = []
+        if self.recipe.documents == "planned":
+            documentation = [excerpt.section().block for excerpt in self._documents(generate)]
+        prompt = ask_for_steps(self.query, self.choices.max_steps, self.choices.target_style, documentation)
+        return parse_steps(generate(prompt, role="steps", max_tokens=STEPS_TOKENS))
+
+    def _documents(self, generate: Generate) -> list[ContextExcerpt]:
+        """Return the documentation of the retrieved files, then that of the current one."""
+        hits: list[Hit] = []
+        if self.extra and self.question:
+            hits = self.finder.in_files(self.question, self.extra, without=(self.query.path,))
+        if self.extra and not hits:
+            self.flags.append("no_candidates")
+        documentation = [self._document(self.finder.file(hit.place.path), hit, generate) for hit in hits]
+        if self.current.functions:
+            documentation.append(self._document(self.current, None, generate))
+        return [excerpt for excerpt in documentation if excerpt is not None]
+
+    def _document(self, file: SourceFile, hit: Hit | None, generate: Generate) -> ContextExcerpt | None:
+        if generate.instructs:
+            text = generate(ask_for_documentation(file), role="documentation", max_tokens=DOCUMENTATION_TOKENS).strip()
+        else:
+            self.flags.append("plain_documentation")
+            text = plain_documentation(file)
+        if not text:
+            self.flags.append("empty_documentation")
+            return None
+        return ContextExcerpt(
+            path=file.path,
+            lines=FileLines.whole(text),
+            retrieved=hit is not None,
+            score=None if hit is None else hit.score,
+            documents=file.lines.places(file.path),
+        )
+
+
+def _other(name: str) -> str:
+    """Return what an Infile strategy is without its file: ``icl.rag`` of ``icl.infile_rag`` and of ``icl.infile``."""
+    return name.replace("infile_", "") if "infile_" in name else "icl.rag"
+
 
 _ROWS: dict[str, tuple[str, IclRecipe]] = {
     "icl.direct": ("Show the signature and the docstring alone.", IclRecipe(instruction="direct")),

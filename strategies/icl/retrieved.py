@@ -12,13 +12,12 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Place, Query
 from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.drafts import bare_name
-from ctxbench.strategies.icl.frame import FileSection
+from ctxbench.strategies.icl.prompts import FileSection
 from ctxbench.strategies.icl.source import FileLines, SourceFile, decorator_lines, read_file, scope
-from ctxbench.strategies.tokens import count
+from ctxbench.strategies.layout import bare_name, count
 
 _FIRST = 16
 """Functions of the first search, which grows fourfold while too few of them may be shown."""
@@ -64,7 +63,7 @@ class ContextExcerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclOptions:
-    """The parameters of the family (see `build.MEANING`); each strategy has those that mean something to it."""
+    """The parameters of the family (see `icl.MEANING`); each strategy has those that mean something to it."""
 
     encoder: EncoderSpec = "minilm"
     k: Annotated[int, AtLeast(1)] = 1

@@ -11,8 +11,7 @@ from ctxbench.bench.languages.outline import Function, Outline
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Place, Query
 from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.drafts import bare_name
-from ctxbench.strategies.layout import stretches
+from ctxbench.strategies.layout import bare_name, stretches
 
 
 @dataclass(frozen=True, slots=True)

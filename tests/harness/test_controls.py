@@ -24,7 +24,7 @@ from ctxbench.harness.run.runs import card_of
 from ctxbench.harness.run.sample import OVERFLOW
 from ctxbench.harness.store.runs import find_run, run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.registration import CONTROLS, is_control
+from ctxbench.strategies.registry import CONTROLS, is_control
 from tests.harness import test_run_functions, test_runner
 from tests.harness.test_runner import Bench, model
 from tests.helpers.samples import make_reference, make_sample

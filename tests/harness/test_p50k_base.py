@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench import code_tokens
+from ctxbench.bench.code_tokens import P50kBase
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.windows import WindowIndex
 from ctxbench.harness.results import generator_label, spec_of_label
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
-from ctxbench.strategies import tokens
+from ctxbench.strategies import layout
 from ctxbench.strategies.layout import build_infile
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
@@ -86,8 +86,8 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     unseen = [byte for byte in range(256) if byte not in seen]
     byte_of = {chr(byte): byte for byte in seen} | {chr(256 + at): byte for at, byte in enumerate(unseen)}
-    tokens = sorted((rank, token) for token, rank in written.items() if token != "<|endoftext|>")
-    return [*(bytes(byte_of[char] for char in token) for _, token in tokens), b"", *(b" " * n for n in range(2, 26))]
+    layout = sorted((rank, token) for token, rank in written.items() if token != "<|endoftext|>")
+    return [*(bytes(byte_of[char] for char in token) for _, token in layout), b"", *(b" " * n for n in range(2, 26))]
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +120,11 @@ def test_either_file_counts_as_openai_s(ranks: list[bytes], vocabulary: Path, tm
 def test_what_a_budget_holds_is_counted_by_the_file(vocabulary: Path) -> None:
     tokenizer = P50kBase(vocabulary)
     lines = [f"{' ' * 40}total_{number} = 1" for number in range(60)]  # deeper than the longest token of blanks
-    tokens.count_in(tokenizer)
+    layout.count_in(tokenizer)
     try:
         shown = build_infile("\n".join(lines), 60).split("\n")
     finally:
-        tokens.count_in(None)
+        layout.count_in(None)
     assert shown == lines[-len(shown) :]
     assert sum(map(tokenizer.count, shown)) <= 60 < sum(map(tokenizer.count, lines[-len(shown) - 1 :]))
     assert shown != build_infile("\n".join(lines), 60).split("\n")
@@ -144,7 +144,7 @@ COUNTS = """
 import json
 
 from ctxbench import Context, Query, Repository, Snippet, strategy
-from ctxbench.strategies.tokens import count
+from ctxbench.strategies.layout import count
 
 
 @strategy("counts")

@@ -13,7 +13,7 @@ from ctxbench.bench.apis import MAX_TOKENS, summary_prompt
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted

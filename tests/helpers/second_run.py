@@ -28,7 +28,7 @@ from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import registry, resolve
 from ctxbench.strategies.api import Execute, Execution, Prompt
-from ctxbench.strategies.registration import CONTROLS
+from ctxbench.strategies.registry import CONTROLS
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 

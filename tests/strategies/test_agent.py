@@ -14,8 +14,8 @@ from ctxbench.strategies import resolve
 from ctxbench.strategies.agent import NONSENSE, PLAIN, REPEATED, ROLE, UNFINISHED
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
+from ctxbench.strategies.layout import count
 from ctxbench.strategies.tiny import PLANTED, TARGET, query_for, view_for
-from ctxbench.strategies.tokens import count
 from tests.helpers.models import Model
 
 QUERY = query_for(Kind.LINE)

@@ -4,7 +4,7 @@ import pytest
 
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.strategies.drafts import calls, drafted_body, stretches
+from ctxbench.strategies.infercom import calls, drafted_body, stretches
 from tests.helpers.samples import make_query
 
 PYTHON, METHOD = (make_query(name=name, language=PYTHON_LANGUAGE) for name in ("pay", "Till.pay"))

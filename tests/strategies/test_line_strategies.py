@@ -8,7 +8,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Cursor, Kind, Place, Query
-from ctxbench.strategies import BlockKind, Prompt, resolve, tokens
+from ctxbench.strategies import BlockKind, Prompt, layout, resolve
 from ctxbench.strategies.layout import (
     RULE,
     SIMILAR_HEADER,
@@ -57,7 +57,7 @@ class Bytes:
 
 
 def test_a_character_of_several_tokens_is_kept_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_p50k", Bytes())
+    monkeypatch.setattr(layout, "_p50k", Bytes())
     text = "ab\u8fd4\u56de"
     kept = ["", "", "", "\u56de", "\u56de", "\u56de", "\u8fd4\u56de", "b\u8fd4\u56de", text]
     assert [last_tokens(text, most) for most in range(9)] == kept

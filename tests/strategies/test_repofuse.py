@@ -9,7 +9,7 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Place
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.rationale import rationale, stub
+from ctxbench.strategies.repofuse import rationale, stub
 from tests.strategies.projects import JAVA, PAY, Scripted, case
 
 STORE = '''\

@@ -34,8 +34,8 @@ from ctxbench.bench.languages.java.outline import (
 from ctxbench.bench.languages.java.reader import METHOD, JavaFile, JavaImport, JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Use
-from ctxbench.bench.views.masking import is_hidden
 
 _WITH_BODY = frozenset({"method_declaration", "constructor_declaration", "compact_constructor_declaration"})
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)

@@ -30,8 +30,8 @@ from ctxbench.bench.languages.python.asts import FunctionNode, all_functions, do
 from ctxbench.bench.languages.python.modules import STANDARD, ImportedName, ModuleIndex, StarImport
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Use
-from ctxbench.bench.views.masking import is_hidden
 
 _ACCESSORS = frozenset({"setter", "deleter", "getter"})
 

@@ -13,7 +13,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
-from ctxbench.strategies.icl.frame import CONTEXT, FileSection, render
+from ctxbench.strategies.icl.prompts import CONTEXT, FileSection, render
 from ctxbench.strategies.layout import closing, framed
 
 QUERY = Query(

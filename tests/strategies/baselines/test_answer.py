@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.types import Cursor
-from ctxbench.strategies.drafts import placed
+from ctxbench.strategies.baselines.cocogen import placed
 from tests.strategies.icl.shop import CHECKOUT, java_query, query
 
 BODY = "    secret = store.load(user)\n    return secret\n"

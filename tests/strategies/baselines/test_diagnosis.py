@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.repository import View
-from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault, RepositoryFiles, Symbols
-from ctxbench.strategies.drafts import placed
+from ctxbench.strategies.baselines.cocogen import Category, Checker, DraftFault, RepositoryFiles, Symbols, placed
 from tests.strategies.baselines.shop import view
 from tests.strategies.icl.shop import PYTHON, query
 

@@ -11,7 +11,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Kind
 from ctxbench.strategies.api import BlockKind, Prompt
 from ctxbench.strategies.conformance import check
-from ctxbench.strategies.icl.frame import INSTRUCTIONS
+from ctxbench.strategies.icl.prompts import INSTRUCTIONS
 from ctxbench.strategies.registry import names, resolve
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, Shelf, java_query, made, query
 

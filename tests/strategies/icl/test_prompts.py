@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxbench.strategies.api import Block, BlockKind
-from ctxbench.strategies.icl.frame import INSTRUCTIONS, with_section
+from ctxbench.strategies.icl.prompts import INSTRUCTIONS, with_section
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, java_query, made, query
 
 A = (

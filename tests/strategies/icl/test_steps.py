@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.strategies.icl.steps import numbered_list, parse, plain_steps, question
+from ctxbench.strategies.icl.prompts import numbered_list, parse_steps, plain_steps, step_question
 from tests.strategies.icl.shop import query
 
 
@@ -20,15 +20,17 @@ from tests.strategies.icl.shop import query
     ],
 )
 def test_steps_are_numbered_lines_and_what_follows_them(answer: str, steps: tuple[str, ...]) -> None:
-    assert parse(answer) == steps
+    assert parse_steps(answer) == steps
 
 
 def test_they_are_shown_numbered_from_one() -> None:
-    assert numbered_list(parse("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
+    assert (
+        numbered_list(parse_steps("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
+    )
 
 
 def test_asterisks_are_not_looked_for() -> None:
-    assert question("**Add tax**: to *amount*.") == "Add tax: to amount."
+    assert step_question("**Add tax**: to *amount*.") == "Add tax: to amount."
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
-"""The model's answers before the last one: the steps of a plan (RAGoT), and documentation of files (Self-Doc). Pure.
+"""Prompts of the family: the last one, and those that ask for a plan (RAGoT) and for documentation (Self-Doc). Pure.
 
-The paper prints neither of the prompts that ask for them; these are ours.
+The last prompt is byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile): instruction,
+blocks under ``FILE n``, steps, and the section with signature and docstring (`strategies.layout.closing`). The paper
+prints neither of the prompts that ask for steps and documentation; these are ours.
 """
 
 from __future__ import annotations
@@ -8,16 +10,94 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl.source import SourceFile
-from ctxbench.strategies.layout import closing
+from ctxbench.strategies.layout import TITLE, closing
+
+_BEGIN = "You are an expert developer. You must write a function or method based on the function signature"
+_PROVIDED = " provided in the context of the function "
+_RESTATE = "(restate the function signature). "
+_METHOD = "If a method signature is provided, implement just the method, do not implement the whole class. "
+_TAGS = "The generated code must be between [CODE] and [/CODE] tags."
+_PLAN = (
+    "Firstly, make a high level plan with steps that progressively solves the task. "
+    "Based on this plan, generate the code. "
+)
+INSTRUCTIONS = {
+    "A": f"{_BEGIN}, docstring and documentation{_PROVIDED}{_RESTATE}{_PLAN}{_METHOD}{_TAGS}",
+    "B": f"{_BEGIN}, docstring and implementations{_PROVIDED}{_RESTATE}{_METHOD}{_TAGS}",
+    "direct": f"{_BEGIN} and docstring {_RESTATE}{_METHOD}{_TAGS}",
+}
+"""The paper prints A for RAG and RAG-S, B for RAGoT, and none for Direct: that one is B without the context."""
+CONTEXT = "### Context with implementations:\n"
+_RULE = "#####\n"
+APART = "\n\n"
+"""What stands after a block's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSection:
+    """What stands under one ``FILE n``."""
+
+    path: str
+    block: Block
+    retrieved: bool
+    """Whether it was retrieved; else it is the current file, which comes last."""
+
+
+def render(
+    query: Query,
+    sections: Sequence[FileSection],
+    *,
+    instruction: str,
+    steps: Sequence[str] = (),
+    style: str = "paper",
+    show_paths: bool = False,
+) -> Prompt:
+    """Return the prompt.
+
+    Args:
+        query: the sample's query.
+        sections: in order; without any the prompt has no context.
+        instruction: ``A``, ``B`` or ``direct``.
+        steps: shown between the context and the target, if any.
+        style: of the target section.
+        show_paths: whether a block's header names its file.
+    """
+    blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
+    if sections:
+        blocks.append(text_block(CONTEXT))
+    for number, section in enumerate(sections, 1):
+        named = f": {section.path}" if show_paths else ""
+        blocks += [text_block(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, text_block(APART)]
+    if steps:
+        blocks.append(text_block(numbered_list(steps)))
+    return Prompt(blocks=(*blocks, *closing(query, style)))
+
+
+def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
+    """Return a prompt of `render` with one more section after its last block, as AIM adds one.
+
+    The section's title stands between rules; its last block ends without a newline.
+    """
+    at = next(
+        place
+        for place, block in enumerate(prompt.blocks)
+        if block.kind is BlockKind.TEXT and block.text.startswith((TITLE, STEPS_TITLE))
+    )
+    before = prompt.blocks[:at]
+    header = CONTEXT if all(block.text != CONTEXT for block in before) else ""
+    added = (text_block(f"{header}{_RULE}{title}\n{_RULE}"), *section_blocks, text_block(APART))
+    return Prompt(blocks=(*before, *added, *prompt.blocks[at:]), dropped=prompt.dropped, flags=prompt.flags)
+
 
 STEPS_TOKENS = 512
 """Most new tokens of the answer; the paper gives no limit."""
-TITLE = "Here are the steps to implement it:\n"
+STEPS_TITLE = "Here are the steps to implement it:\n"
 _ASK_FOR_STEPS = """\
 You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
 existing repository. Break its implementation down into a few steps, at most {most}. Write one step per line in the form
@@ -60,7 +140,7 @@ def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block
     return Prompt(blocks=(*blocks, *closing(query, style)))
 
 
-def parse(answer: str) -> tuple[str, ...]:
+def parse_steps(answer: str) -> tuple[str, ...]:
     """Return the steps of an answer, without their numbers; lines without one belong to the step before.
 
     What stands before the first numbered line is left out; an answer without any is one step.
@@ -88,14 +168,14 @@ def plain_steps(query: Query, most: int) -> tuple[str, ...]:
     return steps or ((" ".join(words).lower(),) if words else ())
 
 
-def question(step: str) -> str:
+def step_question(step: str) -> str:
     """Return what is looked for: title and sentence, without the asterisks."""
     return step.replace("*", "")
 
 
 def numbered_list(steps: Sequence[str]) -> str:
     """Return the list as the prompt shows it, numbered from 1."""
-    return TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"
+    return STEPS_TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"
 
 
 def ask_for_documentation(file: SourceFile) -> Prompt:
