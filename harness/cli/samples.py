@@ -23,9 +23,9 @@ from ctxbench.harness.cli.options import (
     sandbox_option,
     workers_option,
 )
-from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_import import export, import_files
 from ctxbench.harness.cli.samples_prompt import prompt
+from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.build import Verification

@@ -12,7 +12,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import FormatChoice, WithShapes, home_option, language_option, sandbox_option
-from ctxbench.harness.cli.progress import say
+from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
     from ctxbench.bench.formats import Options

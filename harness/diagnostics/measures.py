@@ -14,7 +14,7 @@ from ctxbench.bench.masking import visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample, Use
 from ctxbench.harness.metrics import ctxbench
-from ctxbench.harness.metrics.lexing import identifiers
+from ctxbench.harness.metrics.published import identifiers
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 RECALL, WASTE = "api_recall", "context_waste"

@@ -10,7 +10,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.encoders.hashed import Hashed
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.run.runs import card_of
+from ctxbench.harness.run.runner import card_of
 
 DEFAULT = """from ctxbench import Context, Query, Repository, strategy
 

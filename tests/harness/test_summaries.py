@@ -18,7 +18,7 @@ from ctxbench.bench.types import Place
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Batcher
-from ctxbench.harness.run.machinery import Spent, Summaries
+from ctxbench.harness.run.resources import Spent, Summaries
 from ctxbench.harness.store.write import StoredGeneration
 
 
