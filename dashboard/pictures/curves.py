@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.curves import Curves
+from ctxbench.harness.leaderboard.sections import Curves
 
 WIDTH, HEIGHT = 640, 320
 """Of the drawing, in its own unit."""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ctxbench.bench.visible import visible
 from ctxbench.dashboard.pictures.curves import HEIGHT, WIDTH, drawing
-from ctxbench.harness.leaderboard.curves import Curves
+from ctxbench.harness.leaderboard.sections import Curves
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 

@@ -6,7 +6,7 @@ import altair as alt
 
 from ctxbench.dashboard.theme import SERIES
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.curves import Curves
+from ctxbench.harness.leaderboard.sections import Curves
 
 _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24
 """Pixels of a name in the legend, of its line, of what is drawn below it, and to the left and right of the dots."""

@@ -29,7 +29,7 @@ from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.build import Verification
-    from ctxbench.bench.repositories.history import Since
+    from ctxbench.bench.repositories.git import Since
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.bench.standard import StandardSet
@@ -50,7 +50,7 @@ _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_c
 
 
 def _since(ctx: click.Context, param: click.Parameter, value: str | None) -> Since | None:
-    from ctxbench.bench.repositories.history import read_since
+    from ctxbench.bench.repositories.git import read_since
 
     try:
         return None if value is None else read_since(value)

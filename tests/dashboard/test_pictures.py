@@ -12,7 +12,7 @@ from ctxbench.dashboard.pictures import markup
 from ctxbench.dashboard.pictures.curves import drawing
 from ctxbench.dashboard.views.curves import chart
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.curves import Curves, curves
+from ctxbench.harness.leaderboard.sections import Curves, curves
 from tests.dashboard.stored import PLANTED
 from tests.helpers.runs import make_table
 
