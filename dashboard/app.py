@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
-from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.theme import icon
 
 
@@ -69,7 +69,7 @@ def show_page(name: str) -> None:
     info = next(page for page in PAGES if page.name == name)
     st.title(info.title, anchor=False)
     st.caption(info.says)
-    url.enter(name)
+    choices.enter(name)
     try:
         # A sample set can be looked at before anything has run over it.
         if name != "benchmark" and not data.sets():
@@ -80,4 +80,4 @@ def show_page(name: str) -> None:
     except CtxbenchError as error:
         show.fault(error)
     finally:
-        url.flush()
+        choices.flush()

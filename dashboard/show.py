@@ -16,7 +16,7 @@ import streamlit as st
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.visible import visible
 from ctxbench.dashboard.theme import INK
-from ctxbench.dashboard.views.tables import Figure
+from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard.columns import COLUMNS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.dashboard.pictures import markup
 from ctxbench.dashboard.pictures.curves import drawing
-from ctxbench.dashboard.views.curves import chart
+from ctxbench.dashboard.views.cost import curves_chart
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.curves import Curves, curves
 from tests.dashboard.stored import PLANTED
@@ -62,7 +62,7 @@ def test_strategies_at_one_value_stand_beside_each_other_and_keep_it(values: tup
     ]
     picture = curves(board(tables).groups[0])
     assert isinstance(picture, Curves) and picture.logarithmic == (values[0] == 1)
-    [rows] = chart(picture).to_dict()["datasets"].values()
+    [rows] = curves_chart(picture).to_dict()["datasets"].values()
     for at in values:
         places = sorted(row["x"] for row in rows if row["at"] == at)
         assert len(set(places)) == 3 and places[1] == pytest.approx(at)

@@ -93,7 +93,7 @@ def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
 @pytest.mark.slow
 def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
     body = (
-        "from ctxbench.dashboard.views.tables import Figure\n"
+        "from ctxbench.dashboard.views import Figure\n"
         "show.frame([{**row, 'score': Figure('0.50')} for row in rows], help={}, key='t')"
     )
     rows = [{"block": 1, "share %": 33.3}, {"block": None, "share %": None}, {"block": 12345, "share %": 2.0}]

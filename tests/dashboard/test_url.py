@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from ctxbench.dashboard import url
+from ctxbench.dashboard import choices
 
 BODY = """
 import streamlit as st
@@ -115,7 +115,7 @@ def test_a_callback_may_choose() -> None:
 
 
 def test_links_quote_what_they_are_given() -> None:
-    assert url.link("compare") == "/compare"
-    assert url.link("compare", samples="demo[:10]", runs=["a b", "c&d"], none="") == (
+    assert choices.link("compare") == "/compare"
+    assert choices.link("compare", samples="demo[:10]", runs=["a b", "c&d"], none="") == (
         "/compare?samples=demo%5B%3A10%5D&runs=a+b&runs=c%26d"
     )
