@@ -1,4 +1,4 @@
-"""`ctxbench dashboard`: the stored runs as web pages."""
+"""`ctxbench dashboard`: the stored runs as web pages; and `ctxbench report`: the leaderboard as one file."""
 
 from __future__ import annotations
 
@@ -115,8 +115,6 @@ def _free(host: str, port: int) -> int:
 
 def _options(host: str, port: int, public: SplitResult | None = None) -> dict[str, Any]:
     """Return Streamlit's options: no browser opened, nothing watched, nothing told to anyone, nothing to deploy."""
-    from ctxbench.dashboard.theme import FILE
-
     local = host in {_LOCAL, "localhost", "::1"}
     outside = [] if public is None else [str(public.hostname)]
     proxied = (
@@ -146,7 +144,7 @@ def _options(host: str, port: int, public: SplitResult | None = None) -> dict[st
         "global_developmentMode": False,
         "logger_hideWelcomeMessage": True,
         "logger_level": "warning",
-        "theme_base": str(FILE),
+        "theme_base": str(Path(__file__).parents[1] / "theme.toml"),
         **proxied,
     }
 
@@ -155,10 +153,8 @@ def serve(options: dict[str, Any]) -> None:
     """Run the pages until the process is told to end."""
     from streamlit.web import bootstrap
 
-    from ctxbench.dashboard import start
-
     threading.Thread(target=_import_pages, daemon=True).start()
-    script = str(Path(start.__file__).with_name("main.py"))
+    script = str(Path(__file__).parents[1] / "start" / "main.py")
     bootstrap.load_config_options(options)
     # The server ends at either signal once it is up; before that both are to end us just as quietly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -222,6 +218,6 @@ def _works(board: Board, url: str) -> dict[str, RunWork]:
 
 
 def _html(board: Board, works: dict[str, RunWork], *, full: bool) -> str:
-    from ctxbench.dashboard.report import page
+    from ctxbench.dashboard import report as reports
 
-    return page.html(page.report(board, works, full=full))
+    return reports.html(reports.report(board, works, full=full))

@@ -11,6 +11,9 @@ from typing import TypeVar
 
 from ctxbench.harness.leaderboard import numbers
 
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A5195", "#5F6B6D")
+"""Colours of series in charts, readable on light and dark: Okabe and Ito's palette, which stays apart for most kinds of
+colour blindness, darkened where it is read on white."""
 R = TypeVar("R", bound=Mapping[str, object])
 
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import altair as alt
 import numpy as np
 
-from ctxbench.dashboard.theme import SERIES
-from ctxbench.dashboard.views import Figure, estimated
+from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from ctxbench.dashboard.theme import SERIES
-from ctxbench.dashboard.views import Figure, estimated
+from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.dashboard.views.compare import Row, labels
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL

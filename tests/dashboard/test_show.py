@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.dashboard import show
-from ctxbench.dashboard.theme import FILE, INK, SERIES
+from ctxbench.dashboard.show import INK
+from ctxbench.dashboard.views import SERIES
 from tests.dashboard.stored import PLANTED
 
 
@@ -149,7 +151,7 @@ def _faded(colour: str, behind: str, share: float) -> str:
 @pytest.mark.parametrize("kind", ["light", "dark"])
 def test_what_is_written_can_be_read(kind: str) -> None:
     """WCAG AA: 4.5 to 1 for text, 3 to 1 for what is drawn."""
-    theme = tomllib.loads(FILE.read_text())["theme"][kind]
+    theme = tomllib.loads(Path("dashboard/theme.toml").read_text())["theme"][kind]
     ground, text = theme["backgroundColor"], theme["textColor"]
     # Streamlit shows captions and headings of tables at 60%, and writes white on what is chosen of several.
     for behind in (ground, theme["secondaryBackgroundColor"]):

@@ -9,17 +9,17 @@ from ctxbench.dashboard import choices
 
 BODY = """
 import streamlit as st
-from ctxbench.dashboard import url
+from ctxbench.dashboard import choices
 
 options = st.session_state.get("options", ["a", "b", "<b>"])
-url.enter(st.session_state.get("page", "one"))
-one = url.choose("One", options, name="one", default="b", label_of=str.upper, key_of=str)
-many = url.choose_many("Many", ["x", "y", "z"], name="many", default=["x"], most=2)
-text = url.text("Text", name="text")
-number = url.number("Number", 1, 10, name="number", default=3)
-st.button("Put", on_click=lambda: url.put("one", "a"))
+choices.enter(st.session_state.get("page", "one"))
+one = choices.choose("One", options, name="one", default="b", label_of=str.upper, key_of=str)
+many = choices.choose_many("Many", ["x", "y", "z"], name="many", default=["x"], most=2)
+text = choices.text("Text", name="text")
+number = choices.number("Number", 1, 10, name="number", default=3)
+st.button("Put", on_click=lambda: choices.put("one", "a"))
 st.session_state["chosen_values"] = (one, many, text, number)
-url.flush()
+choices.flush()
 """
 
 
