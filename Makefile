@@ -5,7 +5,7 @@ export VENV
 # Containers often set it. Without bytecode every process that the tests start would compile ctxbench again, for a second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help quickstart dashboard test test-long unit oldest lint docs site bench engine setup setup-dev clean
+.PHONY: help quickstart dashboard test test-long unit oldest lint site bench engine setup setup-dev clean
 
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -14,11 +14,11 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 	$(BIN)/ctxbench quickstart
 
 # The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
-# their own and wait a quarter of the time: three workers keep two processors busy, and one of them gets what shares an
-# image or a model.
-SLOW_TESTS = $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+# their own and wait half of the time: four workers keep two processors busy, and one of them gets what shares an image
+# or a model.
+SLOW_TESTS = $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), a quarter of an hour
+test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), twelve minutes
 	@$(MAKE) -j2 --output-sync=line --keep-going lint unit; quick=$$?; \
 	$(SLOW_TESTS) -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 
@@ -41,9 +41,6 @@ lint: setup-dev ## Style, types, the direction of imports, and names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.names
-
-docs: setup-dev ## Write docs/commands.md from the commands' own help
-	$(BIN)/python -m scripts.commands_page
 
 site: setup-dev ## Write the documentation as a site into site/
 	$(BIN)/python -m scripts.site

@@ -1,8 +1,11 @@
-"""`ctxcode-1`: the code tokenizer that counts budgets, and whose token sets window retrieval compares.
+"""Tokenizers that count budgets: `ctxcode-1`, whose token sets window retrieval compares, and OpenAI's p50k_base.
 
-The papers count with p50k_base, whose vocabulary cannot be shipped. This stands in for it, and the
-run record names it. It is a fixed rule, not a vocabulary; a token is the longest match, from left
-to right, of
+The papers count with p50k_base, whose vocabulary cannot be shipped. OpenAI offers it as ``p50k_base.tiktoken``, and the
+package ``tiktoken`` of the npm index as ``encoders/p50k_base.json``; `P50kBase` reads either, and knows it by the
+digest of what it holds.
+
+`ctxcode-1` stands in for it, and the run record names it. It is a fixed rule, not a vocabulary; a token is the longest
+match, from left to right, of
 
 * up to 8 lower-case ASCII letters, with one capital before them (``count``, ``Cart``);
 * up to 4 capitals that no lower-case letter follows (``HTTP`` in ``HTTPServer``);
@@ -19,13 +22,23 @@ Joined, the tokens of a text are the text.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import importlib
+import json
 import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench.errors import InputFault
 
 NAME = "ctxcode-1"
 """The tokenizer's name in run records; a change of the rule is a new name."""
 
 P50K_BASE = "p50k_base"
-"""The name of the other tokenizer that budgets can be counted with, `bench.p50k_base`."""
+"""The name of the other tokenizer that budgets can be counted with, `P50kBase`."""
 
 _TOKEN = re.compile(
     r" ?(?:[A-Z]?[a-z]{1,8}|-{4,32}|={4,32}|\#{4,32}|\*{4,32}|_{4,32}|~{4,32}|\.{4,32}|/{4,32}"
@@ -42,3 +55,80 @@ def pieces(text: str) -> list[str]:
 def count(text: str) -> int:
     """Return the number of tokens of a text."""
     return len(_TOKEN.findall(text))
+
+
+def utf8(text: str) -> str:
+    """Return a text that can be written as UTF-8: half characters, which tokenizers refuse, become ``?``."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+_FILE = f"{P50K_BASE}.tiktoken"
+_DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
+"""SHA-256 of OpenAI's file, as the library tiktoken checks it."""
+_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+"""How a text is split before its bytes are joined; GPT-2's, as tiktoken writes it."""
+_MOST = 1 << 23
+"""Bytes of a file that are read; OpenAI's has 836,186."""
+_CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
+
+
+class P50kBase:
+    """The tokenizer, by the library tiktoken."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the vocabulary.
+
+        Raises:
+            InputFault: if the file cannot be read or holds another one, or tiktoken is not installed.
+        """
+        from ctxbench.bench.retrieval.encoders import weights  # noqa: PLC0415 - most count by the rule above
+
+        weights.need(("tiktoken",), where="--tokenizer", cure="pip install 'ctxbench[p50k]'")
+        ranks = _read(path)
+        library: Any = importlib.import_module("tiktoken")
+        self._encoding: Any = library.Encoding(P50K_BASE, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
+
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text by their numbers; no part of it is taken for a special token."""
+        ids: list[int] = self._encoding.encode_ordinary(utf8(text))
+        return ids
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of a text."""
+        return len(self.ids(text))
+
+    def pieces(self, text: str) -> list[str]:
+        """Return as many texts as there are tokens, which joined are `text`.
+
+        A character that is made of several tokens is whole in the last of them: alone, that text is more than one.
+        """
+        _, starts = self._encoding.decode_with_offsets(self.ids(text))
+        return [text[start:end] for start, end in pairwise([*starts, len(text)])]
+
+
+def _read(path: Path) -> dict[bytes, int]:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST)
+        ranks = {base64.b64decode(token, validate=True): rank for token, rank in _entries(raw.decode("ascii"))}
+    except OSError as error:
+        raise InputFault(f"cannot be read ({error.strerror})", where=str(path), cure=_CURE) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InputFault("holds no vocabulary of tokens and ranks", where=str(path), cure=_CURE) from None
+    in_order = sorted(ranks.items(), key=lambda entry: entry[1])
+    lines = (base64.b64encode(token) + f" {rank}\n".encode("ascii") for token, rank in in_order)
+    if hashlib.sha256(b"".join(lines)).hexdigest() != _DIGEST:
+        raise InputFault("holds another vocabulary than p50k_base", where=str(path), cure=_CURE)
+    return ranks
+
+
+def _entries(text: str) -> Iterator[tuple[str, int]]:
+    """Yield tokens, in base 64, with their ranks."""
+    if text.startswith("{"):
+        for line in json.loads(text)["bpe_ranks"].splitlines():
+            _, first, *tokens = line.split()
+            yield from zip(tokens, range(int(first), int(first) + len(tokens)), strict=True)
+        return
+    for line in text.splitlines():
+        token, rank = line.split()
+        yield token, int(rank)

@@ -33,7 +33,7 @@ from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.prompts import prompt_texts
+from ctxbench.harness.store.facts import prompt_texts
 from ctxbench.strategies.api import Prompt
 from tests.helpers.sets import make_set
 

@@ -15,7 +15,7 @@ from benchmarks.windows import library
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.corpus import Corpus, search
-from ctxbench.bench.retrieval.lexical import BM25, Jaccard, words
+from ctxbench.bench.retrieval.rankers import BM25, Jaccard, words
 from ctxbench.bench.retrieval.units import cutter
 
 QUERIES = 40

@@ -90,7 +90,7 @@ def run(
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import expand
     from ctxbench.harness import frames
-    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.cli.terminal import progress
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.run.runner import run as run_strategies

@@ -18,7 +18,7 @@ from ctxbench.bench.dates import read_date
 from ctxbench.bench.visible import visible
 from ctxbench.dashboard import data, show, views
 from ctxbench.harness.metrics import PROFILES
-from ctxbench.harness.store.sets import StoredSet
+from ctxbench.harness.store.samples import StoredSet
 
 T = TypeVar("T")
 _PAGE, _WRITTEN, _REMEMBERED, _NOW, _REFUSED = "url/page", "url/written", "url/remembered", "url/now", "url/refused"

@@ -23,7 +23,7 @@ from ctxbench.harness.leaderboard.scales import newer
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import RunFilter, run_tables
-from ctxbench.harness.store.sets import StoredSet, stored_sets
+from ctxbench.harness.store.samples import StoredSet, stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample
+from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSample
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample

@@ -15,7 +15,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.spec import expand
 from ctxbench.harness.cli.main import cli
-from ctxbench.harness.cli.progress import progress
+from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.imported.reference import GENERATOR
 from ctxbench.harness.leaderboard import board, compare
 from ctxbench.harness.leaderboard.curves import Curves, curves

@@ -21,7 +21,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cli.main import cli
-from ctxbench.harness.cli.progress import progress, say
+from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
 from ctxbench.harness.leaderboard import board

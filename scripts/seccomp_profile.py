@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.sandbox.guest import permitted, seccomp
-from ctxbench.sandbox.guest.syscalls import ALLOWED
+from ctxbench.sandbox.guest.seccomp import ALLOWED
 
 OUT = Path(__file__).resolve().parents[1] / "sandbox" / "docker" / "seccomp.json"
 

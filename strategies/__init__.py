@@ -3,7 +3,7 @@
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import AtLeast, EncoderSpec, EngineSpec, Inner, Unmasked
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit
 from ctxbench.strategies.api import Block, BlockKind, Context, Dropped, Execute, Execution, Generate, Prompt, Snippet

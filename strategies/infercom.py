@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from ctxbench.bench.apis import plain, prompts
 from ctxbench.bench.parameters import AtLeast, EncoderSpec, Inner
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import split_lines

@@ -20,7 +20,7 @@ from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
 if TYPE_CHECKING:
-    from ctxbench.bench.p50k_base import P50kBase
+    from ctxbench.bench.code_tokens import P50kBase
 
 WHOLE = 4096
 """Budget of a prompt that holds nothing else, in tokens."""

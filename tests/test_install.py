@@ -147,7 +147,6 @@ def installed(outside: Path, *arguments: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.long
 @pytest.mark.network
 @pytest.mark.slow
 def test_the_wheel_works_beside_folders_that_are_named_like_ours(outside: Path) -> None:

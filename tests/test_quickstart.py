@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 
 from ctxbench.bench import quickstart, samples, standard
+from ctxbench.bench.concurrency import cores
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators import incontext
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.registry import open_sandbox
@@ -35,6 +38,14 @@ OF_THE_CHOSEN = {
     "tests_dropped",
 }
 """What a manifest says of the functions that were chosen, and so not of fewer."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _every_core() -> Iterator[None]:
+    """Let the built-in model compute in as many processes as it does for a user: all else waits for this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(incontext, "cores", cores)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_there_and_can_be_reached_and_searched(built: Path) -> None:
-    pages = {path.stem for path in (site.ROOT / "docs").glob("*.md")} | {"notebook"}
+    pages = {path.stem for path in (site.ROOT / "docs").glob("*.md")} | {"notebook", "commands"}
     assert pages == {path.stem for path in built.glob("*.html")} - {"404"}
     reached, new = set[str](), {"index"}
     while new:

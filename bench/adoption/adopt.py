@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from ctxbench.bench.adoption import origin as origins
-from ctxbench.bench.adoption.guess import Guess, guess
-from ctxbench.bench.adoption.licences import UNKNOWN
+from ctxbench.bench.adoption.guess import UNKNOWN, Guess, guess
 from ctxbench.bench.adoption.text import text_of
 from ctxbench.bench.adoption.trial import FetchedProject, Trial, tried
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.files import explained, write_atomic
-from ctxbench.bench.functions.mining import Lock, Report
+from ctxbench.bench.files import explained, sha256_file, write_atomic
+from ctxbench.bench.functions.mining import Lock
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.repositories import checkout as checkouts
-from ctxbench.bench.repositories import local, manifest, snapshot
+from ctxbench.bench.repositories import debian, local, manifest, pypi, snapshot
 from ctxbench.bench.repositories.manifest import RepoManifest
-from ctxbench.bench.repositories.sources import LocalSource
+from ctxbench.bench.repositories.sources import (
+    GitSource,
+    LocalSource,
+    PypiSource,
+    Report,
+    Source,
+    Unreachable,
+)
 from ctxbench.sandbox.types import Sandbox
 
 _ENDS = ".py .pyx .pxd .c .cpp .rs .java .kt .scala .groovy .toml .cfg .ini .txt .in .pip .xml"
@@ -79,7 +85,7 @@ def adopt(
     What was fetched, locked and run is kept in the home folder: doing it again goes on there.
 
     Args:
-        ref: what the user names, see `bench.adoption.origin`.
+        ref: what the user names, see `resolve`.
         home: where it is fetched to.
         folder: where the manifest is written, as ``NAME.toml``.
         workbench: where its tests run; None: they are left out.
@@ -92,7 +98,7 @@ def adopt(
         InputFault: if there is no such source, the manifest is there already, or no sample can be made of it.
         MachineFault: if the source cannot be reached, or the machine failed.
     """
-    name = name or origins.check(ref)
+    name = name or check_ref(ref)
     path = folder / f"{name}.toml"
     if path.exists() and not force:
         raise InputFault("is there already", where=str(path), cure="give --force to replace it, or --name NAME")
@@ -121,7 +127,7 @@ def adopt(
 
 def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
     """Fetch a repository; return what its manifest says before tests are tried, the guess of its files, and these."""
-    origin = origins.resolve(ref, home, report)
+    origin = resolve(ref, home, report)
     version = origin.version
     if isinstance(origin.source, LocalSource) and not version:
         # Its version is a part of the name of its copy, so it is read before it is copied.
@@ -235,3 +241,112 @@ def _files(root: Path, paths: list[Path]) -> Mapping[str, bytes]:
         with explained(place):
             tree[path.as_posix()] = place.read_bytes() if place.stat().st_size <= _MOST_BYTES else b""
     return MappingProxyType(tree)
+
+
+FORMS = "pypi:NAME==VERSION, debian:NAME, debian:NAME=VERSION, git+URL@COMMIT, or the path of a folder or an archive"
+_PYPI = re.compile(r"pypi:([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9.+!_-]*)")
+_DEBIAN = re.compile(r"debian:([a-z0-9][a-z0-9+.-]+)(?:=([A-Za-z0-9][A-Za-z0-9.+~:-]*))?")
+_GIT = re.compile(r"git\+((?:https?|ssh|git|file)://\S+)@([0-9a-f]{40})")
+_ARCHIVE = re.compile(r"^(.*?)(?:-(\d[\w.+!]*))?(\.orig)?\.(tar(\.\w+)?|tgz|zip)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSource:
+    """A source that was named, before anything of it was fetched."""
+
+    name: str
+    """What its manifest is called unless the user says otherwise."""
+    version: str
+    """Empty if only its files tell."""
+    source: Source
+    wheel: bool = False
+    """Whether the package index has wheels of it."""
+
+
+def manifest_name(text: str) -> str:
+    """Return a name that a manifest may have, as like a text as possible."""
+    plain = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
+    return plain[:100] or "repository"
+
+
+def check_ref(ref: str) -> str:
+    """Return the name that a reference gives its manifest; nothing is fetched.
+
+    Raises:
+        InputFault: if it has none of the forms.
+    """
+    match = _PYPI.fullmatch(ref)
+    if match:
+        return manifest_name(match.group(1))
+    match = _DEBIAN.fullmatch(ref)
+    if match:
+        return manifest_name(re.sub(r"^(?:lib)?(.+?)-java$", r"\1", match.group(1)))
+    match = _GIT.fullmatch(ref)
+    if match:
+        return manifest_name(match.group(1).rstrip("/").rpartition("/")[2].removesuffix(".git"))
+    if re.match(r"(pypi|debian|git\+\w+):", ref):
+        raise InputFault(f"{ref!r} is not whole", cure=_whole(ref))
+    path = Path(ref).expanduser()
+    if not path.exists():
+        raise InputFault(f"{ref!r} is no source, and there is no such file or folder", cure=f"give {FORMS}")
+    archive = _ARCHIVE.match(path.name)
+    resolved = path.resolve()
+    return manifest_name(archive.group(1) if path.is_file() and archive else resolved.name)
+
+
+def _whole(ref: str) -> str:
+    if ref.startswith("pypi:"):
+        return "give pypi:NAME==VERSION, as `pip index versions NAME` lists the versions"
+    if ref.startswith("git+"):
+        return "give git+URL@COMMIT with the commit's 40 hexadecimal digits; `git ls-remote URL REF` shows them"
+    return "give debian:NAME or debian:NAME=VERSION with the name of a source package"
+
+
+def resolve(ref: str, home: Home, report: Report) -> NamedSource:
+    """Return the origin that a reference means, with the hash that its place has for it now.
+
+    Raises:
+        InputFault: if it has none of the forms, or there is no such release.
+        MachineFault: if the place cannot be reached.
+    """
+    name = check_ref(ref)
+    if match := _PYPI.fullmatch(ref):
+        return _pypi(name, match.group(1), match.group(2))
+    if match := _DEBIAN.fullmatch(ref):
+        source = debian.latest(match.group(1), match.group(2) or "", home, report)
+        return NamedSource(name=name, version=source.version, source=source)
+    if match := _GIT.fullmatch(ref):
+        commit = match.group(2)
+        return NamedSource(name=name, version=commit[:12], source=GitSource(url=match.group(1), commit=commit))
+    path = Path(ref).expanduser().resolve()
+    if path.is_dir():
+        return NamedSource(name=name, version="", source=LocalSource(path=path))
+    archive, digest = _ARCHIVE.match(path.name), sha256_file(path)
+    # What it holds is not known before it is unpacked, to a folder that has the version in its name.
+    version = (archive.group(2) if archive else "") or digest[:12]
+    return NamedSource(name=name, version=version, source=LocalSource(path=path, sha256=digest))
+
+
+def _pypi(name: str, project: str, version: str) -> NamedSource:
+    configuration = pypi.configured()
+    web = pypi.Web(certificates=configuration.certificates, proxy=configuration.proxy, seconds=configuration.seconds)
+    reasons: list[str] = []
+    offer = next(pypi.offers(project, version, web, configuration, reasons), None)
+    if offer is None:
+        raise Unreachable(
+            f"no sdist of it is offered: {', '.join(reasons) or 'pip is configured to use no index'}",
+            where=f"pypi:{project}=={version}",
+            cure=f"see the versions with `pip index versions {project}`, or give the path of a copy",
+        )
+    digest = offer.sha256
+    if not digest:
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "sdist"
+            web.save(offer.url, archive)
+            digest = sha256_file(archive)
+    return NamedSource(
+        name=name,
+        version=version,
+        source=PypiSource(name=project, version=version, sha256=digest),
+        wheel=pypi.has_wheel(project, version, web, configuration),
+    )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ctxbench.bench.apis.prompts import post_process
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.outline import Function, Outline
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit
 
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -33,7 +33,7 @@ _NO_CALLS = frozenset(
 
 
 def summarise(language: Language, units: Sequence[Unit]) -> list[str]:
-    """Return a plain summary of each API record (a `bench.retrieval.types.Summarise`)."""
+    """Return a plain summary of each API record (a `bench.retrieval.units.Summarise`)."""
     return [_of_record(unit, language) for unit in units]
 
 

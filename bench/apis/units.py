@@ -12,7 +12,7 @@ from typing import Literal
 
 from ctxbench.bench.languages.base import ApiStyle, Language
 from ctxbench.bench.languages.outline import Outline, Type
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 
 By = Literal["usage", "summary"]

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ctxbench.bench.checking import Odd, Strict, checked, explained
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats.checking import Odd, Strict, checked, explained
-from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample, Row
+from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSample, Row
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.languages.base import Language

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from ctxbench.bench.forms import Filled, Form, Problem, validated
+from ctxbench.bench.checking import Filled, Form, Problem, validated
 
 
 def _plain(value: object) -> object:

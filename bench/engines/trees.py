@@ -1,15 +1,15 @@
 """The files that an engine's box holds: only what the views of all its samples show. Pure.
 
-What a view shows of a target file is decided in one place, `bench.views.masking.visible_target`.
+What a view shows of a target file is decided in one place, `bench.masking.visible_target`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Sample
-from ctxbench.bench.views.masking import is_hidden, visible_target
 
 
 def of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:

@@ -18,13 +18,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ctxbench.bench.checking import Odd, Strict, checked, explained, inside
 from ctxbench.bench.codereval.locate import locate, within
 from ctxbench.bench.codereval.predictions import PREDICTIONS
 from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, placed, record_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import register
-from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside
-from ctxbench.bench.formats.types import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable
+from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA

@@ -15,11 +15,10 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from ctxbench.bench.checking import Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import register
-from ctxbench.bench.formats.checking import Strict, checked, explained, inside, language_of
+from ctxbench.bench.formats import BenchmarkFormat, Options, Row, SampleFiles, Table, Task, Unusable, register
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
-from ctxbench.bench.formats.types import BenchmarkFormat, Options, Row, SampleFiles, Table, Task, Unusable
 from ctxbench.bench.types import VERSION_MARK, Cursor, Kind, Reference, Sample
 
 SHAPE = (

@@ -17,10 +17,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import register
-from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from ctxbench.bench.formats.types import (
+from ctxbench.bench.formats import (
     BenchmarkFormat,
     Options,
     PredictionFiles,
@@ -31,6 +30,7 @@ from ctxbench.bench.formats.types import (
     Table,
     Task,
     Unusable,
+    register,
 )
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 

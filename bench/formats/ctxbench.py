@@ -13,11 +13,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ctxbench.bench import records as own
+from ctxbench.bench.checking import Odd, Own, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.formats import register
-from ctxbench.bench.formats.checking import Odd, Own, checked, explained, inside, language_of
-from ctxbench.bench.formats.types import (
+from ctxbench.bench.formats import (
     BenchmarkFormat,
     Options,
     PredictionFiles,
@@ -28,6 +27,7 @@ from ctxbench.bench.formats.types import (
     Table,
     Task,
     Unusable,
+    register,
 )
 from ctxbench.bench.judging.types import MOST_FLAGS, Verdict, short
 from ctxbench.bench.types import Kind, Reference, Sample

@@ -19,9 +19,9 @@ from ctxbench.bench import formats
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
+from ctxbench.bench.formats import Options, SampleFiles, Table, Task, Unusable
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.rows import open_tables
-from ctxbench.bench.formats.types import Options, SampleFiles, Table, Task, Unusable
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot

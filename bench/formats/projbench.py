@@ -15,10 +15,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import register
-from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from ctxbench.bench.formats.types import (
+from ctxbench.bench.formats import (
     BenchmarkFormat,
     Options,
     PredictionFiles,
@@ -29,11 +28,12 @@ from ctxbench.bench.formats.types import (
     Table,
     Task,
     Unusable,
+    register,
 )
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.outline import Span
+from ctxbench.bench.masking import blanked
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Reference, Sample, Use
-from ctxbench.bench.views.masking import blanked
 
 SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no`, `col` or `col_no`, and "

@@ -13,10 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import register
-from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from ctxbench.bench.formats.types import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable
+from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
 from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
 SHAPE = (

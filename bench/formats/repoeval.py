@@ -15,11 +15,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import register
-from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from ctxbench.bench.formats.crosscodeeval import STATEMENT
-from ctxbench.bench.formats.types import (
+from ctxbench.bench.formats import (
     BenchmarkFormat,
     Options,
     PredictionFiles,
@@ -30,7 +28,9 @@ from ctxbench.bench.formats.types import (
     Table,
     Task,
     Unusable,
+    register,
 )
+from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.judging.lines import indentation
 from ctxbench.bench.judging.python.text import lift, shift
 from ctxbench.bench.languages.python import PYTHON

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ctxbench.bench.checking import storable
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import MAX_TEXT, explained, json_object, parse_json, read_jsonl, read_lines, sha256_file
-from ctxbench.bench.formats.checking import storable
-from ctxbench.bench.formats.types import Row, Table
+from ctxbench.bench.formats import Row, Table
 
 _ENDINGS = (".gz", ".jsonl", ".json", ".parquet")
 _AS_LINES = "write it as JSON Lines (.jsonl), a record a line"

@@ -16,8 +16,8 @@ from typing import Generic, Protocol, TypeVar
 from ctxbench.bench.functions.choose import others, ranked, steady
 from ctxbench.bench.functions.mining import Project
 from ctxbench.bench.functions.types import Candidate, Level, Search, Spot, TestRun
+from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
-from ctxbench.bench.views.masking import is_hidden
 
 _FOLDERS = frozenset({"test", "tests", "testdata"})
 _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")

@@ -22,7 +22,7 @@ from ctxbench.bench.samples import SampleSet, account
 from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.repositories.history import History, Since
+    from ctxbench.bench.repositories.git import History, Since
     from ctxbench.bench.repositories.manifest import RepoManifest
 
 Report = Callable[[str], None]
@@ -86,13 +86,13 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
         InputFault: if a name is given twice, a repository gives no sample or has no history, or another set has the
             name.
     """
-    from ctxbench.bench.repositories import checkout, history  # noqa: PLC0415 - needed by no reader of sets
+    from ctxbench.bench.repositories import checkout, git  # noqa: PLC0415 - needed by no reader of sets
 
     sets.folder(home, name)
     per_repo = protocol.per_repo if per_repo is None else per_repo
     ordered = sorted(manifests, key=lambda manifest: manifest.name)
     if since is not None:
-        ordered = [history.with_history(manifest) for manifest in ordered]
+        ordered = [git.with_history(manifest) for manifest in ordered]
     snapshots, origins, added = [], {}, dict[str, Added]()
     for manifest in ordered:
         fetched = checkout.fetch(manifest, home, report=report)
@@ -105,7 +105,7 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
             "exclude": list(manifest.exclude),
         }
         if since is not None:
-            past = history.open_history(manifest, home, since, report=report)
+            past = git.open_history(manifest, home, since, report=report)
             added[manifest.name] = _added(past, fetched.root, snapshots[-1])
             # The first source, which `repo fetch` brings, may be another one.
             cure = f"build the set again with --since {since}"

@@ -20,11 +20,10 @@ from ctxbench.bench.lines.candidates import (
     fault,
     ordered,
 )
+from ctxbench.bench.masking import blanked
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.sight import SoughtLine, in_sight
-from ctxbench.bench.sight_imports import FileImports
+from ctxbench.bench.sight import FileImports, SoughtLine, in_sight
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
-from ctxbench.bench.views.masking import blanked
 
 BENCHMARK = "ctxbench"
 Excluded = Callable[[str], bool]

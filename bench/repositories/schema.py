@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from ctxbench.bench import languages
+from ctxbench.bench.checking import Filled, Form, Problem, matches, validated
 from ctxbench.bench.dates import read_date
-from ctxbench.bench.forms import Filled, Form, Problem, matches, validated
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.languages.outline import Span
-from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.retrieval.units import Hit, Unit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,12 +24,12 @@ from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import bind, parameters_of
 from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
-from ctxbench.bench.retrieval.lexical import BM25, Jaccard
-from ctxbench.bench.retrieval.types import Built, Encoder, Hit, Summarise, Unit, VisibleTarget
-from ctxbench.bench.retrieval.units import Cutter, cutter
+from ctxbench.bench.retrieval.rankers import BM25, Jaccard
+from ctxbench.bench.retrieval.units import Built, Cutter, Hit, Summarise, Unit, VisibleTarget, cutter
 from ctxbench.bench.windows import Tokens
 
 if TYPE_CHECKING:
+    from ctxbench.bench.retrieval.encoders import Encoder
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
 LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
@@ -237,8 +237,8 @@ class Retrieval:
         if (lexical := lexical_of(spec)) is not None:
             return lexical
         # Not at the top: most of what imports this module needs no encoder, and so no numpy.
-        from ctxbench.bench.retrieval.dense import Dense  # noqa: PLC0415
         from ctxbench.bench.retrieval.encoders.vectors import Vectors  # noqa: PLC0415
+        from ctxbench.bench.retrieval.rankers import Dense  # noqa: PLC0415
 
         try:
             name, encoder = encoder_of(spec)

@@ -86,7 +86,7 @@ _RUN = click.argument("run")
 @db_option
 def name(*, run: str, text: str, home: Home, db: str | None) -> None:
     """Call RUN by a name, TEXT, which then stands for its id; an empty TEXT takes the name away."""
-    from ctxbench.harness.store.names import add_name
+    from ctxbench.harness.store.notes import add_name
 
     with _opened(home, db) as store:
         id_ = _id(store, run)
@@ -102,7 +102,7 @@ def name(*, run: str, text: str, home: Home, db: str | None) -> None:
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
     """Delete all that is stored of each RUN, for good. Answers of models and verdicts stay: other runs use them too."""
     from ctxbench.bench.errors import InputFault
-    from ctxbench.harness.store.deleting import delete_run
+    from ctxbench.harness.store.tables import delete_run
     from ctxbench.harness.store.work import idle
 
     with _opened(home, db) as store:

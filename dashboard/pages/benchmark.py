@@ -15,7 +15,7 @@ from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import benchmark
 from ctxbench.dashboard.views import benchmark as view
 from ctxbench.harness.store.notes import marks_of
-from ctxbench.harness.store.sets import contents
+from ctxbench.harness.store.samples import contents
 
 
 def page() -> None:

@@ -17,7 +17,6 @@ from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.access import steps_of
 from ctxbench.harness.store.details import (
     CompletionFacts,
     CompletionTexts,
@@ -25,7 +24,9 @@ from ctxbench.harness.store.details import (
     call_texts,
     completion_texts,
     detail,
+    steps_of,
 )
+from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
     Order,
@@ -37,7 +38,6 @@ from ctxbench.harness.store.search import (
     runs_over,
     search,
 )
-from ctxbench.harness.store.sets import StoredSet
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{

@@ -12,7 +12,7 @@ from statistics import quantiles
 from typing import Any
 
 from ctxbench.bench.anatomy import Measured
-from ctxbench.harness.store.sets import SampleCount
+from ctxbench.harness.store.samples import SampleCount
 
 Cells = dict[str, object]
 Manifest = Mapping[str, Any]

@@ -18,8 +18,7 @@ from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.access import Step
-from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
+from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, Step, StoredCall, StoredPiece
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order, RunChoice
 from ctxbench.harness.store.verdicts import PASS

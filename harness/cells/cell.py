@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
 from ctxbench.harness.cells import protocol, wire
 from ctxbench.harness.cells.wire import fitting

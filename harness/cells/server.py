@@ -33,8 +33,7 @@ from ctxbench.harness.cells import cell, confinement, protocol
 from ctxbench.harness.cells.confinement import Namespaces
 from ctxbench.harness.cells.protocol import BIND, GREETING, ORDER, RESERVE, START
 from ctxbench.sandbox.guest import landlock, seccomp
-from ctxbench.sandbox.guest.seccomp import ArgumentRule
-from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
+from ctxbench.sandbox.guest.seccomp import REFUSED_TO_JOBS, ArgumentRule
 from ctxbench.strategies import layout, registry
 
 _SYSTEM = ("/dev", "/proc", "/sys")
@@ -370,7 +369,7 @@ def main() -> None:
     scratch = Path(setup["scratch"])
     _load(setup["plain"])
     if setup["tokenizer"]:
-        from ctxbench.bench.p50k_base import P50kBase  # noqa: PLC0415 - for such runs alone
+        from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - for such runs alone
 
         layout.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file
     with explained(scratch):

@@ -16,7 +16,7 @@ from typing import Any
 from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.parameters import Parameter
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import protocol

@@ -9,6 +9,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import check_line, columns, db_option, home_option, sandbox_name
+from ctxbench.harness.cli.terminal import progress, remarks
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.compare import Compared
@@ -79,7 +80,6 @@ def check(spec: str, *, sandbox: str | None, home: Home) -> None:
     SPEC is as for `ctxbench engine show`.
     """
     from ctxbench.bench.engines import conformance, recipe
-    from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.run.execution import back_end
 
     read, failed, count = recipe.read(spec), 0, 0
@@ -130,7 +130,6 @@ def measure_leak(
     from ctxbench.bench.engines.types import Mode
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import Spec, parse
-    from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ctxbench.harness.cli.terminal import remarks
+
 
 @click.group()
 def generator() -> None:
@@ -46,7 +48,6 @@ def check(spec: str) -> None:
     from contextlib import closing
 
     from ctxbench.harness.cli.options import check_line
-    from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.generators import conformance, registry
 
     with remarks(), closing(registry.resolve(spec)) as model:

@@ -20,7 +20,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.files import fault_of
-from ctxbench.harness.cli import interrupts
+from ctxbench.harness.cli import terminal
 from ctxbench.sandbox.errors import SandboxError
 
 _OWN: dict[str, tuple[str, str]] = {
@@ -38,8 +38,8 @@ _OWN: dict[str, tuple[str, str]] = {
     "engine": ("ctxbench.harness.cli.engine:engine", "List, show and check context engines; measure leaks."),
     "generator": ("ctxbench.harness.cli.generator:generator", "List and check generators."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
-    "exec": ("ctxbench.harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
-    "merge": ("ctxbench.harness.cli.merge:merge", "Bring shards that other processes made into one database."),
+    "exec": ("ctxbench.harness.cli.score:execute", "Run the tests of function samples on completions, in a sandbox."),
+    "merge": ("ctxbench.harness.cli.results:merge", "Bring shards that other processes made into one database."),
     "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "rescore": ("ctxbench.harness.cli.score:rescore", "Give stored completions new metrics; no model is asked."),
     "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
@@ -49,10 +49,10 @@ _OWN: dict[str, tuple[str, str]] = {
         "Write the scores of every sample, for other tools.",
     ),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
-    "power": ("ctxbench.harness.cli.power:power", "Say how many repositories a difference takes."),
-    "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
+    "power": ("ctxbench.harness.cli.compare:power", "Say how many repositories a difference takes."),
+    "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
-    "image": ("ctxbench.harness.cli.image:image", "List and remove the sandbox's Docker images."),
+    "image": ("ctxbench.harness.cli.doctor:image", "List and remove the sandbox's Docker images."),
 }
 """Name -> where the command is (``module:attribute``), and its line in the table of commands."""
 USAGE = 2
@@ -119,10 +119,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     # Work is shared out over the cores by whole texts; BLAS' own threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    interrupts.watch()
+    terminal.watch_interrupts()
     code = run(sys.argv[1:] if arguments is None else arguments)
-    if interrupts.came():
-        interrupts.end()
+    if terminal.interrupted():
+        terminal.end_interrupted()
     sys.exit(code)
 
 
@@ -145,9 +145,9 @@ def run(arguments: list[str]) -> int:
             # It is a question that met the end of the input; the rest of its line is empty.
             click.echo(err=True)
             return _say("nothing was done: nobody answers the question; give --yes")
-        if not interrupts.came():
-            click.echo(interrupts.LINE, err=True)
-        return interrupts.CODE
+        if not terminal.interrupted():
+            click.echo(terminal.INTERRUPTED, err=True)
+        return terminal.INTERRUPT_CODE
     except (CtxbenchError, SandboxError) as error:
         return _say(str(error))
     except BrokenPipeError:
@@ -162,9 +162,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _say(message: str, code: int = 1) -> int:
-    if interrupts.came():
+    if terminal.interrupted():
         # What was cut short fails in many ways.
-        return interrupts.CODE
+        return terminal.INTERRUPT_CODE
     from ctxbench.bench.visible import visible  # what fails may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
@@ -172,8 +172,8 @@ def _say(message: str, code: int = 1) -> int:
 
 
 def _bug() -> int:
-    if interrupts.came():
-        return interrupts.CODE
+    if terminal.interrupted():
+        return terminal.INTERRUPT_CODE
     text = traceback.format_exc()
     try:
         handle, name = tempfile.mkstemp(prefix="ctxbench-", suffix=".log")

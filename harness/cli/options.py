@@ -16,9 +16,9 @@ from ctxbench.bench import languages
 from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.progress import say
-from ctxbench.harness.measures import EVERY, Measurement
-from ctxbench.harness.metrics.aggregate import MOST_K
+from ctxbench.harness.cli.terminal import say
+from ctxbench.harness.metrics.profile import MOST_K
+from ctxbench.harness.results import EVERY, Measurement
 from ctxbench.sandbox.registry import SPELLINGS, read_name
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option, opened_sandbox, sandbox_option
-from ctxbench.harness.cli.progress import progress, say
+from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:

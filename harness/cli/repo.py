@@ -11,7 +11,7 @@ import click
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import columns, home_option, opened_sandbox, sandbox_option, workers_option
-from ctxbench.harness.cli.progress import say
+from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
     from ctxbench.bench.repositories.manifest import RepoManifest

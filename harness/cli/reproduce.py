@@ -19,6 +19,7 @@ from ctxbench.harness.cli.options import (
     summariser_options,
     tokenizer_option,
 )
+from ctxbench.harness.cli.terminal import progress
 
 _WIDEST = 120
 
@@ -103,7 +104,6 @@ def reproduce(
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
-    from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers import render, tables
     from ctxbench.harness.papers import reproduce as job
     from ctxbench.harness.run.spec import RunOptions

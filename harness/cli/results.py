@@ -1,4 +1,4 @@
-"""``ctxbench results``: import and export predictions and verdicts."""
+"""`ctxbench results` and `merge`: predictions, verdicts and shards brought in, and runs brought out."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import click
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cli.options import ExportChoice, FormatChoice, WithShapes, db_option, home_option, language_option
+from ctxbench.harness.cli.terminal import progress
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.imported.importing import ImportSummary
+    from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
+
 
 _SHAPES = FormatChoice("predictions")
 _PARQUET = "parquet"
@@ -82,7 +85,6 @@ def import_files(
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
     from ctxbench.bench.languages.base import Language
-    from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.imported.importing import import_results
     from ctxbench.harness.imported.matching import Labels
     from ctxbench.harness.store import open_store
@@ -107,13 +109,12 @@ def import_files(
                 language=None if language is None else Language(language),
                 progress=progress,
             ):
-                _say(summary)
+                _say_imported(summary)
 
 
 def _import_reference(name: str, samples: str | None, home: Home, db: str | None) -> None:
     from ctxbench.bench import samples as sets
     from ctxbench.bench import standard
-    from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.imported import reference
     from ctxbench.harness.store import open_store
 
@@ -127,10 +128,10 @@ def _import_reference(name: str, samples: str | None, home: Home, db: str | None
             usual = standard.samples_name(name, kind)
             sample_set = given or (sets.load(home, usual) if usual in sets.names(home) else None)
             for summary in reference.import_reference(store, name, kind, sample_set=sample_set, progress=progress):
-                _say(summary)
+                _say_imported(summary)
 
 
-def _say(summary: ImportSummary) -> None:
+def _say_imported(summary: ImportSummary) -> None:
     stored = f"{summary.new} of {summary.planned} samples" if summary.new else "was imported before: nothing changed"
     click.echo(f"{summary.run}  {summary.samples}  {summary.strategy}  {summary.generator}  n={summary.n}  {stored}")
     for remark in summary.remarks:
@@ -257,3 +258,59 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
     sample_set = sets.load(home, name or stored.samples)
     check_set(stored.run, stored.samples_digest, sample_set)
     return sample_set
+
+
+@click.command()
+@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDER…")
+@home_option
+@db_option
+def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
+    """Bring the shards of `ctxbench run --shard` into one database.
+
+    Merge only shards of people whom you trust: their answers and scores are taken as they are, and the board says so.
+    Their verdicts count for their own run alone.
+
+    Takes folders of shards, or single files. The sample sets that they are of must be in the home folder, with the
+    same content. Prints a line a run: run id, strategy, samples new, there already, faults; then what is missing.
+    Shards may come in any order and any number of times: what is stored already is dropped where it is equal. A shard
+    with another value for something that is stored is refused as a whole, the others are merged, and the command ends
+    with exit code 1.
+    """
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.run.merging import Merger, shard_files
+    from ctxbench.harness.store import open_store
+
+    files = shard_files(places)
+    refused: list[InputFault] = []
+    merged: list[Merged] = []
+    with open_store(db or home.database) as store:
+        merger = Merger(store, home=home)
+        with progress("shards", len(files)) as tick:
+            for file in files:
+                try:
+                    merged.append(merger.merge_file(file))
+                except InputFault as fault:
+                    refused.append(fault)
+                tick(1)
+        _say_merged(store, merged)
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise InputFault(f"{len(refused)} shards are refused; the first: {refused[0]}")
+
+
+def _say_merged(store: Store, merged: list[Merged]) -> None:
+    """Print what came of each run."""
+    from ctxbench.harness.store.runs import stored_runs
+
+    runs = {run.id: run for run in stored_runs(store)}
+    for id_ in sorted({part.run for part in merged}):
+        parts = [part for part in merged if part.run == id_]
+        new, again, faults, judged = (
+            sum(getattr(part, name) for part in parts) for name in ("new", "again", "faults", "judged")
+        )
+        run = runs[id_]
+        click.echo(
+            f"{id_}  {run.strategy}  new {new}  already there {again}  faults {faults}  "
+            f"missing {run.planned - run.finished}" + (f"  judged {judged}" if judged else "")
+        )

@@ -26,6 +26,7 @@ from ctxbench.harness.cli.options import (
     summariser_options,
     tokenizer_option,
 )
+from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -153,7 +154,6 @@ def run(
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand
-    from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import run as run_strategies
     from ctxbench.harness.run.spec import RunOptions, decoding
@@ -207,8 +207,6 @@ def _cluster(
 ) -> AbstractContextManager[Cluster | None]:
     """Open the machines that do the work; None for this one."""
     from contextlib import nullcontext
-
-    from ctxbench.harness.cli.progress import say
 
     if engine == "local":
         return nullcontext()

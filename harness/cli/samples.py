@@ -23,13 +23,13 @@ from ctxbench.harness.cli.options import (
     sandbox_option,
     workers_option,
 )
-from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_import import export, import_files
 from ctxbench.harness.cli.samples_prompt import prompt
+from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
-    from ctxbench.bench.repositories.history import Since
+    from ctxbench.bench.repositories.git import Since
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.bench.standard import StandardSet
@@ -50,7 +50,7 @@ _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_c
 
 
 def _since(ctx: click.Context, param: click.Parameter, value: str | None) -> Since | None:
-    from ctxbench.bench.repositories.history import read_since
+    from ctxbench.bench.repositories.git import read_since
 
     try:
         return None if value is None else read_since(value)

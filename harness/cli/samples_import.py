@@ -12,10 +12,10 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import FormatChoice, WithShapes, home_option, language_option, sandbox_option
-from ctxbench.harness.cli.progress import say
+from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
-    from ctxbench.bench.formats.types import Options
+    from ctxbench.bench.formats import Options
     from ctxbench.bench.samples import SampleSet
 
 _SHAPES = FormatChoice("samples")
@@ -70,7 +70,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
     """
     _check(shape, arguments)
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.formats.types import Options
+    from ctxbench.bench.formats import Options
     from ctxbench.bench.languages.base import Language
 
     sets.folder(arguments["home"], name)

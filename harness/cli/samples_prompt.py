@@ -10,6 +10,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option, sandbox_name, summariser_options, tokenizer_option
+from ctxbench.harness.cli.terminal import remarks
 
 if TYPE_CHECKING:
     from ctxbench.strategies.api import Block, Dropped, Prompt
@@ -59,8 +60,7 @@ def prompt(
     """
     from ctxbench.bench import code_tokens
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.p50k_base import P50kBase
-    from ctxbench.harness.cli.progress import remarks
+    from ctxbench.bench.code_tokens import P50kBase
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import prompt_of
     from ctxbench.harness.run.spec import RunOptions

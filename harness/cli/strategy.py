@@ -9,6 +9,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import check_line, columns, home_option, strategy_seconds_option
+from ctxbench.harness.cli.terminal import remarks
 
 if TYPE_CHECKING:
     from ctxbench.strategies.registry import Registration
@@ -178,9 +179,8 @@ def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home
     """
     from ctxbench.bench import samples as sets
     from ctxbench.harness.cells import StrategyBounds, checked
-    from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.run.runs import kept_from_strategies
+    from ctxbench.harness.run.resources import kept_from_strategies
 
     hidden = [home.root]
     if samples is not None:

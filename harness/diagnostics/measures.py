@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.languages.base import Language, ProjectNames, ProjectReading
 from ctxbench.bench.languages.outline import Function, Outline, Type
+from ctxbench.bench.masking import visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample, Use
-from ctxbench.bench.views.masking import visible_target
 from ctxbench.harness.metrics import ctxbench
-from ctxbench.harness.metrics.lexing import identifiers
+from ctxbench.harness.metrics.published import identifiers
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 RECALL, WASTE = "api_recall", "context_waste"

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders.recipes import CURE
-from ctxbench.bench.retrieval.encoders.texts import utf8
 from ctxbench.harness.generators import fim, lines
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.fim import Template

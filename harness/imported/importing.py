@@ -15,7 +15,7 @@ from ctxbench.bench import formats
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.codereval.predictions import NO_RESULT
 from ctxbench.bench.files import sha256
-from ctxbench.bench.formats.types import RecordedAnswer, Table
+from ctxbench.bench.formats import RecordedAnswer, Table
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample

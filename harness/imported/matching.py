@@ -12,7 +12,7 @@ from ctxbench.bench import formats
 from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import dump_line, sha256
-from ctxbench.bench.formats.types import PredictionFiles, RecordedAnswer, RecordedSample
+from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSample
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Reference, Sample

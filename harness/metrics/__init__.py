@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from ctxbench.bench import languages
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.metrics.aggregate import aggregate, mean_pass_at_k, pass_at_k
-from ctxbench.harness.metrics.pool import score_many
-from ctxbench.harness.metrics.profile import PROFILES, Case, MetricInfo, Values, common_metric, load
+from ctxbench.harness.metrics.profile import (
+    PROFILES,
+    Case,
+    MetricInfo,
+    Values,
+    aggregate,
+    common_metric,
+    load,
+    mean_pass_at_k,
+    pass_at_k,
+    score_many,
+)
 
 __all__ = [
     "FUNCTIONS",

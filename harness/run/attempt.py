@@ -23,8 +23,8 @@ from ctxbench.harness.generators.base import Sampling, TooLong
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.execution import Executor, judge_stored, judged
-from ctxbench.harness.run.machinery import Machinery
 from ctxbench.harness.run.merging import Merger
+from ctxbench.harness.run.resources import Resources
 from ctxbench.harness.run.sample import AnsweredSample, Asker
 from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
 from ctxbench.harness.run.scoring import SampleScorer
@@ -162,7 +162,7 @@ class Attempt:
         store: Store,
         sample_set: SampleSet,
         snapshots: Callable[[], Mapping[str, Snapshot]],
-        machinery: Machinery,
+        resources: Resources,
         spec: RunSpec,
         planned: Sequence[Sample],
         *,
@@ -175,16 +175,16 @@ class Attempt:
             store: where results go.
             sample_set: what is completed.
             snapshots: reads the repositories; called only if something is missing.
-            machinery: cells, model and threads of the run.
+            resources: cells, model and threads of the run.
             spec: the run.
             planned: its samples.
             scorer: scores completions.
             card: of the strategy: for one that runs programs a sandbox is opened if something is missing.
         """
-        self._store, self._snapshots, self._machinery = store, snapshots, machinery
+        self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.tested for sample in planned)
-        self._scorer, self._pace = scorer, WorkPace(2 * machinery.workers)
+        self._scorer, self._pace = scorer, WorkPace(2 * resources.workers)
         self._card = card
         # A digest: computed once, not for every sample.
         self._run = spec.id
@@ -201,7 +201,7 @@ class Attempt:
 
     def _go(self, progress: Progress, nodes: Nodes | None) -> RunSummary:
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
-        lacking = self._lacking() if self._machinery.judges else []
+        lacking = self._lacking() if self._resources.judges else []
         if missing or lacking:
             if nodes is not None:
                 self._share_out(missing, lacking, nodes, progress)
@@ -219,7 +219,7 @@ class Attempt:
             new=self._tally.new,
             faults=tuple(self._tally.faults),
             too_long=self._tally.too_long,
-            judges=self._machinery.judges,
+            judges=self._resources.judges,
             unjudged=len(self._lacking()),
             passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
@@ -227,8 +227,8 @@ class Attempt:
             gave_up=self._tally.gave_up,
             # What leaves as shards is not in the store.
             costs=costs if costs.samples else None,
-            spent=self._machinery.spent if self._machinery.dear else None,
-            remark=self._machinery.summaries.spent.remark,
+            spent=self._resources.spent if self._resources.dear else None,
+            remark=self._resources.summaries.spent.remark,
         )
 
     def _lacking(self) -> list[UnscoredCompletion]:
@@ -236,28 +236,18 @@ class Attempt:
         return verdicts.unjudged(self._store, self._run) if self._functions else []
 
     def _try(self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], progress: Progress) -> None:
-        machinery = self._machinery
-        executor = machinery.executor() if self._functions else None
-        asker = Asker(
-            machinery.cells,
-            machinery.batcher,
-            self._snapshots() if missing else {},
-            machinery.workers,
-            store=self._store,
-            retrieval=machinery.retrieval,
-            execute=machinery.tools() if self._card.executes and missing else None,
-            ahead=self._scorer.ahead,
-            summariser=machinery.summaries.batcher,
-            unmasked=self._card.unmasked,
-            engines=machinery.engines if self._card.engines else None,
-        )
-        if self._card.engines and missing:
-            machinery.engines.prepare(self._card.engines, self._set.samples)
-            missing = machinery.engines.ordered(missing, machinery.workers)
-        machinery.retrieval.searched_summaries.clear()
-        isolation = machinery.cells.describe()["isolation"]
+        resources = self._resources
+        executor = resources.executor() if self._functions else None
+        make: Make | None = None
+        if missing:
+            make = self._maker(resources.asker(self._card, self._store, self._snapshots(), self._scorer.ahead))
+            if self._card.engines:
+                resources.engines.prepare(self._card.engines, self._set.samples)
+                missing = resources.engines.ordered(missing, resources.workers)
+        resources.retrieval.searched_summaries.clear()
+        isolation = resources.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
-        load = Load(workers=machinery.workers, requests=machinery.batcher.requests, cores=os.cpu_count() or 1)
+        load = Load(workers=resources.workers, requests=resources.batcher.requests, cores=os.cpu_count() or 1)
         with self._recorded(isolation, load, len(missing)):
             for language in sorted({sample.language for sample in missing}):
                 # It starts while the model writes the first answers, which would otherwise wait for it.
@@ -265,12 +255,13 @@ class Attempt:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
                     self._judge(executor, lacking, tick)
-                self._work(functools.partial(self._complete, self._maker(asker), executor), missing, tick)
+                if make is not None:
+                    self._work(functools.partial(self._complete, make, executor), missing, tick)
 
     @contextlib.contextmanager
     def _recorded(self, isolation: str, load: Load, missing: int) -> Iterator[None]:
         """Record an attempt at so many missing samples, with its end, in whatever way it ends."""
-        machinery = self._machinery
+        resources = self._resources
         self._attempt = self._store.start_attempt(self._run, isolation, load=load, locked=self._locked)
         reason = "failed"
         try:
@@ -282,11 +273,11 @@ class Attempt:
         finally:
             # A fault in recording the end must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
-                if services := machinery.batcher.generator.served:
+                if services := resources.batcher.generator.served:
                     add_remarks(self._store, self._run, [f"Answered by {service}." for service in services])
-                if machinery.retrieval.searched_summaries.is_set():
-                    self._store.add_summaries(self._run, machinery.summaries.answers)
-                self._store.add_construction(self._attempt, [*self._tally.built, *machinery.construction.take()])
+                if resources.retrieval.searched_summaries.is_set():
+                    self._store.add_summaries(self._run, resources.summaries.answers)
+                self._store.add_construction(self._attempt, [*self._tally.built, *resources.construction.take()])
                 still_missing = missing - self._tally.new
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
 
@@ -311,7 +302,7 @@ class Attempt:
     def _judge_here(self, lacking: Sequence[UnscoredCompletion], tick: Callable[[int], Any]) -> None:
         """Judge what is stored on the machine that asks others, which may be without a sandbox."""
         try:
-            executor = self._machinery.executor() if lacking else None
+            executor = self._resources.executor() if lacking else None
         except SandboxError as error:
             cure = f"{error.cure}, or let `ctxbench exec --samples {self._set.name} --run {self._run}` do it elsewhere"
             for completion in lacking:
@@ -354,27 +345,27 @@ class Attempt:
         try:
             answered = make(self._spec.strategy, sample, self._spec.sampling, self._spec.n)
         finally:
-            self._machinery.engines.withdraw(sample)
+            self._resources.engines.withdraw(sample)
         return answered if executor is None else judged(answered, executor)
 
     def _work(
         self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Callable[[int], Any]
     ) -> None:
         """Keep every thread busy; score and store together what has come back meanwhile."""
-        machinery = self._machinery
+        resources = self._resources
         left = deque(missing)
-        under_way = UnderWay(machinery.threads, make)
-        engines = machinery.engines if self._card.engines else None
+        under_way = UnderWay(resources.threads, make)
+        engines = resources.engines if self._card.engines else None
         while True:
-            lost = machinery.batcher.lost or machinery.summaries.batcher.lost
-            stops = lost or self._tally.gave_up or machinery.dear
+            lost = resources.batcher.lost or resources.summaries.batcher.lost
+            stops = lost or self._tally.gave_up or resources.dear
             if stops:
                 # Samples that have not begun are left for the next attempt.
                 for sample in under_way.drop():
-                    machinery.engines.withdraw(sample)
+                    resources.engines.withdraw(sample)
             else:
                 # As many samples again wait for a thread, so that none idles while this one scores and stores.
-                while left and len(under_way) < 2 * machinery.width:
+                while left and len(under_way) < 2 * resources.width:
                     sample = left.popleft()
                     if engines is not None:
                         engines.announce(sample)
@@ -406,7 +397,7 @@ class Attempt:
 
     def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
         # A model that measures its own contexts does so between its batches: as many as there are by then.
-        parts = [answered] if self._machinery.pricer.aside is None else self._pace.parts(answered)
+        parts = [answered] if self._resources.pricer.aside is None else self._pace.parts(answered)
         for part in parts:
             for samples, outcome in apart(self._scorer.finish, part, functools.partial(self._scorer.works, part)):
                 if isinstance(outcome, MachineFault):

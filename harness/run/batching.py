@@ -29,8 +29,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.harness.generators.base import Generator, Request, Response, TooLong, accounted
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.run.spec import sampling_key
-from ctxbench.harness.store.loading import clean
-from ctxbench.harness.store.write import StoredGeneration
+from ctxbench.harness.store.write import StoredGeneration, clean
 
 LINGER = 0.5
 """Seconds without a new request after which a batch goes out though members are still at work."""

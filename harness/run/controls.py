@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from ctxbench.bench.apis.units import units
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.retrieval.units import Hit, Unit
 from ctxbench.bench.types import Query, Reference, Sample, Use
 from ctxbench.harness.diagnostics.measures import original_names
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.metrics.lexing import identifiers
+from ctxbench.harness.metrics.published import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
 from ctxbench.harness.run.scoring import behind_cursor
 from ctxbench.harness.store.store import Store

@@ -30,10 +30,9 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.run.batching import Stopped
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.store import verdicts
-from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnscoredCompletion
-from ctxbench.harness.store.write import StoredVerdict
+from ctxbench.harness.store.write import StoredVerdict, clean
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
 from ctxbench.strategies.api import Execute, Execution

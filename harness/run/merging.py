@@ -29,19 +29,18 @@ from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
-from ctxbench.harness.measures import GAINS
+from ctxbench.harness.results import GAINS
 from ctxbench.harness.run.execution import sample_digest
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.facts import append_finished, append_verdicts
-from ctxbench.harness.store.loading import clean, parts
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Finished, append, number_or_null
+from ctxbench.harness.store.write import Finished, append, clean, number_or_null, parts
 
 _NEAR = 1e-9
 """Two machines may compute a cost in bits that differs so much, relatively: their libraries add in other orders."""

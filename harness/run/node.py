@@ -28,9 +28,9 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators import registry
-from ctxbench.harness.prices.rates import FILE as PRICES
+from ctxbench.harness.prices import FILE as PRICES
 from ctxbench.harness.run.attempt import silent
-from ctxbench.harness.run.runs import Runs, card_of, open_runs
+from ctxbench.harness.run.runner import Runs, card_of, open_runs
 from ctxbench.harness.run.scheduling import WorkUnit
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store.shard_store import ShardStore
@@ -170,7 +170,7 @@ class NodeWorker:
     def _do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
         runs = self._opened()
         self._fetch(runs.sample_set, unit.repo, parts)
-        card = card_of(unit.strategy, runs.machinery.cells)
+        card = card_of(unit.strategy, runs.resources.cells)
         samples = {sample.id: sample for sample in runs.sample_set.samples}
         mine = tuple(samples[id_] for id_ in unit.samples)
         spec = runs.spec(card, unit.repetition)

@@ -6,28 +6,46 @@ Strategies get queries and views; references are read here, after the strategy h
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ctxbench.bench import samples as sets
+from ctxbench.bench import spec as specs
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.code_tokens import P50K_BASE
+from ctxbench.bench.dates import dates_of
+from ctxbench.bench.engines.recipe import read
+from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories.snapshot import Snapshot
+from ctxbench.bench.retrieval.retrieval import check_ranker, weights_of
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Sample
-from ctxbench.harness.cells import StrategyCard
-from ctxbench.harness.generators import registry
-from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Progress, RunSummary, silent
-from ctxbench.harness.run.execution import OpenJudge, open_judge
-from ctxbench.harness.run.machinery import open_machinery
-from ctxbench.harness.run.runs import Runs, card_of, check_cards, open_runs, options_of, summary_units
-from ctxbench.harness.run.sample import Asker
+from ctxbench.bench.types import Kind, Sample
+from ctxbench.harness import metrics
+from ctxbench.harness.cells import Cells, StrategyCard
+from ctxbench.harness.diagnostics import Diagnostics
+from ctxbench.harness.generators import fim, registry
+from ctxbench.harness.results import Measurement
+from ctxbench.harness.run import controls
+from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
+from ctxbench.harness.run.resources import Resources, open_resources, summary_units
+from ctxbench.harness.run.sample import UNMASKED_REMARK
 from ctxbench.harness.run.scheduling import Share, repository_of
-from ctxbench.harness.run.spec import RunOptions, decoding
-from ctxbench.harness.store.notes import add_cutoff
+from ctxbench.harness.run.scoring import Bits, SampleScorer
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec, decoding, planned_by
+from ctxbench.harness.store.notes import add_cutoff, add_remarks
 from ctxbench.harness.store.scores import latest_costs
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import equal_runs
@@ -44,6 +62,209 @@ _TOO_LONG = ("the prompt is too long for the model", "until then the same comman
 """Faults of samples that a second try does not mend: the reason, and the words after the cure of the first fault."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """What the runs of one call share, and how one of them is attempted."""
+
+    store: Store
+    sample_set: SampleSet
+    choices: RunOptions
+    days: Mapping[str, date]
+    planned: Sequence[Sample]
+    resources: Resources
+    snapshots: Callable[[], Mapping[str, Snapshot]]
+    scorer: SampleScorer
+
+    @property
+    def greedy(self) -> bool:
+        """Whether decoding draws nothing."""
+        return decoding(self.choices, self.sample_set.samples).temperature == 0
+
+    def check(self, cards: Sequence[StrategyCard]) -> None:
+        """Refuse what could never be done, before a run is stored.
+
+        Raises:
+            InputFault: if a strategy does not take such samples or names no encoder, an engine's file lies where no
+                strategy may read, or the run fills in the middle and the model cannot.
+        """
+        for engine in [engine for card in cards for engine in card.engines]:
+            self.resources.engines.read(engine)
+        check_cards(cards, self.planned, self.sample_set, has_sandbox=self.resources.has_sandbox)
+        if self.choices.fim:
+            fim.template_of(self.resources.batcher.generator)
+
+    def spec(self, card: StrategyCard, repetition: int) -> RunSpec:
+        """Return the choices of one run."""
+        choices = replace(self.choices, seed=self.choices.seed + repetition)
+        resources, sample_set = self.resources, self.sample_set
+        summariser = resources.summaries.batcher if choices.summariser else None
+        return RunSpec(
+            samples=sample_set.name,
+            samples_digest=sample_set.digest,
+            limit=choices.limit,
+            after=choices.after,
+            strategy=card.spec,
+            strategy_version=card.version,
+            generator=resources.batcher.spec,
+            generator_version=resources.batcher.generator.version,
+            coder=resources.pricer.name,
+            sampling=decoding(choices, sample_set.samples),
+            n=choices.n,
+            seed=choices.seed,
+            tokenizer=P50K_BASE if choices.tokenizer else TOKENIZER,
+            code=version("ctxbench"),
+            summariser=summariser.spec if summariser else "",
+            summariser_version=summariser.generator.version if summariser else "",
+            summarises_tests=choices.summarise_tests and summariser is not None,
+        )
+
+    def attempt(
+        self, card: StrategyCard, repetition: int, mine: Sequence[Sample], store: Store | None = None
+    ) -> Attempt:
+        """Note a run, unless it is stored, and return an attempt at it.
+
+        Args:
+            card: of its strategy.
+            repetition: which of several runs with seeds of their own.
+            mine: those of its samples that are done here.
+            store: where its results go; None for the store of the model's own answers.
+        """
+        store = store or self.store
+        spec = self.spec(card, repetition)
+        run_id = store.add_run(spec, self.planned, self.days)
+        remarks = [*self.sample_set.manifest.get("remarks", ()), *([fim.REMARK] if self.choices.fim else [])]
+        remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in self.planned) else []
+        remarks += _engine_remarks(card)
+        left_out = [measure.remark for measure in Measurement if measure not in self.choices.measure]
+        if left_out and len(store.finished(run_id, [sample.id for sample in mine])) < len(mine):
+            remarks += left_out
+        if remarks:
+            add_remarks(store, run_id, remarks)
+        return Attempt(
+            store, self.sample_set, self.snapshots, self.resources, spec, mine, scorer=self.scorer, card=card
+        )
+
+
+@contextlib.contextmanager
+def open_runs(
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    generator: str,
+    choices: RunOptions | None = None,
+    *,
+    snapshots: Callable[[], Mapping[str, Snapshot]] | None = None,
+    **parts: Any,
+) -> Iterator[Runs]:
+    """Open what runs over a sample set need; nothing computes before it is asked.
+
+    Args:
+        home: where the repositories are.
+        store: where answers go, and results.
+        sample_set: what to complete.
+        generator: its spec.
+        choices: which samples, and how.
+        snapshots: the repositories, by name; None to read those of all planned samples when they are first needed.
+        parts: parts of `open_resources` to replace; for tests.
+
+    Raises:
+        InputFault: if a spec is wrong, or the choices do not fit the set.
+        MachineFault: if no process can be started.
+    """
+    choices = choices or RunOptions()
+    days = dates_of(sample_set)
+    choices, planned = planned_by(sample_set, choices, days)
+    measure = choices.measure
+    with open_resources(home, store, sample_set, planned, generator, choices, **parts) as resources:
+        if snapshots is None:
+            snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
+            resources.summaries.planned = functools.partial(summary_units, snapshots)
+        yield Runs(
+            store=store,
+            sample_set=sample_set,
+            choices=choices,
+            days=days,
+            planned=planned,
+            resources=resources,
+            snapshots=snapshots,
+            scorer=SampleScorer(
+                sample_set.references,
+                Bits(store, sample_set.references, resources.pricer) if Measurement.GAIN in measure else None,
+                Diagnostics(snapshots) if Measurement.DIAGNOSTICS in measure else None,
+                profiles=None if Measurement.PROFILES in measure else (metrics.FUNCTIONS,),
+            ),
+        )
+
+
+def _engine_remarks(card: StrategyCard) -> list[str]:
+    """Return what a reader must know of a strategy's engines."""
+    recipes = [read(spec) for spec in card.engines]
+    remote = [
+        f"The engine {recipe.spec} is a server elsewhere ({urlsplit(recipe.remote).netloc}): "
+        "it may remember what it was sent for other target files, and nobody here saw what it did."
+        for recipe in recipes
+        if recipe.remote
+    ]
+    return remote + [
+        f"The engine {recipe.spec} was shared by the samples of a repository and saw their target files whole: "
+        "one that remembers may rank by the answers."
+        for recipe in recipes
+        if recipe.mode is Mode.SHARED
+    ]
+
+
+def check_cards(
+    cards: Sequence[StrategyCard], planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool
+) -> None:
+    """Raise `InputFault` if a strategy does not take such samples, names no encoder, or lacks the sandbox it needs."""
+    for card in cards:
+        for encoder in card.encoders:
+            check_ranker(encoder)
+        if card.executes and not has_sandbox:
+            raise InputFault(
+                f"{card.spec} runs what the model wrote, which needs a sandbox",
+                where=f"--sandbox {NO_SANDBOX}",
+                cure="leave the option out, or name a back end (see `ctxbench doctor`)",
+            )
+        kinds = {str(sample.kind) for sample in planned}
+        languages = {str(sample.language) for sample in planned} if card.languages else set()
+        for takes, odd in ((card.kinds, kinds - card.kinds), (card.languages, languages - card.languages)):
+            if not odd:
+                continue
+            raise InputFault(
+                f"{card.spec} takes {' and '.join(sorted(takes))} samples, "
+                f"the sample set {sample_set.name!r} has {' and '.join(sorted(odd))} samples",
+                cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
+            )
+
+
+def card_of(spec: str, cells: Cells) -> StrategyCard:
+    """Return the card of a strategy or a control.
+
+    Raises:
+        InputFault: if the spec is wrong.
+    """
+    name, bracket, _ = spec.strip().partition("(")
+    if name not in CONTROLS:
+        card = cells.card(spec)
+        versions = [read(engine).version for engine in card.engines]
+        named = chain.from_iterable(map(specs.within, card.texts))
+        versions += [weights for spec in dict.fromkeys(named) if (weights := weights_of(spec))]
+        return replace(card, version=sha256(" ".join([card.version, *versions]))[:12]) if versions else card
+    if bracket:
+        raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
+    return StrategyCard(
+        spec=name,
+        kinds=frozenset(Kind),
+        languages=frozenset(),
+        drafts=False,
+        executes=False,
+        unmasked=False,
+        version=sha256(Path(controls.__file__).read_bytes())[:12],
+        summary=CONTROLS[name],
+    )
+
+
 def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     home: Home,
     store: Store,
@@ -54,10 +275,9 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     choices: RunOptions | None = None,
     progress: Progress = silent,
     report: Callable[[RunSummary], None] = lambda _: None,
-    judges: OpenJudge = open_judge,
     share: Share | None = None,
     cluster: Cluster | None = None,
-    **machines: Any,
+    **parts: Any,
 ) -> list[RunSummary]:
     """Run strategies over a sample set, one after the other.
 
@@ -70,10 +290,9 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         choices: which samples, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
-        judges: how to open judges of functions; for tests.
         share: the part of the samples that is done here, while others do the rest; None for all.
         cluster: the machines that do the work; None for this one.
-        machines: fields of `MachineryOptions` to replace; for tests.
+        parts: parts of `open_resources` to replace; for tests.
 
     Returns:
         A summary for each strategy, and each repetition of it; `fault_of` says whether they are whole.
@@ -83,12 +302,12 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
             fills in the middle and the model cannot.
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
-    with open_runs(home, store, sample_set, generator, choices, judges=judges, **machines) as runs:
-        cards = [card_of(spec, runs.machinery.cells) for spec in strategies]
+    with open_runs(home, store, sample_set, generator, choices, **parts) as runs:
+        cards = [card_of(spec, runs.resources.cells) for spec in strategies]
         runs.check(cards)
         _estimate(runs, cards)
         if (cutoff := registry.cutoff(generator)) is not None:
-            add_cutoff(store, runs.machinery.batcher.spec, cutoff)
+            add_cutoff(store, runs.resources.batcher.spec, cutoff)
 
         def attempt(card: StrategyCard, repetition: int) -> RunSummary:
             mine = runs.planned if share is None else share.of(runs.planned, repository_of)
@@ -108,15 +327,15 @@ def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
     Raises:
         InputFault: if the costs have a limit and nobody knows what an answer costs.
     """
-    machinery, choices = runs.machinery, runs.choices
-    unpriced = [batcher.spec for batcher in (machinery.batcher, machinery.summaries.batcher) if batcher.rate is None]
+    resources, choices = runs.resources, runs.choices
+    unpriced = [batcher.spec for batcher in (resources.batcher, resources.summaries.batcher) if batcher.rate is None]
     if choices.max_cost is not None and unpriced:
         raise InputFault(
             f"nobody knows what {unpriced[0]} costs",
             where="--max-cost",
             cure="give its rate in prices.toml of the home folder: a table [[rate]] with match, input, output and seen",
         )
-    rate = machinery.batcher.rate
+    rate = resources.batcher.rate
     if rate is None or rate.per_hour:
         return
     samples = len(runs.planned) * choices.repeat
@@ -175,7 +394,7 @@ def prompt_of(
     strategy: str,
     generator: str,
     choices: RunOptions | None = None,
-    **machines: Any,
+    **parts: Any,
 ) -> Prompt:
     """Return the exact prompt that a strategy makes of one sample; no run is stored.
 
@@ -187,7 +406,7 @@ def prompt_of(
         strategy: its spec.
         generator: the model's spec: it decides drafts, and how much fits its window.
         choices: decoding, seed, sandbox, summariser, fill in the middle.
-        machines: fields of `MachineryOptions` to replace; for tests.
+        parts: parts of `open_resources` to replace; for tests.
 
     Raises:
         InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not take such samples.
@@ -195,27 +414,15 @@ def prompt_of(
         MachineFault: if the model was lost, or a process cannot be started.
     """
     choices = choices or RunOptions()
-    options = replace(options_of(home, store, sample_set, (sample,), choices, open_judge), **machines)
-    with open_machinery(store, generator, options) as machinery:
-        card = card_of(strategy, machinery.cells)
+    with open_resources(home, store, sample_set, (sample,), generator, choices, **parts) as resources:
+        card = card_of(strategy, resources.cells)
         if card.spec in CONTROLS:
             raise InputFault(f"{card.spec} is a control: it completes without a prompt", cure="name a strategy")
-        check_cards([card], [sample], sample_set, has_sandbox=options.tools is not None)
+        check_cards([card], [sample], sample_set, has_sandbox=resources.has_sandbox)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo}))
-        machinery.summaries.planned = functools.partial(summary_units, snapshots)
-        asker = Asker(
-            machinery.cells,
-            machinery.batcher,
-            snapshots(),
-            machinery.workers,
-            store=store,
-            retrieval=machinery.retrieval,
-            execute=machinery.tools() if card.executes else None,
-            summariser=machinery.summaries.batcher,
-            unmasked=card.unmasked,
-            engines=machinery.engines if card.engines else None,
-        )
-        machinery.engines.prepare(card.engines, sample_set.samples)
+        resources.summaries.planned = functools.partial(summary_units, snapshots)
+        asker = resources.asker(card, store, snapshots())
+        resources.engines.prepare(card.engines, sample_set.samples)
         return asker.prompt_of(card.spec, sample, decoding(choices, sample_set.samples))
 
 

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from ctxbench.bench.access import Access, AccessLedger
 from ctxbench.bench.engines.boxes import Engines, EngineSession
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.files import sha256
+from ctxbench.bench.masking import unmasked
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.repository import Repository, View, view
+from ctxbench.bench.repository import Access, AccessLedger, Repository, View, view
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
-from ctxbench.bench.views.masking import unmasked
 from ctxbench.harness.cells import Cells, StrategyFault
 from ctxbench.harness.diagnostics.relevance import RelevantFiles
 from ctxbench.harness.extract import extract

@@ -30,9 +30,8 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.cells import StrategyBounds
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.measures import EVERY, Measurement
-from ctxbench.harness.metrics.aggregate import MOST_K
-from ctxbench.harness.results import Origin
+from ctxbench.harness.metrics.profile import MOST_K
+from ctxbench.harness.results import EVERY, Measurement, Origin
 from ctxbench.sandbox.registry import SPELLINGS, read_name
 
 PROGRAM = "ctxbench"

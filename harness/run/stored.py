@@ -24,7 +24,7 @@ from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.diagnostics.gains import open_pricer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator as Coder
-from ctxbench.harness.measures import CHECKS, GAINS, Measurement
+from ctxbench.harness.results import CHECKS, GAINS, Measurement
 from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.execution import Executor, judge_stored
 from ctxbench.harness.run.scheduling import NothingWorks, apart

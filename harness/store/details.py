@@ -1,7 +1,7 @@
 """One sample of one run, read by its keys: what is stored of other samples is not touched.
 
 Long texts are read when they are asked for: those of a completion by `completion_texts`, those of a model call by
-`call_texts`.
+`call_texts`, the steps of an agent by `steps_of`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.prompts import prompt_text, prompt_texts
+from ctxbench.harness.store.facts import prompt_text, prompt_texts
 from ctxbench.harness.store.samples import Facts, status_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import read_flags
+from ctxbench.strategies.agent import ROLE
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.chat import Message
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:
@@ -358,3 +360,35 @@ def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:
         shown, cut = text[row.char_start : row.char_end], row.state == "cut"
         blocks.append(Block(kind=BlockKind(row.kind), text=shown, places=places, score=row.score, cut=cut))
     return Prompt(blocks=tuple(blocks), dropped=tuple(dropped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One call of a tool, or an answer without any."""
+
+    number: int
+    """Of the model's answer, from 1: one may call several tools."""
+    text: str
+    """What the model wrote beside its calls."""
+    tool: str
+    """Empty for an answer that calls none."""
+    arguments: str
+    """JSON, as the model wrote it."""
+
+
+def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
+    """Return the steps of a sample's agent, in order; none for other strategies."""
+    c, g = t.CALL_FACT.c, t.GENERATION_FACT.c
+    query = (
+        select(g.text)
+        .select_from(t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number))
+        .where(c.key == t.key_of(run, sample), c.role == ROLE)
+        .order_by(c.ordinal)
+    )
+    with store.reading() as connection:
+        messages = [Message.read(answer) for answer in connection.scalars(query)]
+    steps: list[Step] = []
+    for number, message in enumerate(messages, 1):
+        called = [(call.name, call.arguments) for call in message.calls] or [("", "")]
+        steps += [Step(number=number, text=message.text, tool=tool, arguments=written) for tool, written in called]
+    return tuple(steps)

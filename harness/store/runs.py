@@ -14,17 +14,35 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import project_of
-from ctxbench.harness.measures import ALWAYS, left_out, without_parts
 from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT
 from ctxbench.harness.prices import Prices
-from ctxbench.harness.results import ACCESS, PRICE, SUMMARY_COSTS, Load, Origin, RunInfo, RunTable
+from ctxbench.harness.results import (
+    ACCESS,
+    ALWAYS,
+    PRICE,
+    SUMMARY_COSTS,
+    Load,
+    Origin,
+    RunInfo,
+    RunTable,
+    left_out,
+    without_parts,
+)
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import uncollected
-from ctxbench.harness.store.engines import EngineCosts, engine_costs
-from ctxbench.harness.store.names import names
+from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
-from ctxbench.harness.store.scores import Costs, Counts, costs_of, mean_gains, pass_columns, verdict_counts
+from ctxbench.harness.store.scores import (
+    Costs,
+    Counts,
+    EngineCosts,
+    costs_of,
+    engine_costs,
+    mean_gains,
+    pass_columns,
+    verdict_counts,
+)
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import JUDGING, loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions

@@ -158,7 +158,7 @@ PACK = Table(
     "pack",
     METADATA,
     Column("number", Integer, primary_key=True),
-    # A frame of Zstandard: prompts in UTF-8, one behind the other.
+    # Compressed by LZMA: prompts in UTF-8, one behind the other.
     Column("data", LargeBinary, nullable=False),
 )
 PROMPT = Table(

@@ -18,16 +18,15 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, func, select
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.metrics.aggregate import pass_at_k
+from ctxbench.harness.metrics.profile import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
-from ctxbench.harness.results import OFFLINE_COSTS
+from ctxbench.harness.results import ENGINE_COSTS, OFFLINE_COSTS
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.engine import fetched
 from ctxbench.harness.store.facts import measure_numbers
-from ctxbench.harness.store.loading import load, parts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, UnscoredCompletion, passes_not_plain
-from ctxbench.harness.store.write import number_or_null
+from ctxbench.harness.store.write import load, number_or_null, parts
 from ctxbench.strategies.api import SUMMARY_ROLE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
@@ -393,3 +392,24 @@ def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[st
         if coder == run_coder:
             own.add((run, sample))
     return means_by_run
+
+
+EngineCosts = Mapping[str, Mapping[str, float]]
+"""Name of `ENGINE_COSTS` -> sample -> its cost at all engines together."""
+
+
+def engine_costs(connection: Connection, runs: Sequence[str]) -> dict[str, EngineCosts]:
+    """Return run -> what its engines cost; runs that asked none are not among them."""
+    u = t.ENGINE_USE.c
+    sums = (
+        *(func.sum(column) for column in (u.index_seconds, u.query_seconds, u.calls, u.places, u.cut)),
+        func.max(u.index_bytes),
+    )
+    costs: dict[str, dict[str, dict[str, float]]] = {}
+    for part in parts(runs):
+        query = select(u.run_id, u.sample_id, *sums).where(u.run_id.in_(part)).group_by(u.run_id, u.sample_id)
+        for run, sample, *values in connection.execute(query):
+            of_run = costs.setdefault(run, {name: {} for name in ENGINE_COSTS})
+            for name, value in zip(ENGINE_COSTS, values, strict=True):
+                of_run[name][sample] = float(value)
+    return dict(costs)

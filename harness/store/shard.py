@@ -24,13 +24,13 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import json_object, parse_json, read_lines, sha256, write_atomic
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.write import (
     Finished,
     StoredConstruction,
     StoredFault,
     StoredGeneration,
     StoredVerdict,
+    clean,
     number_or_null,
 )
 

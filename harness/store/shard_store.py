@@ -32,11 +32,17 @@ from ctxbench.harness.run.scheduling import Share, WorkUnit, repository_of, unit
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.loading import parts
-from ctxbench.harness.store.prompts import prompt_texts
+from ctxbench.harness.store.facts import prompt_texts
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, ShardManifest, encode, manifest_of, read, write
 from ctxbench.harness.store.store import Store, open_store
-from ctxbench.harness.store.write import Finished, StoredConstruction, StoredFault, StoredGeneration, StoredVerdict
+from ctxbench.harness.store.write import (
+    Finished,
+    StoredConstruction,
+    StoredFault,
+    StoredGeneration,
+    StoredVerdict,
+    parts,
+)
 
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
 """Run, its samples -> the units that are done here."""

@@ -29,7 +29,6 @@ from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.creating import check_schema, create_tables, schema_of
 from ctxbench.harness.store.engine import (
     explained,
     for_reading,
@@ -40,10 +39,9 @@ from ctxbench.harness.store.engine import (
     use_wal,
     with_others,
 )
-from ctxbench.harness.store.facts import append_finished, append_generations, append_verdicts
-from ctxbench.harness.store.loading import clean, load, parts
+from ctxbench.harness.store.facts import add_prompts, append_finished, append_generations, append_verdicts
 from ctxbench.harness.store.locks import locked, run_lock
-from ctxbench.harness.store.prompts import add_prompts
+from ctxbench.harness.store.tables import check_schema, create_tables, schema_of
 from ctxbench.harness.store.verdicts import append_links
 from ctxbench.harness.store.write import (
     Finished,
@@ -53,6 +51,9 @@ from ctxbench.harness.store.write import (
     StoredVerdict,
     append,
     append_days,
+    clean,
+    load,
+    parts,
     sample_row,
 )
 

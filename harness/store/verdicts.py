@@ -14,8 +14,7 @@ from ctxbench.harness.metrics import profile
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.facts import append_verdicts, measure_numbers
-from ctxbench.harness.store.loading import load, parts
-from ctxbench.harness.store.write import StoredVerdict, read_flags
+from ctxbench.harness.store.write import StoredVerdict, load, parts, read_flags
 
 if TYPE_CHECKING:
     from ctxbench.harness.store.store import Store

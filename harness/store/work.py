@@ -21,7 +21,7 @@ from ctxbench.harness.results import Load, Origin
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.names import names
+from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, versions

@@ -13,8 +13,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from . import seccomp
-from .seccomp import ALLOW, ANY_BIT, AT_LEAST, EQUAL, ERROR, FIRST_ARGUMENT, LOAD, MASK, RETURN, Line
-from .syscalls import ALLOWED, NEWEST, NUMBERS
+from .seccomp import (
+    ALLOW,
+    ALLOWED,
+    ANY_BIT,
+    AT_LEAST,
+    EQUAL,
+    ERROR,
+    FIRST_ARGUMENT,
+    LOAD,
+    MASK,
+    NEWEST,
+    NUMBERS,
+    RETURN,
+    Line,
+)
 
 _UNIX, _INET, _INET6 = seccomp.FAMILIES
 SOCKETS: dict[int, dict[int, tuple[int, ...]]] = {

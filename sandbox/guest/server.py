@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import child, confine, files, frames, groups, landlock, permitted
+from . import child, confine, files, frames, landlock, permitted, watchdog
 from .confine import SHARED_MEMORY, Confinement, JobLimits
 from .supervisor import Supervisor
 
@@ -33,14 +33,14 @@ class Guest:
     def __init__(self, settings: dict[str, Any], work: str = _WORK) -> None:
         """Take the limits of every job to come."""
         limits = JobLimits(**settings["limits"])
-        self._group = groups.memory_group(limits.memory)
+        self._group = watchdog.memory_group(limits.memory)
         self._bounds = Confinement(
             limits=limits,
             work=work,
             path=tuple(settings["path"]),
             rules=confine.rules(work),
             memory_group=self._group is not None,
-            process_group=groups.holds_processes(limits.processes),
+            process_group=watchdog.holds_processes(limits.processes),
         )
         self._preload: list[str] = settings["preload"]
         self._used: tuple[int, int] | None = None

@@ -16,8 +16,7 @@ from typing import Any
 
 from . import capture, child, files, frames
 from .confine import Confinement
-from .groups import Machine, MemoryGroup
-from .watchdog import SECONDS, Watchdog
+from .watchdog import SECONDS, Machine, MemoryGroup, Watchdog
 
 _IN = 0
 _LAST = 1 << 20

@@ -8,8 +8,7 @@ from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit, Unit
-from ctxbench.bench.retrieval.units import units
+from ctxbench.bench.retrieval.units import Hit, Unit, units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.prompts import FileSection, render

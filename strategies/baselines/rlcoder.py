@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
 from ctxbench.strategies.layout import count, filled_stretches, last_tokens, left_block, left_flags, pieces

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_type_hints
 
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, Generate, Prompt
 from ctxbench.strategies.icl.prompts import (

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Place, Query
 from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.icl.prompts import FileSection

@@ -8,7 +8,7 @@ import pytest
 
 from ctxbench.bench.anatomy import Measured
 from ctxbench.dashboard.views import benchmark
-from ctxbench.harness.store.sets import SampleCount
+from ctxbench.harness.store.samples import SampleCount
 
 ENTRY: dict[str, Any] = {
     "language": "python",

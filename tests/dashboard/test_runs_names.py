@@ -15,7 +15,7 @@ from sqlalchemy import insert
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.names import names
+from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.runs import find_run, run_tables
 from ctxbench.harness.store.schema import METADATA, NAMED
 from tests.dashboard.test_runs_page import begun, ended

@@ -16,7 +16,7 @@ from ctxbench.dashboard.pages import runs as runs_page
 from ctxbench.dashboard.views import Order
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.deleting import delete_run
+from ctxbench.harness.store.tables import delete_run
 from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredFault
 from tests.dashboard.browser import app, cells, own_main, serving, settled

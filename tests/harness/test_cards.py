@@ -8,10 +8,9 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval import encoders
-from ctxbench.bench.retrieval.encoders import registry
 from ctxbench.bench.retrieval.encoders.hashed import Hashed
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.run.runs import card_of
+from ctxbench.harness.run.runner import card_of
 
 DEFAULT = """from ctxbench import Context, Query, Repository, strategy
 
@@ -28,8 +27,8 @@ class Trained(Hashed):
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry._REGISTRY, "_items", dict(registry._REGISTRY._items))
-    monkeypatch.setattr(registry, "_ENCODERS", {})
+    monkeypatch.setattr(encoders._REGISTRY, "_items", dict(encoders._REGISTRY._items))
+    monkeypatch.setattr(encoders, "_ENCODERS", {})
     encoders.encoder("trained")(lambda: Trained(16))
 
 
@@ -99,7 +98,7 @@ def test_a_version_without_files_of_the_user_s_is_that_of_the_code(
     def unwanted(*_: object) -> None:
         raise AssertionError("no encoder is needed to know the version")
 
-    monkeypatch.setattr(registry, "get", unwanted)
+    monkeypatch.setattr(encoders, "get", unwanted)
     monkeypatch.setattr(encoders, "get", unwanted)
     for spec in (f"lc.infercom(encoder={encoder})", f"aim(lc.infile, encoder={encoder})"):
         assert version(spec) == InlineCells().card(spec).version

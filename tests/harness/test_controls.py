@@ -20,7 +20,7 @@ from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.controls import oracle_prompt, stored_prompt
-from ctxbench.harness.run.runs import card_of
+from ctxbench.harness.run.runner import card_of
 from ctxbench.harness.run.sample import OVERFLOW
 from ctxbench.harness.store.runs import find_run, run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt

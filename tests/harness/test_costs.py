@@ -21,7 +21,7 @@ from ctxbench.harness.leaderboard.scales import at_level
 from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
 from ctxbench.harness.run.batching import Batcher
-from ctxbench.harness.run.machinery import Summaries
+from ctxbench.harness.run.resources import Summaries
 from ctxbench.harness.run.runner import fault_of
 from ctxbench.harness.run.spec import RunOptions
 from tests.harness.test_batcher import Memory

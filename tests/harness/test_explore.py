@@ -13,7 +13,7 @@ from sqlalchemy import text
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Use
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.access import Step, steps_of
+from ctxbench.harness.store.details import Step, steps_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.chat import ToolCall
 from tests.helpers.cli import run_cli

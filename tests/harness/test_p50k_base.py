@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench import code_tokens
+from ctxbench.bench.code_tokens import P50kBase
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.p50k_base import P50kBase
 from ctxbench.bench.windows import WindowIndex
 from ctxbench.harness.results import generator_label, spec_of_label
 from ctxbench.harness.run.spec import repeat_command

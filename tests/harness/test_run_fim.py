@@ -17,7 +17,7 @@ from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.spec import RunOptions
-from ctxbench.harness.store.prompts import prompt_text
+from ctxbench.harness.store.facts import prompt_text
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
 from tests.harness.test_runner import Bench

@@ -29,11 +29,11 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
 from ctxbench.harness.run.batching import GIVE_UP
+from ctxbench.harness.run.resources import kept_from_strategies
 from ctxbench.harness.run.runner import fault_of, run
-from ctxbench.harness.run.runs import kept_from_strategies
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.prompts import prompt_text, prompt_texts
+from ctxbench.harness.store.facts import prompt_text, prompt_texts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from ctxbench.strategies.api import Execute, Generate, Prompt

@@ -13,12 +13,12 @@ from ctxbench.bench.apis.prompts import MAX_TOKENS, summary_prompt
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Batcher
-from ctxbench.harness.run.machinery import Spent, Summaries
+from ctxbench.harness.run.resources import Spent, Summaries
 from ctxbench.harness.store.write import StoredGeneration
 
 

@@ -76,7 +76,7 @@ def asked_about(server: Server) -> set[str]:
 
 @pytest.mark.slow
 def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxbench.harness.run.machinery._MANY_SUMMARIES", 2)
+    monkeypatch.setattr("ctxbench.harness.run.resources._MANY_SUMMARIES", 2)
     first = pair.run()
     assert first.code == 0, first.err
     assert "3 API summaries are to be written by openai(endpoint=chat, model=teller" in first.err

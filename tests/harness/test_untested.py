@@ -33,7 +33,7 @@ def test_they_are_scored_as_texts_and_ranked(imported: str, monkeypatch: pytest.
     def opened(*_: object) -> None:
         raise AssertionError("nothing is there to run")
 
-    monkeypatch.setattr("ctxbench.harness.run.runs.open_executor", opened)
+    monkeypatch.setattr("ctxbench.harness.run.resources.open_executor", opened)
     generator = "scripted(text='return Cart(amount)')"
     result = run_cli("run", "--samples", imported, "--strategy", "lc.infile", "--generator", generator)
     assert result.code == 0 and "scored 1  model-failed 0  missing 0" in result.out, result.err

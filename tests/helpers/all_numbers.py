@@ -19,10 +19,9 @@ from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.corpus import Corpus, search
-from ctxbench.bench.retrieval.dense import Dense
 from ctxbench.bench.retrieval.encoders.vectors import Vectors
-from ctxbench.bench.retrieval.lexical import BM25, Jaccard
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.rankers import BM25, Dense, Jaccard
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 from ctxbench.harness.generators.incontext import decode, trained_model
 from ctxbench.harness.generators.incontext.body import complete_body

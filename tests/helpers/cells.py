@@ -22,4 +22,4 @@ def open_inline(
 @pytest.fixture
 def inline_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands run strategies in this process."""
-    monkeypatch.setattr("ctxbench.harness.run.runs.open_cells", open_inline)
+    monkeypatch.setattr("ctxbench.harness.run.resources.open_cells", open_inline)

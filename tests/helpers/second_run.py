@@ -22,7 +22,7 @@ from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.papers.presets import presets, with_encoder
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.machinery import OpenCells
+from ctxbench.harness.run.resources import OpenCells
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store import open_store

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.sandbox.guest import confine, files, frames, groups, permitted, seccomp, server, watchdog
+from ctxbench.sandbox.guest import confine, files, frames, permitted, seccomp, server, watchdog
 from ctxbench.sandbox.guest.capture import RESULT_LENGTH, Output, Result, drain
-from ctxbench.sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
+from ctxbench.sandbox.guest.seccomp import ALLOWED, NEWEST, NUMBERS
 from tests.helpers.filters import run_filter
 
 EPERM, EINVAL, ENOSYS = (seccomp.ERROR | number for number in (1, 22, 38))
@@ -287,7 +287,7 @@ def test_the_tables_are_the_kernels_own() -> None:
 
 
 def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
-    assert groups.memory_group(100, tmp_path) is None and not groups.holds_processes(10, tmp_path)
+    assert watchdog.memory_group(100, tmp_path) is None and not watchdog.holds_processes(10, tmp_path)
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first / "memory", first / "pids", second):
         folder.mkdir(parents=True)
@@ -298,26 +298,26 @@ def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
     (second / "memory.events").write_text("low 0\noom 9\noom_kill 4\n")
     (second / "pids.max").write_text("max\n")
     for root, version, kills in ((first, 1, 3), (second, 2, 4)):
-        group = groups.memory_group(100, root)
+        group = watchdog.memory_group(100, root)
         assert group and (group.version, group.kills()) == (version, kills)
-        assert groups.memory_group(40, root) is None, "the machine's own limit, not the box's"
-    assert groups.holds_processes(10, first) and not groups.holds_processes(10, second)
+        assert watchdog.memory_group(40, root) is None, "the machine's own limit, not the box's"
+    assert watchdog.holds_processes(10, first) and not watchdog.holds_processes(10, second)
     (second / "memory.events").unlink()
-    left = groups.memory_group(100, second)
+    left = watchdog.memory_group(100, second)
     assert left and left.kills() == 0
 
 
 def test_a_limit_of_version_2_was_hit_if_its_count_rose(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 4\noom_group_kill 0\n")
-    group = groups.memory_group(1000, tmp_path)
+    group = watchdog.memory_group(1000, tmp_path)
     assert group and group.was_full(1) and not group.was_full(group.hits())
 
 
 def test_a_limit_of_version_1_was_hit_if_the_peak_came_up_to_it(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory/memory.limit_in_bytes").write_text("1000\n")
-    group = groups.memory_group(1000, tmp_path)
+    group = watchdog.memory_group(1000, tmp_path)
     assert group and group.was_full(group.hits()), "in doubt it is the job's own doing"
     for kind, peak, full in (("memory", 960, False), ("memory", 999, True), ("memory", 500, False)):
         (tmp_path / f"memory/{kind}.max_usage_in_bytes").write_text(f"{peak}\n")
@@ -331,9 +331,9 @@ def test_a_limit_of_version_1_was_hit_if_the_peak_came_up_to_it(tmp_path: Path) 
 def test_without_a_group_the_machine_counts(tmp_path: Path) -> None:
     # Longer than the kernel gives at once.
     (tmp_path / "vmstat").write_text("nr_free_pages 1\n" * 5000 + "oom_kill 17\ndrop_pagecache 3\n")
-    machine = groups.Machine(tmp_path / "vmstat")
+    machine = watchdog.Machine(tmp_path / "vmstat")
     assert machine.kills() == 17 and not machine.was_full(machine.hits())
-    assert groups.Machine(tmp_path / "nowhere").kills() == 0
+    assert watchdog.Machine(tmp_path / "nowhere").kills() == 0
 
 
 @contextlib.contextmanager

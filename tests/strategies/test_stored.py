@@ -8,8 +8,7 @@ import pytest
 
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import repobench
-from ctxbench.bench.formats.types import Options, Table, Task
+from ctxbench.bench.formats import Options, Table, Task, repobench
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Cursor, Query, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Prompt, resolve

@@ -21,8 +21,8 @@ from ctxbench.bench.languages.java.facts import METHOD, JavaFile, JavaImport
 from ctxbench.bench.languages.java.reader import JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Use
-from ctxbench.bench.views.masking import is_hidden
 
 _ORDER = tuple(Level)
 _JDK = ("java.", "javax.", "jdk.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.")

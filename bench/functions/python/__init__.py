@@ -26,9 +26,9 @@ from ctxbench.bench.judging.python import PythonSuite
 from ctxbench.bench.judging.python.reports import Covered
 from ctxbench.bench.judging.python.text import lift
 from ctxbench.bench.judging.types import Suite
+from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.bench.repositories.sources import PypiSource
-from ctxbench.bench.views.masking import is_hidden
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
 

@@ -30,8 +30,8 @@ from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.languages.python.reader import MODULE, RawLoad, Reader
 from ctxbench.bench.languages.python.standard import STANDARD
 from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Use
-from ctxbench.bench.views.masking import is_hidden
 
 _ORDER = tuple(Level)
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}

@@ -20,11 +20,11 @@ import numpy as np
 
 from ctxbench.bench.elementary import log
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.retrieval.encoders.registry import encoder
-from ctxbench.bench.retrieval.lexical import words
+from ctxbench.bench.retrieval.encoders import encoder
+from ctxbench.bench.retrieval.rankers import words
 
 if TYPE_CHECKING:
-    from ctxbench.bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.encoders import Floats
 
 _LEAST, _MOST = 16, 1 << 12
 

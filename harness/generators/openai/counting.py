@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.retrieval.encoders.texts import utf8
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.openai import wire
 from ctxbench.harness.generators.openai.settings import OpenAISettings

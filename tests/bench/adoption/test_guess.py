@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ctxbench.bench.adoption.guess import Guess, guess
-from ctxbench.bench.adoption.licences import UNKNOWN, licence
+from ctxbench.bench.adoption.guess import UNKNOWN, Guess, guess, licence
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.manifest import TestSuite
 

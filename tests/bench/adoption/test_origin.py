@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.adoption.origin import check, resolve
+from ctxbench.bench.adoption.adopt import check_ref, resolve
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.home import Home
@@ -33,13 +33,13 @@ WRONG = [
 
 @pytest.mark.parametrize(("ref", "name"), NAMES)
 def test_a_source_gives_its_manifest_a_name(ref: str, name: str) -> None:
-    assert check(ref) == name
+    assert check_ref(ref) == name
 
 
 @pytest.mark.parametrize(("ref", "cure"), WRONG)
 def test_what_is_no_source_is_refused_with_the_right_form(ref: str, cure: str) -> None:
     with pytest.raises(InputFault, match="is not whole|is no source") as caught:
-        check(ref)
+        check_ref(ref)
     assert cure in caught.value.cure
 
 

@@ -12,7 +12,7 @@ from ctxbench.bench.apis.units import units
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 
 STORE = dedent(

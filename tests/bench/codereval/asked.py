@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ctxbench.bench.formats import Task
 from ctxbench.bench.formats.importing import read_tasks
-from ctxbench.bench.formats.types import Task
 
 
 @dataclass(frozen=True)

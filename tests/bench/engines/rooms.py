@@ -21,7 +21,7 @@ from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.prompts import prompt_text
+from ctxbench.harness.store.facts import prompt_text
 from ctxbench.sandbox.types import Sandbox
 from ctxbench.strategies.api import Prompt
 from tests.helpers.samples import make_sample

@@ -15,8 +15,8 @@ import pytest
 from ctxbench.bench import languages
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import Options
 from ctxbench.bench.formats.importing import import_set
-from ctxbench.bench.formats.types import Options
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats import codereval
+from ctxbench.bench.formats import Options, Table, Task, codereval
 from ctxbench.bench.formats.importing import NO_REPOSITORIES, import_set, read_tasks
-from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.samples import SampleSet

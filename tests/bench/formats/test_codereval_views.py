@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ctxbench.bench.formats import Options
 from ctxbench.bench.formats.importing import import_set
-from ctxbench.bench.formats.types import Options
 from ctxbench.bench.home import Home
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import write_jsonl
-from ctxbench.bench.formats import crosscodeeval
+from ctxbench.bench.formats import Options, Table, Task, Unusable, crosscodeeval
 from ctxbench.bench.formats.importing import import_set
-from ctxbench.bench.formats.types import Options, Table, Task, Unusable
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind

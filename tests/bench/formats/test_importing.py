@@ -13,9 +13,8 @@ from ctxbench.bench import formats
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import write_jsonl
-from ctxbench.bench.formats import ctxbench
+from ctxbench.bench.formats import BenchmarkFormat, Options, ctxbench
 from ctxbench.bench.formats.importing import HYGIENE_OFF, PACKAGES, import_set, read_tasks
-from ctxbench.bench.formats.types import BenchmarkFormat, Options
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON

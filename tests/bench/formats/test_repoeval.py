@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import write_jsonl
-from ctxbench.bench.formats import repoeval
+from ctxbench.bench.formats import Options, Table, Task, repoeval
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.formats.importing import import_set
-from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.functions.python import definitions
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.python.text import lift

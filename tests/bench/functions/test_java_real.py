@@ -1,4 +1,4 @@
-"""Java function samples of a tiny repository and of commons-codec, built and verified in real back ends."""
+"""Java function samples of a tiny repository and of a real one, built and verified in real back ends."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def module(tmp_path_factory: pytest.TempPathFactory, bubblewrap_sandbox: Sandbox
     return home, build(made, home, "set", sandbox=bubblewrap_sandbox, lock=no_lock)
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_a_module_is_mined_with_the_modules_that_it_needs(
     module: tuple[Home, SampleSet], bubblewrap_sandbox: Sandbox
@@ -148,11 +147,11 @@ def test_a_completion_that_fails_by_clocks_only_is_judged_once_more(
 @pytest.mark.long
 @pytest.mark.network
 @pytest.mark.slow
-def test_commons_codec_gives_certified_samples(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_a_real_repository_gives_certified_samples(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     home = Home(tmp_path)
-    repository = manifest.load("commons-codec")
+    repository = manifest.load("classmate")
     made = build([repository], home, "set", sandbox=bubblewrap_sandbox, lock=no_lock, workers=2, per_repo=1)
-    entry = made.manifest["repositories"]["commons-codec"]
+    entry = made.manifest["repositories"]["classmate"]
     assert len(made.samples) == 1
-    assert entry["documented"] > 500 and entry["covered"] > 300 and entry["tests_passed"] > 900
-    assert all(test.startswith("org.apache.commons.codec.") for r in made.references.values() for test in r.tests)
+    assert entry["documented"] > 70 and entry["covered"] > 50 and entry["tests_passed"] > 200
+    assert all(test.startswith("com.fasterxml.classmate.") for r in made.references.values() for test in r.tests)

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.retrieval.corpus import Corpus, search, similarity
-from ctxbench.bench.retrieval.dense import Dense
 from ctxbench.bench.retrieval.encoders import get
 from ctxbench.bench.retrieval.encoders.vectors import Vectors
-from ctxbench.bench.retrieval.lexical import BM25, Jaccard, words
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.rankers import BM25, Dense, Jaccard, words
+from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 
 

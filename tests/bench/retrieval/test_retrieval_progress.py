@@ -7,7 +7,7 @@ import pytest
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import Cursor, Kind, Query
-from ctxbench.harness.cli.progress import progress
+from ctxbench.harness.cli.terminal import progress
 from tests.helpers.views import make_view
 
 

@@ -11,7 +11,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repository import View
 from ctxbench.bench.retrieval.retrieval import NoRanker, Retrieval
-from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.retrieval.units import Hit, Unit
 from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
 from tests.helpers.views import make_view

@@ -6,7 +6,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.bench.retrieval.lexical import words
+from ctxbench.bench.retrieval.rankers import words
 from ctxbench.bench.retrieval.units import cutter, units
 
 PYTHON = '''\

@@ -18,7 +18,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.lines.build import build
 from ctxbench.bench.repositories import manifest
-from ctxbench.bench.repositories.history import Since, open_history, read_since, with_history
+from ctxbench.bench.repositories.git import Since, open_history, read_since, with_history
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness import cutoffs

@@ -28,7 +28,7 @@ from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, SHIPPED_ANSWERS, Remarks, Scratch
 from ctxbench.harness.cells.protocol import StrategyBounds
 from ctxbench.harness.cells.server import _ABSENT, _JUDGED, _NEWEST, _REFUSED_CALLS
-from ctxbench.sandbox.guest import landlock, seccomp, syscalls
+from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells.confined import granted
@@ -535,7 +535,7 @@ def test_hidden_paths_are_cut_out_of_what_is_visible(tmp_path: Path) -> None:
 
 def test_the_filter_refuses_every_listed_call() -> None:
     for architecture, column in seccomp.MACHINES.values():
-        listed = {syscalls.NUMBERS[name][column] for name in _REFUSED_CALLS}
+        listed = {seccomp.NUMBERS[name][column] for name in _REFUSED_CALLS}
         code = seccomp.program(architecture, column, _REFUSED_CALLS)
         assert {run_filter(code, architecture, number) for number in listed if number} == {seccomp.ERROR | 1}
 
@@ -546,7 +546,7 @@ def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
     code = seccomp.program(architecture, column, [], _ABSENT, (), _JUDGED, _NEWEST + 1)
 
     def answered(call: str, *arguments: int) -> int:
-        number = syscalls.NUMBERS[call][column]
+        number = seccomp.NUMBERS[call][column]
         assert number is not None
         return run_filter(code, architecture, number, *arguments)
 

@@ -17,11 +17,11 @@ import pytest
 
 from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.masking import unmasked
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repositories.snapshot import load as load_snapshot
 from ctxbench.bench.repository import Repository, view
 from ctxbench.bench.types import Cursor, Query, Reference
-from ctxbench.bench.views.masking import unmasked
 from ctxbench.harness.cells import Cells, open_cells
 from ctxbench.sandbox.guest import landlock
 from tests.harness.cells.confined import switch_off

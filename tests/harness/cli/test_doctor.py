@@ -138,9 +138,9 @@ def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctxbench.bench.retrieval.encoders import registry
+    from ctxbench.bench.retrieval import encoders
 
-    monkeypatch.setattr(registry, "_ENCODERS", {})
+    monkeypatch.setattr(encoders, "_ENCODERS", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     result = run_cli("doctor")
     found = lines(result.out)

@@ -16,7 +16,7 @@ from tests.helpers.cli import run_cli as run
 @pytest.fixture
 def boxes(bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctxbench.harness.run.execution.back_end", lambda *_: bubblewrap_sandbox)
-    monkeypatch.setattr("ctxbench.harness.run.runs.back_end", lambda *_: bubblewrap_sandbox)
+    monkeypatch.setattr("ctxbench.harness.run.resources.back_end", lambda *_: bubblewrap_sandbox)
 
 
 def test_it_lists_and_shows_engines_without_running_them() -> None:

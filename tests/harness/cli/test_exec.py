@@ -187,7 +187,7 @@ def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) 
 
 
 def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctxbench.harness.cli import progress as bars
+    from ctxbench.harness.cli import score
 
     class Bar:
         def __enter__(self) -> Callable[[int], None]:
@@ -201,7 +201,7 @@ def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: py
 
     path = write(home, completions(home))
     with monkeypatch.context() as patched:
-        patched.setattr(bars, "progress", lambda *_: Bar())
+        patched.setattr(score, "progress", lambda *_: Bar())
         result = execute(home, "--completions", str(path), "--workers", "1")
     assert result.code == 130 and "run the same command again" in result.err
     assert execute(home, "--completions", str(path)).code == 0

@@ -14,7 +14,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext import InContext
-from ctxbench.harness.measures import GAINS, Measurement, without_parts
+from ctxbench.harness.results import GAINS, Measurement, without_parts
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt

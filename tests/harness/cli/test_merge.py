@@ -164,7 +164,7 @@ def test_faults_leave_samples_missing_and_are_counted_after_the_merge(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Real cells: they tell a strategy's fault from ours.
-    monkeypatch.setattr("ctxbench.harness.run.runs.open_cells", open_cells)
+    monkeypatch.setattr("ctxbench.harness.run.resources.open_cells", open_cells)
     fussy = tmp_path / "fussy.py"
     fussy.write_text(
         '"""Fussy."""\nfrom ctxbench import Context, strategy\n\n@strategy("fussy")\ndef fussy(query, repo):\n'

@@ -28,7 +28,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.manifest import BUILTIN
 from ctxbench.bench.repositories.sources import unpack
-from ctxbench.harness.prices.rates import load as load_prices
+from ctxbench.harness.prices import load as load_prices
 from ctxbench.harness.run.stored import read as read_completions
 from tests.bench.formats import test_codereval, test_crosscodeeval, test_ctxbench, test_projbench, test_repobench
 from tests.bench.formats.broken import Shape

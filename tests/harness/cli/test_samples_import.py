@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.files import write_jsonl
-from ctxbench.bench.formats.types import Task
+from ctxbench.bench.formats import Task
 from ctxbench.bench.home import Home
 from tests.bench.formats.test_importing import function
 from tests.helpers.cli import run_cli

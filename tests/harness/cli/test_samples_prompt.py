@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.prompts import prompt_texts
+from ctxbench.harness.store.facts import prompt_texts
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import serving
 from tests.helpers.sets import make_set

@@ -17,8 +17,8 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import Response, TooLong, accounted
 from ctxbench.harness.generators.openai import OpenAI
-from ctxbench.harness.store.loading import clean
 from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.write import clean
 from tests.harness.generators.test_openai import ask
 from tests.harness.generators.test_openai_run import Bench, right
 from tests.helpers.misbehaviour import (

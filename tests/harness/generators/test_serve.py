@@ -22,7 +22,7 @@ from ctxbench.bench.types import Cursor, Kind, Reference
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.prompts import prompt_texts
+from ctxbench.harness.store.facts import prompt_texts
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import needed

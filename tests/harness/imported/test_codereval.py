@@ -8,7 +8,7 @@ import pytest
 
 from ctxbench.bench.codereval.predictions import NO_RESULT, read
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats.types import RecordedSample
+from ctxbench.bench.formats import RecordedSample
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON

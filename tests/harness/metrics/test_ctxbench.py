@@ -6,8 +6,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.metrics import mean_pass_at_k, pass_at_k, score
-from ctxbench.harness.metrics.ctxbench import unit
-from ctxbench.harness.metrics.lexing import read
+from ctxbench.harness.metrics.ctxbench import read, unit
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF
 
 from ctxbench.harness.metrics import aggregate, mean_pass_at_k, metrics, pass_at_k, score
-from ctxbench.harness.metrics.aggregate import by_repository, official_pass_at_k
-from ctxbench.harness.metrics.crosscodeeval import cleaned, first_statement
-from ctxbench.harness.metrics.lexing import identifiers
-from ctxbench.harness.metrics.repocoder import score_first
+from ctxbench.harness.metrics.profile import by_repository, official_pass_at_k
+from ctxbench.harness.metrics.published import chrf, cleaned, first_statement, identifiers
 
 OWN = Path(__file__).parent / "fixtures"
 COUNTS = {"python": 784, "java": 257}
@@ -131,6 +132,16 @@ def test_data_set_numbers(shared: Path, language: str) -> None:
     assert shown == expected["infercom_overall_x100"]
 
 
+def best_of(predictions: list[str], ground_truth: str) -> dict[str, float | None]:
+    scores = [
+        score("repocoder", "python", prompt="", prediction=text, ground_truth=ground_truth) for text in predictions
+    ]
+    return {
+        metric: max((value for of in scores if (value := of[metric]) is not None), default=None)
+        for metric in ("em", "es")
+    }
+
+
 def test_best_of_the_first_k_samples(shared: Path) -> None:
     rows = read(shared / "golden" / "metrics_multi_sample.jsonl")
     assert len(rows) == 45
@@ -138,7 +149,7 @@ def test_best_of_the_first_k_samples(shared: Path) -> None:
         (row["id"], k)
         for row in rows
         for k, expected in row["expected_repocoder_by_k"].items()
-        if score_first(row["predictions"], row["ground_truth"], int(k)) != expected
+        if best_of(row["predictions"][: int(k)], row["ground_truth"]) != expected
     ]
     assert not wrong, f"{len(wrong)} differ: {wrong[:5]}"
 
@@ -160,3 +171,33 @@ def test_mean_pass_at_k(shared: Path) -> None:
     assert len(rows) == 10
     wrong = [row["id"] for row in rows if mean_pass_at_k(row["n"], row["c"], row["k"]) != row["mean_pass_at_k"]]
     assert not wrong, f"{len(wrong)} differ: {wrong}"
+
+
+TEXTS = st.text(alphabet="ab c\n\t(_é\u3000", max_size=40)
+
+
+def sacrebleus(prediction: str, ground_truth: str) -> float:
+    return float(CHRF().sentence_score(prediction, [ground_truth]).score)
+
+
+@given(TEXTS, TEXTS)
+def test_it_equals_the_official_tool(prediction: str, ground_truth: str) -> None:
+    assert 100 * chrf(prediction, ground_truth) == sacrebleus(prediction, ground_truth)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "ground_truth"),
+    [
+        ("return apply_tax(cart, rate)", "return apply_tax(cart, rate)"),
+        ("return apply_tax(cart)", "return apply_tax(cart, rate)\n    log.debug(cart)"),
+        ("", "x"),
+        ("x", ""),
+        ("", ""),
+        ("ab", "abcdefgh"),
+        ("# only a comment", "value  # a comment"),
+    ],
+)
+def test_code_and_edges(prediction: str, ground_truth: str) -> None:
+    texts = {"prediction": prediction, "ground_truth": ground_truth}
+    [value] = score("context_collection", "python", prompt="", **texts).values()
+    assert value is not None and 100 * value == sacrebleus(prediction, ground_truth)

@@ -18,8 +18,8 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.generators.incontext.frame import space_cost
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, metrics, score, score_many
-from ctxbench.harness.metrics.crosscodeeval import first_statement
-from ctxbench.harness.metrics.lexing import identifiers, match_identifiers
+from ctxbench.harness.metrics.ctxbench import match_identifiers
+from ctxbench.harness.metrics.published import first_statement, identifiers
 from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 

@@ -6,10 +6,10 @@ from sqlalchemy import text
 
 from ctxbench.harness.results import ACCESS
 from ctxbench.harness.store import Store
-from ctxbench.harness.store.access import steps_of
-from ctxbench.harness.store.deleting import delete_run
+from ctxbench.harness.store.details import steps_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.shard import Shard, encode, unpack
+from ctxbench.harness.store.tables import delete_run
 from ctxbench.harness.store.write import StoredAccess
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxbench.harness.store import Store
-from ctxbench.harness.store.sets import SampleCount, contents
+from ctxbench.harness.store.samples import SampleCount, contents
 from ctxbench.harness.store.work import ConstructionTime, construction_times
 from ctxbench.harness.store.write import StoredConstruction
 from tests.harness.store.making import make_samples, make_spec

@@ -14,8 +14,8 @@ from ctxbench.harness.store import Store, notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.samples import stored_sets
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, neighbours, place_in_plan, runs_over, search
-from ctxbench.harness.store.sets import stored_sets
 from ctxbench.harness.store.write import Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_details import add_functions, add_lines, statements

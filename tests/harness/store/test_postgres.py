@@ -15,12 +15,12 @@ from ctxbench.bench.formats.rows import open_tables
 from ctxbench.harness.imported.importing import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
-from ctxbench.harness.store.deleting import delete_run, delete_verdicts
 from ctxbench.harness.store.facts import append_finished
-from ctxbench.harness.store.names import add_name, names
+from ctxbench.harness.store.notes import add_name, names
 from ctxbench.harness.store.runs import completed, run_tables, stored_runs
 from ctxbench.harness.store.schema import METADATA, VIEWS
 from ctxbench.harness.store.store import open_reader
+from ctxbench.harness.store.tables import delete_run, delete_verdicts
 from ctxbench.harness.store.write import StoredCompletion, StoredFault
 from tests.harness.imported.records import python_task, write
 from tests.harness.store import (

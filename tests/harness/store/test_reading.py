@@ -13,7 +13,7 @@ from sqlalchemy import exc, insert, text
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.samples import stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
 from tests.harness.store.making import make_samples, make_spec
 from tests.helpers.databases import set_schema

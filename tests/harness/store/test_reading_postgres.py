@@ -10,7 +10,7 @@ from sqlalchemy import insert, make_url
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.sets import stored_sets
+from ctxbench.harness.store.samples import stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
 from tests.harness.store import postgres_server
 from tests.harness.store.making import make_samples, make_spec

@@ -245,6 +245,7 @@ def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engin
         engine.api.remove_image(f"{NAME}:plain", force=True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, engine: Client) -> None:

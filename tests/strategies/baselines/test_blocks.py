@@ -6,7 +6,7 @@ import pytest
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import View
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.strategies.api import BlockKind
 from ctxbench.strategies.baselines.rlcoder import STOP, BlockSearch, question, retrieve
 from tests.strategies.baselines.shop import made, view

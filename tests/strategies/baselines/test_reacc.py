@@ -4,8 +4,7 @@ import pytest
 
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repository import View
-from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.retrieval.units import units
+from ctxbench.bench.retrieval.units import Hit, units
 from ctxbench.strategies.api import BlockKind
 from ctxbench.strategies.baselines.reacc import DENSE, LEXICAL, UNIT
 from tests.strategies.baselines.shop import made

@@ -8,7 +8,7 @@ import re
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repository import View, digest_of
-from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.icl.source import read_file

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.retrieval.encoders import get, registry, weights
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.encoders import get, weights
 from tests.helpers.extras import needed
 
 CODE = "def read_json(path):\n    with open(path) as f:\n        return json.load(f)"
@@ -74,7 +75,7 @@ def test_the_version_names_back_end_and_weights(tmp_path: Path) -> None:
 def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name in missing else found(name))
-    monkeypatch.setattr(registry, "_ENCODERS", {})
+    monkeypatch.setattr(encoders, "_ENCODERS", {})
 
 
 def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.retrieval.encoders import get, names, registry, weights
-from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, RecipeEncoder, batches, framed
-from ctxbench.bench.retrieval.encoders.texts import unit_length, utf8
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.encoders import get, names, weights
+from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, RecipeEncoder, batches, framed, unit_length
 from tests.helpers.extras import needed
 
 RECIPE = EncoderRecipe(model="someone/something", limit=8, architecture="BertModel")
@@ -173,7 +174,7 @@ def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = ("torch", "transformers")
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: name in there or found(name))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(registry, "_ENCODERS", {})
+    monkeypatch.setattr(encoders, "_ENCODERS", {})
 
 
 @pytest.mark.parametrize("name", PAPERS)

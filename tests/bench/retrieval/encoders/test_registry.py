@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.retrieval import encoders
-from ctxbench.bench.retrieval.encoders import canonical, get, names, registry, summary
+from ctxbench.bench.retrieval.encoders import canonical, get, names, summary
 
 
 class Letters:
@@ -29,8 +29,8 @@ class Letters:
 
 @pytest.fixture
 def letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry._REGISTRY, "_items", dict(registry._REGISTRY._items))
-    monkeypatch.setattr(registry, "_ENCODERS", {})
+    monkeypatch.setattr(encoders._REGISTRY, "_items", dict(encoders._REGISTRY._items))
+    monkeypatch.setattr(encoders, "_ENCODERS", {})
 
     @encoders.encoder("letters")
     def factory(*, width: int = 3, weight: float = 1.0, fold: bool = False) -> Letters:

@@ -21,7 +21,8 @@ tokenizers = needed("tokenizers", "hf")
 
 
 from ctxbench.bench.errors import InputFault  # noqa: E402
-from ctxbench.bench.retrieval.encoders import get, registry  # noqa: E402
+from ctxbench.bench.retrieval import encoders  # noqa: E402
+from ctxbench.bench.retrieval.encoders import get  # noqa: E402
 from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, torch_encoder  # noqa: E402
 
 pytestmark = [
@@ -35,7 +36,7 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_ENCODERS", {})
+    monkeypatch.setattr(encoders, "_ENCODERS", {})
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     torch.manual_seed(0)
 

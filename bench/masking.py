@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ctxbench.bench.retrieval.types import VisibleTarget
+from ctxbench.bench.retrieval.units import VisibleTarget
 from ctxbench.bench.types import Query, Sample
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""`Machinery`: the cells, the generator behind its batcher and the coder of a run, opened and closed together."""
+"""`Resources`: the cells, the model behind its batcher, the coder, the indices and the sandbox of runs.
+
+They are opened and closed together. What runs may not need, such as the sandbox, opens when it is first asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,21 +20,35 @@ from typing import TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.code_tokens import P50kBase
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.repositories.snapshot import is_test_or_vendored
+from ctxbench.bench.repositories.snapshot import Snapshot, is_test_or_vendored
 from ctxbench.bench.retrieval.retrieval import Retrieval
-from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.units import Unit, cutter
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Sample
 from ctxbench.bench.windows import Tokens
-from ctxbench.harness.cells import Cells
-from ctxbench.harness.cells.pool import open_cells
+from ctxbench.harness import prices
+from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator, Request, Sampling
-from ctxbench.harness.prices import Prices
 from ctxbench.harness.run.batching import Answer, Batcher
-from ctxbench.harness.run.execution import Executor, OpenTools
+from ctxbench.harness.run.execution import (
+    Executor,
+    OpenJudge,
+    OpenTools,
+    back_end,
+    open_executor,
+    open_judge,
+    open_tools,
+)
+from ctxbench.harness.run.sample import Asker
 from ctxbench.harness.run.scoring import Pricer
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction
 from ctxbench.sandbox.types import Sandbox
@@ -53,7 +70,7 @@ OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 
 
 class ConstructionLog:
-    """A `bench.retrieval.types.Built` that records its calls. May be called by several threads."""
+    """A `bench.retrieval.units.Built` that records its calls. May be called by several threads."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -73,8 +90,8 @@ class ConstructionLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machinery:
-    """The running parts of a run, and the names under which their work is stored."""
+class Resources:
+    """The running parts of runs, and the names under which their work is stored."""
 
     cells: Cells
     batcher: Batcher
@@ -87,6 +104,8 @@ class Machinery:
     """How many strategies work at once, and how many tests of functions."""
     judges: bool
     """Whether functions get verdicts."""
+    has_sandbox: bool
+    """Whether strategies' programs can be run."""
     retrieval: Retrieval
     """The indices that strategies' searches share."""
     construction: ConstructionLog
@@ -102,6 +121,28 @@ class Machinery:
     max_cost: float | None
     """US dollars of new answers after which no more samples are begun; None for no limit."""
 
+    def asker(
+        self,
+        card: StrategyCard,
+        store: Store,
+        snapshots: Mapping[str, Snapshot],
+        ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
+    ) -> Asker:
+        """Return what takes samples through a strategy to their completions; see `Asker`."""
+        return Asker(
+            self.cells,
+            self.batcher,
+            snapshots,
+            self.workers,
+            store=store,
+            retrieval=self.retrieval,
+            execute=self.tools() if card.executes else None,
+            ahead=ahead,
+            summariser=self.summaries.batcher,
+            unmasked=card.unmasked,
+            engines=self.engines if card.engines else None,
+        )
+
     @property
     def spent(self) -> float:
         """The price in US dollars of all new answers so far, a summariser's included."""
@@ -113,96 +154,118 @@ class Machinery:
         return self.max_cost is not None and self.spent >= self.max_cost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineryOptions:
-    """How the parts of a run are opened."""
-
-    hidden: Sequence[Path]
-    """Paths that no strategy may read."""
-    cache: Path | None = None
-    """Where vectors are kept from run to run; None: in memory only."""
-    workers: int | None = None
-    """Strategies, and tests, at work at once; None for one a core."""
-    executor: OpenExecutor | None = None
-    """Opens what gives verdicts; None for no verdicts."""
-    tools: OpenTools | None = None
-    """Opens what runs strategies' programs; None for no sandbox."""
-    boxes: Callable[[], Sandbox] | None = None
-    """Opens the back end whose boxes context engines live in; None for no sandbox."""
-    prices: Prices | None = None
-    """Of models; None if unknown."""
-    max_cost: float | None = None
-    """US dollars of new answers after which no more samples are begun; None for no limit."""
-    summariser: str = ""
-    """Spec of the generator that writes summaries; empty: the run's own writes them."""
-    summarises_tests: bool = True
-    """Whether it is asked about APIs of tests and vendored files."""
-    tokens: Tokens = code_tokens.pieces
-    """Gives what windows are compared by."""
-    cells: OpenCells = open_cells
-    resolve: Callable[[str], Generator] = registry.resolve
-    """Makes generators; another one in tests."""
-
-
 @contextlib.contextmanager
-def open_machinery(store: Store, generator: str, options: MachineryOptions) -> Iterator[Machinery]:
-    """Open the parts of a run; nothing computes before it is asked. Close all of them on leaving, in whatever way.
+def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replace
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    planned: Sequence[Sample],
+    generator: str,
+    choices: RunOptions,
+    *,
+    judges: OpenJudge = open_judge,
+    cells: OpenCells | None = None,
+    resolve: Callable[[str], Generator] = registry.resolve,
+    tools: OpenTools | None = None,
+    boxes: Callable[[], Sandbox] | None = None,
+) -> Iterator[Resources]:
+    """Open what runs need; nothing computes before it is asked. Close all of it on leaving, in whatever way.
 
     Args:
-        store: where answers are kept.
+        home: where repositories, vectors and the rates of models are.
+        store: where answers and verdicts are kept.
+        sample_set: what is completed.
+        planned: the samples of the runs.
         generator: its spec.
-        options: how to open the parts.
+        choices: workers, sandbox, summariser, tokenizer, bounds of strategies, and the limit of costs.
+        judges: how to open judges of functions; for tests, as what follows.
+        cells: how to open cells; None for processes.
+        resolve: makes generators.
+        tools: opens what runs strategies' programs; None for the sandbox of the choices.
+        boxes: opens the back end whose boxes context engines live in; None for the sandbox of the choices.
 
     Raises:
-        InputFault: if the spec is wrong, or the summariser follows no instructions.
+        InputFault: if a spec is wrong, the tokenizer's file is no such file, or the summariser follows no instructions.
         MachineFault: if no process can be started.
     """
     spec = registry.canonical(generator)
-    workers = options.workers or os.cpu_count() or 1
+    tokens: Tokens = code_tokens.pieces
+    if choices.tokenizer is not None:
+        tokens = P50kBase(choices.tokenizer).ids  # a wrong file is refused before anything starts
+    hidden = kept_from_strategies(home, store.where, sample_set)
+    rates = prices.of_home(home)
+    executor: OpenExecutor | None = None
+    if choices.sandbox != NO_SANDBOX:
+        tools = tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+        boxes = boxes or functools.partial(back_end, home, choices.sandbox)
+        if any(sample.tested for sample in planned):
+            executor = functools.partial(
+                open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
+            )
+    bounds = StrategyBounds.of_work(choices.strategy_seconds)
+    opens_cells = cells or functools.partial(open_cells, limits=bounds, tokenizer=choices.tokenizer)
+    workers = choices.workers or os.cpu_count() or 1
     with contextlib.ExitStack() as stack:
         # As written, not canonical: the parts that the canonical spec leaves out still say how to ask.
-        model = options.resolve(generator)
+        model = resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies work on while a full batch is answered.
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
         # Entered early to end late: its threads end only when cells and batcher let go of them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
-        batcher = Batcher(model, spec, store, options.prices)
+        batcher = Batcher(model, spec, store, rates)
         stack.callback(batcher.close)
         summariser = batcher
-        if options.summariser:
-            other = options.resolve(options.summariser)
+        if choices.summariser:
+            other = resolve(choices.summariser)
             stack.callback(other.close)
-            _check_summariser(other, options.summariser)
-            canonical = registry.canonical(options.summariser)
-            summariser = Batcher(other, canonical, store, options.prices)
+            _check_summariser(other, choices.summariser)
+            summariser = Batcher(other, registry.canonical(choices.summariser), store, rates)
             stack.callback(summariser.close)
-        summaries, construction = Summaries(summariser, tests=options.summarises_tests), ConstructionLog()
-        vectors = None if options.cache is None else options.cache / "vectors"
-        retrieval = Retrieval(vectors, summarise=summaries, built=construction, tokens=options.tokens)
-        pricer = _pricer(model, spec, options.resolve, stack)
-        cells = stack.enter_context(options.cells(options.hidden, workers))
-        engines = stack.enter_context(Engines(options.boxes or _no_boxes, hidden=options.hidden, report=_LOG.info))
+        summaries = Summaries(summariser, tests=choices.summarise_tests or not choices.summariser)
+        construction = ConstructionLog()
+        retrieval = Retrieval(home.cache / "vectors", summarise=summaries, built=construction, tokens=tokens)
+        pricer = _pricer(model, spec, resolve, stack)
+        opened_cells = stack.enter_context(opens_cells(hidden, workers))
+        engines = stack.enter_context(Engines(boxes or _no_boxes, hidden=hidden, report=_LOG.info))
         stack.callback(batcher.close)
         stack.callback(summariser.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         stack.callback(retrieval.close)
-        yield Machinery(
-            cells=cells,
+        yield Resources(
+            cells=opened_cells,
             batcher=batcher,
             pricer=pricer,
             threads=threads,
             width=width,
             workers=workers,
-            judges=options.executor is not None,
+            judges=executor is not None,
+            has_sandbox=tools is not None,
             retrieval=retrieval,
             construction=construction,
             summaries=summaries,
-            executor=_on_first_call(stack, options.executor, workers),
-            tools=_on_first_call(stack, options.tools, workers),
+            executor=_on_first_call(stack, executor, workers),
+            tools=_on_first_call(stack, tools, workers),
             engines=engines,
-            max_cost=options.max_cost,
+            max_cost=choices.max_cost,
         )
+
+
+def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
+    """Return the paths that no strategy may read: home and cache, the database, other copies of the targets' files.
+
+    Raises:
+        InputFault: if the cache is elsewhere than in the home folder, and cannot be made there.
+    """
+    if not home.cache.is_relative_to(home.root):
+        with explained(home.cache):
+            # Made before anything is in it: what is not there is not hidden.
+            home.cache.mkdir(parents=True, exist_ok=True)
+    paths = [home.root.absolute(), home.cache, Path(database).absolute()]
+    paths += copies(sample.path for sample in sample_set.samples)
+    sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
+    paths += [Path(source.removeprefix("local:")) for source in sources if source.startswith("local:")]
+    return [path for path in paths if path.is_absolute() and path.exists()]
 
 
 def _check_summariser(model: Generator, spec: str) -> None:
@@ -268,7 +331,7 @@ class Spent:
 
 
 class Summaries:
-    """A `bench.retrieval.types.Summarise` that asks a generator which follows instructions; else the plain one.
+    """A `bench.retrieval.units.Summarise` that asks a generator which follows instructions; else the plain one.
 
     Its requests belong to no sample: `spent` counts them apart (InferCom paper: the API base is made offline).
     May be called by several threads, those of samples among them.
@@ -372,6 +435,14 @@ class Summaries:
         }
         with self._lock:
             self._costs.update(costs)
+
+
+def summary_units(snapshots: Callable[[], Mapping[str, Snapshot]]) -> Iterator[tuple[Language, Sequence[Unit]]]:
+    """Yield the APIs of each repository of a run, as a search by summary has them."""
+    cut = cutter("summary")
+    for snapshot in snapshots().values():
+        for path, text in snapshot.texts.items():
+            yield snapshot.language, cut(path, text, snapshot.language)
 
 
 def _cut(code: str) -> str:

@@ -35,7 +35,7 @@ _TIER = "service_tier"
 """The field of a request that asks for a cheaper or a faster service."""
 FILE = "prices.toml"
 """The user's own rates, in the home folder."""
-_BUILTIN = Path(__file__).parent / "builtin.toml"
+_BUILTIN = Path(__file__).parent / "prices.toml"
 _NUMBERS = ("input", "cached", "output", "per_hour")
 _TEXTS = ("url", "source")
 _KEYS = ("match", "seen", *_NUMBERS, "at_once", *_TEXTS)

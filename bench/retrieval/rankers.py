@@ -1,6 +1,6 @@
-"""Rankers that compare words: BM25 and the Jaccard index.
+"""Rankers: BM25 and the Jaccard index compare words, `Dense` compares meanings by the cosine of two vectors.
 
-They are ours and no library's because of what is counted: how many texts hold a word, how many texts there
+Those of words are ours and no library's because of what is counted: how many texts hold a word, how many texts there
 are and how long they are on average may count only what one view shows. So an index holds the shared texts of a
 snapshot once, and each query leaves out a span of them (those of the target file) and adds a few of its own.
 No score depends on a text that is left out, not even in its last digit: sums are made text by text, in the
@@ -9,8 +9,10 @@ order of the query's words. On every processor it is the same to the last bit.
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ctxbench.bench.code_tokens import pieces
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ctxbench.bench.retrieval.encoders import Encoder, Floats
+    from ctxbench.bench.retrieval.encoders.vectors import Vectors
+
     Ints = npt.NDArray[np.int64]
     Scores = npt.NDArray[np.float64]
-import re
 
 K1, B = 1.5, 0.75
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -168,3 +172,54 @@ def words(text: str) -> list[str]:
         if parts != all_words[-1:]:
             all_words += parts
     return all_words
+
+
+DIGITS = 5
+"""Of a similarity, after the point: encoders agree to some 1e-6 from processor to processor."""
+
+
+class Dense:
+    """The cosine of vectors of length 1, which is their product."""
+
+    def __init__(
+        self, encoder: Encoder, spec: str, vectors: Vectors, *, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Rank by an encoder.
+
+        Args:
+            encoder: what encodes.
+            spec: its canonical spelling.
+            vectors: where vectors are kept.
+            progress: told now and then how many texts are encoded, of how many; what it raises ends that.
+        """
+        self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
+
+    @property
+    def slack(self) -> float:
+        """Return what the fast product may be off `exact`: a rounding a term, and that of the score.
+
+        Its last digits depend on the processor and on how many texts there are, and so on texts that a view leaves
+        out; `exact` does not.
+        """
+        return self._encoder.width * 2.0**-23 + 10.0**-DIGITS
+
+    def index(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of texts: shape (texts, width)."""
+        return self._vectors.of(self._encoder, self._spec, texts, progress=self._progress)
+
+    def query(self, text: str) -> Floats | None:
+        """Return the vector of a text; None if it is blank."""
+        vector: Floats | None = self.index([text])[0] if text.strip() else None
+        return vector
+
+    def scores(self, query: Floats, shared: Floats, own: Floats, skip: Span) -> Scores:
+        """Return the score of every shared text and then of every own one, up to `slack`."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.concatenate([shared @ query, own @ query]).astype(np.float64)
+
+    def exact(self, query: Floats, vector: Floats) -> float:
+        """Return the score of one text, rounded to `DIGITS`, so that machines whose vectors differ rank alike."""
+        import numpy as np  # noqa: PLC0415
+
+        return round(math.fsum(np.multiply(query, vector, dtype=np.float64).tolist()), DIGITS)

@@ -1,1 +1,0 @@
-"""Views: what a strategy is shown of a repository for one sample."""

@@ -1,0 +1,190 @@
+"""Ctrl-C and the progress of long work.
+
+A command ends tidily after Ctrl-C if that takes but a moment, else at once; a second Ctrl-C always ends it at once.
+Python raises an interrupt in the main thread alone, and only between two steps of Python code: not while it waits for
+a database or computes in C. So a thread of its own watches for interrupts. Ending the process is as safe as a kill:
+a finished sample is a transaction, and boxes and cells end with this process.
+
+Progress is a bar on a terminal and in a notebook, and a line on stderr every few seconds elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+SECONDS = 2.0
+"""The time that a command has to end tidily after the first interrupt."""
+INTERRUPT_CODE = 130
+INTERRUPTED = "ctxbench: interrupted; run the same command again to go on"
+_QUIET = "ignore:resource_tracker:UserWarning"
+"""`multiprocessing` has a helper process that tidies up what is left, and would warn about it."""
+_came, _ending = threading.Event(), threading.Lock()
+
+
+def watch_interrupts() -> None:
+    """Begin to watch; called once, by the main thread. Ignored interrupts stay ignored."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET]))
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, _raise)
+    sys.unraisablehook = _unless_interrupted
+    threading.Thread(target=_watch, args=(reader,), name="interrupts", daemon=True).start()
+
+
+def interrupted() -> bool:
+    """Return whether there was an interrupt."""
+    return _came.is_set()
+
+
+def end_interrupted() -> NoReturn:
+    """Print one line on the interrupt, and end the process with its children."""
+    # The other thread may be printing the line and ending the process already.
+    if _ending.acquire(timeout=0.5):
+        with contextlib.suppress(OSError, ValueError):
+            click.echo(INTERRUPTED, err=True)
+            sys.stdout.flush()
+    _end_children()
+    os._exit(INTERRUPT_CODE)
+
+
+def _raise(_: int, __: FrameType | None) -> None:
+    """Interrupt the main thread, once: a second interrupt would meet it while it tidies up."""
+    if not _came.is_set():
+        _came.set()
+        raise KeyboardInterrupt
+
+
+def _unless_interrupted(unraisable: Any) -> None:
+    """Hide errors that an interrupt causes where nothing can be raised: the watching thread ends the command."""
+    if not _came.is_set() and not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+
+
+def _watch(reader: int) -> None:
+    while signal.SIGINT not in os.read(reader, 1):
+        pass
+    if signal.getsignal(signal.SIGINT) is not _raise:
+        # A server of pages has handlers of its own, and ends by itself.
+        return
+    select.select([reader], [], [], SECONDS)
+    end_interrupted()
+
+
+def _end_children() -> None:
+    """End processes that would go on, such as a download; workers ignore interrupts, but not this signal."""
+    for pid in _below(os.getpid()):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def _below(pid: int) -> list[int]:
+    """Return the descendants of a process; none if the system does not list them."""
+    descendants: list[int] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, children.read_text(encoding="ascii").split()):
+                descendants += [child, *_below(child)]
+    return descendants
+
+
+_EVERY_SECONDS = 5.0
+_REMARKS = (
+    "ctxbench.bench.retrieval",
+    "ctxbench.harness.run.attempt",
+    "ctxbench.harness.run.resources",
+    "ctxbench.harness.cells",
+    "ctxbench.harness.generators",
+    "ctxbench.harness.run.scheduling",
+)
+"""Loggers of other work that may take long during a run or while a model answers."""
+_CLEAR = "\r\x1b[2K"
+"""Takes a bar's line off a terminal; the bar is drawn anew below."""
+
+Tick = Callable[[int], None]
+say: Callable[[str], None] = functools.partial(click.echo, err=True)
+"""Print a line on stderr."""
+
+
+@contextlib.contextmanager
+def progress(label: str, total: int) -> Iterator[Tick]:
+    """Show how much of `total` is done; call the yielded function with each step's size."""
+    with remarks():
+        bar_of_notebook = _notebook_bar(label, total)
+        if bar_of_notebook is not None:
+            yield bar_of_notebook
+            return
+        if sys.stderr.isatty():
+            with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
+                yield bar.update
+            return
+        yield from _lines(label, total)
+
+
+def _notebook_bar(label: str, total: int) -> Tick | None:
+    """Return what moves a bar below the notebook's cell; None outside a notebook."""
+    if "ipykernel" not in sys.modules or not total:
+        return None
+    bar = importlib.import_module("IPython.display").ProgressBar(total)
+    click.echo(label)
+    bar.display()
+
+    def tick(step: int) -> None:
+        bar.progress += step
+
+    return tick
+
+
+def _lines(label: str, total: int) -> Iterator[Tick]:
+    steps, last_line = 0, time.monotonic()
+
+    def tick(step: int) -> None:
+        nonlocal steps, last_line
+        steps += step
+        if time.monotonic() - last_line >= _EVERY_SECONDS:
+            last_line = time.monotonic()
+            click.echo(f"{label}: {steps} of {total}", err=True)
+
+    yield tick
+    click.echo(f"{label}: {steps} of {total}", err=True)
+
+
+class _Echo(logging.Handler):
+    """Writes a remark as a line on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write it."""
+        click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{record.getMessage()}", err=True)
+
+
+@contextlib.contextmanager
+def remarks() -> Iterator[None]:
+    """Show log messages about other work that takes long meanwhile."""
+    loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
