@@ -20,9 +20,8 @@ from markupsafe import Markup
 
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
-from ctxbench.harness.leaderboard.curves import Curves, curves
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row, Standing
-from ctxbench.harness.leaderboard.sections import BoardSection, headline, title
+from ctxbench.harness.leaderboard.sections import BoardSection, Curves, curves, headline, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.results import RunInfo
 from ctxbench.harness.run.spec import repeat_command

@@ -9,9 +9,10 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import cost as view
-from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
-from ctxbench.harness.leaderboard.curves import Blank, curves
+from ctxbench.harness.leaderboard.choices import load_of
+from ctxbench.harness.leaderboard.notes import group_warnings
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
+from ctxbench.harness.leaderboard.sections import Blank, curves
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",

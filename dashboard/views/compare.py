@@ -15,12 +15,12 @@ import numpy as np
 
 from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.columns import INTERVAL
-from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared, Solved, SolvedRegion
-from ctxbench.harness.leaderboard.family import pair_verdict
+from ctxbench.harness.leaderboard.numbers import completed, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import variance_text
-from ctxbench.harness.leaderboard.scales import completed, scale_of, values
+from ctxbench.harness.leaderboard.rows import pair_verdict
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
@@ -195,9 +195,9 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
             "open": address(of_pair.samples[at]),
             "sample": of_pair.samples[at],
             "repository": of_pair.repos[at],
-            "baseline": Figure(numbers.value(float(of_pair.other[at]), None)),
-            "this run": Figure(numbers.value(float(of_pair.this[at]), None)),
-            "difference": Figure(numbers.value(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
+            "baseline": Figure(numbers.written(float(of_pair.other[at]), None)),
+            "this run": Figure(numbers.written(float(of_pair.this[at]), None)),
+            "difference": Figure(numbers.written(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
         }
         for at in farthest[:MOST_ROWS]
         if of_pair.this[at] != of_pair.other[at]
@@ -210,7 +210,7 @@ def _rounded(number: float | None, low: float | None, high: float | None) -> Fig
 
 def _digits(number: float | None, half: float | None) -> Figure | None:
     """Return a number that sorts as one and shows the digits that its interval justifies."""
-    return None if number is None else Figure(numbers.value(number, half))
+    return None if number is None else Figure(numbers.written(number, half))
 
 
 def _bar(name: str, mean: float | None, low: float | None, high: float | None, unit: str) -> Row:

@@ -11,9 +11,9 @@ from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.dashboard.views.compare import Row, labels
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL
-from ctxbench.harness.leaderboard.curves import Curves
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.rows import Row as BoardRow
+from ctxbench.harness.leaderboard.sections import Curves
 
 STAGES: Mapping[str, str] = {"strategy_seconds": "method", "generator_seconds": "model", "test_seconds": "tests"}
 """Where a sample's time goes, in the order in which it passes."""

@@ -26,7 +26,7 @@ from ctxbench.harness.leaderboard.columns import (
 )
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
-from ctxbench.harness.leaderboard.records import to_csv
+from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
 from ctxbench.harness.leaderboard.sections import beside
 from ctxbench.harness.metrics.profile import MADE_UP

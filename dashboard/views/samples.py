@@ -15,7 +15,7 @@ from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard import choices, numbers
-from ctxbench.harness.leaderboard.scales import Scale, scale_of
+from ctxbench.harness.leaderboard.numbers import Scale, scale_of
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, Step, StoredCall, StoredPiece
@@ -213,7 +213,7 @@ def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str)
         row: dict[str, object] = {"metric": f"{kind[1]} ({scale.unit})"}
         for name, completion in runs:
             value = completion.scores.get(kind) if completion else None
-            row[name] = None if value is None else Figure(numbers.value(value * scale.factor, None))
+            row[name] = None if value is None else Figure(numbers.written(value * scale.factor, None))
         rows.append(row)
     return rows
 
@@ -249,7 +249,7 @@ def piece_label(number: int, piece: StoredPiece) -> str:
         f"score {piece.score:.3g}" if piece.score is not None else "",
         f"{piece.tokens} token{'s' * (piece.tokens != 1)}",
         piece.state,
-        f"gain {numbers.value(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
+        f"gain {numbers.written(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 

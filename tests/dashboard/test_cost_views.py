@@ -9,9 +9,9 @@ import pytest
 
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views.cost import front
-from ctxbench.harness.leaderboard import board, records
-from ctxbench.harness.leaderboard.curves import Curves, curves
+from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.results import COSTS, RunTable
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
@@ -79,7 +79,7 @@ def test_the_front_is_what_the_definition_says_of_any_points() -> None:
 
 def test_points_are_those_of_the_json() -> None:
     points = {point.run: point for point in view.points(GROUP, "es", "tokens_in")}
-    printed = {record["run"]: record for record in records.records(board([CHEAP, DEAR, WASTE, GOLD]))}
+    printed = {record["run"]: record for record in render.records(board([CHEAP, DEAR, WASTE, GOLD]))}
     assert points.keys() == printed.keys()
     for run, point in points.items():
         assert point.cost == printed[run]["tokens_in"]

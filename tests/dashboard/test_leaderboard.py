@@ -229,7 +229,7 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
     cells["rank"] = "-".join(map(str, ranks))
     cells[_heading(metric)] = value["mean"]
     cells["by repo"] = float(
-        numbers.value(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
+        numbers.written(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
     )
     cells |= {"beats": ", ".join(names[run] for run in record["beats"]) or None, "needs": record["repositories_needed"]}
     for name, key in _AMOUNTS.items():
