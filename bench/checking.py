@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
@@ -49,19 +49,16 @@ def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple
         data: the parsed table.
         prefix: what stands before its keys in messages.
     """
-    kind: Any = form
     try:
-        if dataclasses.is_dataclass(kind):
+        if dataclasses.is_dataclass(form):
             # In JSON mode lists become tuples. Dates, which JSON has not, belong in quotes.
-            return _adapter(kind).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
-        return _adapter(kind).validate_python(data), []
+            return _adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
+        return _adapter(form).validate_python(data), []
     except ValidationError as error:
         return None, list(_problems(error, form, prefix))
 
 
-@functools.cache
-def _adapter(form: type[Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(form)
+_adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 
 
 def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[Problem]:
