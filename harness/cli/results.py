@@ -15,7 +15,7 @@ from ctxbench.harness.cli.terminal import progress
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.imported.importing import ImportSummary
+    from ctxbench.harness.imported import ImportSummary
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
@@ -85,7 +85,7 @@ def import_files(
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
     from ctxbench.bench.languages.base import Language
-    from ctxbench.harness.imported.importing import import_results
+    from ctxbench.harness.imported import import_results
     from ctxbench.harness.imported.matching import Labels
     from ctxbench.harness.store import open_store
 

@@ -1,1 +1,281 @@
-"""Import predictions and verdicts that others recorded as stored runs."""
+"""Import a file of recorded predictions and verdicts as stored runs whose origin is that file.
+
+Everything is read and checked before anything is stored. A run's id is a digest that holds the file's, so that
+the same file again is the same run; after an interrupt it stores what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import PurePath
+
+from ctxbench.bench import formats
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.codereval.predictions import NO_RESULT
+from ctxbench.bench.files import sha256
+from ctxbench.bench.formats import RecordedAnswer, Table
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Sample
+from ctxbench.harness.generators.base import Response, Sampling
+from ctxbench.harness.imported.matching import Labels, Matched, matched
+from ctxbench.harness.results import Status
+from ctxbench.harness.run.attempt import Progress, silent
+from ctxbench.harness.run.batching import Answer as ModelAnswer
+from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion, completion
+from ctxbench.harness.run.scoring import EMPTY, SampleScorer
+from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.store import notes, verdicts
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
+from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
+from ctxbench.strategies.api import Prompt
+
+_Scored = tuple[AnsweredSample, Finished]
+SANDBOX = "imported"
+"""Stands for a back end's name: the verdict is the file's, nothing was run here."""
+_PROMPT = Prompt(blocks=())
+"""The file does not say what prompt the model was shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSummary:
+    """One run as it stands after an import."""
+
+    run: str
+    samples: str
+    strategy: str
+    generator: str
+    n: int
+    planned: int
+    present: int
+    """Samples that the file has."""
+    new: int
+    """Samples that this import stored; 0 if the same file was imported before."""
+    remarks: tuple[str, ...]
+
+
+def import_results(
+    store: Store,
+    table: Table,
+    format_name: str,
+    *,
+    labels: Labels | None = None,
+    sample_set: SampleSet | None = None,
+    language: Language | None = None,
+    progress: Progress = silent,
+) -> list[ImportSummary]:
+    """Store the predictions and verdicts of one file.
+
+    Args:
+        store: where to.
+        table: the opened file.
+        format_name: one of `bench.formats.prediction_names`.
+        labels: strategy and generator; default: the file's, else ``recorded`` and the first part of the file's name.
+        sample_set: what the ids belong to; may be None where the file tells the facts of its samples (CoderEval).
+        language: whose samples are meant; None for all.
+        progress: shows how far it is.
+
+    Returns:
+        A summary for each run: files of our own shape may hold several.
+
+    Raises:
+        InputFault: naming file, line, field and cure; then nothing is stored.
+    """
+    shape = formats.predictions(format_name)
+    runs = matched(
+        shape.read(table.rows),
+        shape,
+        file=table.source,
+        stem=table.name.partition(".")[0] or table.name,
+        labels=labels or Labels(),
+        sample_set=sample_set,
+        language=language,
+    )
+    source = Imported(format=format_name, source=table.source, sha256=table.digest)
+    prepared = [(run, spec_of(run, source)) for run in runs]
+    # Scored before anything is stored: what cannot be scored must leave nothing behind.
+    scored = [_scored(run, new_samples(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared]
+    return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
+
+
+def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progress) -> list[_Scored]:
+    """Return samples as they are stored, with scores where their references are known."""
+    if run.basis.references is None:
+        return [(sample, unscored(sample)) for sample in completed]
+    scorer = SampleScorer(run.basis.references)
+    scored: list[_Scored] = []
+    with progress(f"score {run.generator}", len(completed)) if completed else silent("", 0) as tick:
+        for sample in completed:
+            scored += [(sample, finished) for finished in scorer.finish([sample])]
+            tick(1)
+    return scored
+
+
+def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> ImportSummary:
+    remark_texts = remarks(run, source)
+    id_ = store.add_run(spec, run.basis.samples, run.basis.days)
+    notes.add_imported(store, id_, source)
+    notes.add_remarks(store, id_, remark_texts)
+    if new:
+        attempt = store.start_attempt(id_, "imported")
+        stored_count, reason = 0, "interrupted"
+        try:
+            store.add_generations(
+                [generation(spec, source, completion) for sample, _ in new for completion in sample.completions]
+            )
+            verdicts.add_all(
+                store,
+                [completion.verdict for sample, _ in new for completion in sample.completions if completion.verdict],
+            )
+            for _, finished in new:
+                stored_count += store.add_finished(id_, spec.coder, finished)
+            reason = "done"
+        finally:
+            store.end_attempt(attempt, reason=reason, finished=stored_count, missing=len(new) - stored_count)
+    return ImportSummary(
+        run=id_,
+        samples=run.basis.name,
+        strategy=run.strategy,
+        generator=run.generator,
+        n=run.n,
+        planned=len(run.basis.samples),
+        present=len(run.answers),
+        new=len(new),
+        remarks=remark_texts,
+    )
+
+
+def spec_of(run: Matched, source: Imported) -> RunSpec:
+    """Return the spec that identifies the run: its labels, its samples and the file."""
+    # Scores that are computed here are ours: another version of ctxbench makes another run of them.
+    code = version("ctxbench") if run.basis.references is not None else ""
+    return RunSpec(
+        samples=run.basis.name,
+        samples_digest=run.basis.digest,
+        strategy=run.strategy,
+        strategy_version=f"{source.format} {source.sha256} of {len(run.basis.samples)}",
+        generator=run.generator,
+        generator_version="",
+        coder="",
+        sampling=Sampling(),
+        n=run.n,
+        tokenizer=TOKENIZER,
+        code=code,
+    )
+
+
+def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
+    """Return the samples of the file that are not stored yet, as if a model had just made their completions."""
+    samples = {sample.id: sample for sample in run.basis.samples}
+    return [
+        _sample(
+            samples[id_], [_completion(spec, source, samples[id_], idx, answer) for idx, answer in enumerate(answers)]
+        )
+        for id_, answers in run.answers.items()
+        if id_ not in stored_ids
+    ]
+
+
+def _sample(sample: Sample, completions: Sequence[Completion]) -> AnsweredSample:
+    return AnsweredSample(
+        sample=sample,
+        prompt=_PROMPT,
+        calls=tuple((FINAL, recorded.answer) for recorded in completions),
+        completions=tuple(completions),
+        strategy_seconds=0.0,
+    )
+
+
+def _completion(spec: RunSpec, source: Imported, sample: Sample, idx: int, recorded: RecordedAnswer) -> Completion:
+    key = sha256(f"imported\0{spec.id}\0{sample.id}\0{idx}")
+    answer = ModelAnswer(key, Response(text=recorded.text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))
+    if recorded.behind:
+        return completion(sample, answer)
+    return Completion(
+        answer=answer, text=recorded.text, flags=recorded.flags, verdict=_verdict(source, key, sample.id, recorded)
+    )
+
+
+def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) -> StoredVerdict | None:
+    if answer.verdict is None:
+        return None
+    return StoredVerdict(
+        # Not by content: others' harnesses may judge equal texts in different ways.
+        key=key,
+        sample_digest=sha256(sample),
+        text_digest=sha256(answer.text),
+        image=f"{SANDBOX} {source.sha256}",
+        sandbox=SANDBOX,
+        verdict=str(answer.verdict),
+        reason=answer.reason,
+        tests_run=0,
+        output="",
+        seconds=0.0,
+        peak_bytes=0,
+        flags=answer.reached,
+    )
+
+
+def unscored(sample: AnsweredSample) -> Finished:
+    """Return the record of a sample whose reference is not known: only its verdicts count."""
+    completions = tuple(
+        StoredCompletion(
+            generation_id=completion.answer.id,
+            status=Status.SCORED if completion.text.strip() else Status.MODEL_FAILED,
+            text=completion.text,
+            flags=completion.flags if completion.text.strip() else (*completion.flags, EMPTY),
+            scores={(PROFILE, PASS): passed(completion.verdict)} if completion.verdict else {},
+            verdict=completion.verdict.key if completion.verdict else None,
+        )
+        for completion in sample.completions
+    )
+    failed = all(completion.status is Status.MODEL_FAILED for completion in completions)
+    return Finished(
+        sample_id=sample.sample.id,
+        status=Status.MODEL_FAILED if failed else Status.SCORED,
+        prompt_digest=sample.prompt.digest,
+        prompt=sample.prompt.text,
+        context_tokens=0,
+        flags=(),
+        strategy_seconds=0.0,
+        generator_seconds=0.0,
+        calls=tuple((role, answer.id) for role, answer in sample.calls),
+        blocks=(),
+        completions=completions,
+        bits=(),
+    )
+
+
+def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredGeneration:
+    """Return the generation that a completion was taken of, under a key that no model's answer has."""
+    return StoredGeneration(
+        id=recorded.answer.id,
+        generator=spec.generator,
+        version=f"{SANDBOX} {source.sha256}",
+        prompt_digest=_PROMPT.digest,
+        prompt=_PROMPT.text,
+        sampling="{}",
+        idx=0,
+        text=recorded.answer.response.text,
+        finish=recorded.answer.response.finish,
+        tokens_in=0,
+        tokens_out=0,
+        seconds=0.0,
+    )
+
+
+def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
+    """Return remarks for readers of the run's numbers, a sentence each."""
+    file = PurePath(source.source).name
+    answers = [answer for sample_answers in run.answers.values() for answer in sample_answers]
+    lacking = sum(NO_RESULT in answer.flags for answer in answers)
+    absent = len(run.basis.samples) - len(run.answers)
+    sentences = list(run.basis.remarks)
+    if lacking:
+        sentences.append(f"{file} lacks {lacking} of {len(answers)} results; they count as failed.")
+    if absent:
+        sentences.append(f"{file} lacks {absent} of {len(run.basis.samples)} samples; they are missing.")
+    return tuple(sentences)

@@ -32,7 +32,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
-from ctxbench.harness.imported.importing import ImportSummary
+from ctxbench.harness.imported import ImportSummary
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.spec import RunSpec

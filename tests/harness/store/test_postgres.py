@@ -12,7 +12,7 @@ from sqlalchemy import URL, inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.rows import open_tables
-from ctxbench.harness.imported.importing import import_results
+from ctxbench.harness.imported import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, engine, open_store
 from ctxbench.harness.store.facts import append_finished

@@ -1,0 +1,399 @@
+"""Whole runs in the formats of other tools, which those tools' own libraries read: all that is known of a run.
+
+Prompts, answers, scores, costs, means with their intervals. Predictions in the shapes of benchmarks are
+`harness.exported`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from ctxbench.bench.samples import SampleSet
+from ctxbench.harness.generators.facts import settings_of
+from ctxbench.harness.generators.openai.settings import OFFICIAL
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.rows import Group, Row
+from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.results import RunTable, Status
+from ctxbench.harness.run.sample import FINAL
+from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, completion_texts, detail
+from ctxbench.harness.store.runs import RunFilter, find_run, run_tables
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.work import RunWork, works
+
+_OURS = ("ctxbench", "context")
+"""Profiles whose metrics go without the profile's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRun:
+    """One run for a writer; samples are read from the store as they are asked for."""
+
+    store: Store
+    work: RunWork
+    tables: tuple[RunTable, ...]
+    """One a language."""
+    sample_set: SampleSet | None
+    """Its samples with their references; None where they are not here."""
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.work.id
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How the model decoded."""
+        values: dict[str, Any] = json.loads(self.work.choices.sampling)
+        return values
+
+    @property
+    def code(self) -> str:
+        """The version of ctxbench that made it; of this one where an import does not say."""
+        return self.work.versions.get("ctxbench") or version("ctxbench")
+
+    @property
+    def began(self) -> datetime:
+        """When work on it began first; the beginning of time if no attempt is stored."""
+        return datetime.fromtimestamp(min((attempt.started for attempt in self.work.attempts), default=0.0), UTC)
+
+    @property
+    def ended(self) -> datetime:
+        """When its last attempt ended, or began if no end was noted."""
+        ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
+        return datetime.fromtimestamp(max(ends, default=0.0), UTC)
+
+    def details(self) -> Iterator[Detail]:
+        """Yield the planned samples, in the plan's order, language by language."""
+        for table in self.tables:
+            for sample in table.sample:
+                yield detail(self.store, self.id, sample)
+
+    def text(self, sample: str, completion: CompletionFacts) -> str | None:
+        """Return the text of a completion; None of a reference result, which came without."""
+        texts = completion_texts(self.store, self.id, sample, completion.idx)
+        return None if texts is None else texts.text
+
+    def target(self, sample: str) -> str:
+        """Return the reference of a sample; empty where the sample set is not here."""
+        return "" if self.sample_set is None else self.sample_set.references[sample].target
+
+    def rows(self) -> Iterator[tuple[Group, Row]]:
+        """Yield the run's means with their intervals, one row a language, in the units shown."""
+        for group in board(self.tables, by_level=False).groups:
+            yield from ((group, row) for row in group.rows)
+
+
+def scores_of(completion: CompletionFacts) -> dict[str, float]:
+    """Return metric -> value, in the profile's own scale; other profiles' metrics go with their profile's name."""
+    return {
+        metric if profile in _OURS else f"{profile}.{metric}": value
+        for (profile, metric), value in completion.scores.items()
+        if value is not None
+    }
+
+
+def read_run(store: Store, run: str) -> ExportedRun:
+    """Read one run for a writer, without its sample set.
+
+    Args:
+        store: where it is.
+        run: its id, its beginning or its name.
+
+    Raises:
+        InputFault: if the id is not whole enough.
+        UnknownName: if there is no such run.
+    """
+    id_ = find_run(store, run).id
+    [work] = works(store, [id_])
+    tables = run_tables(store, selection=RunFilter(id=id_))
+    return ExportedRun(store=store, work=work, tables=tuple(tables), sample_set=None)
+
+
+_SCHEMA = "0.3.0"
+"""Of Every Eval Ever."""
+_LOCAL = ("hf", "incontext", "vllm")
+"""Generators that run on the machine that asks them."""
+
+
+def every_eval_ever(run: ExportedRun) -> str:
+    """Return a record of Every Eval Ever: a run's means with their intervals, a result a language and metric.
+
+    Numbers are in the units that boards show. Source: the EvalEval Coalition's ``eval.schema.json``, version 0.3.0.
+    """
+    choices, when = run.work.choices, str(int(run.ended.timestamp()))
+    record = {
+        "schema_version": _SCHEMA,
+        "evaluation_id": f"{choices.samples}/{choices.generator}/{run.id}",
+        "evaluation_timestamp": run.ended.isoformat(),
+        "retrieved_timestamp": when,
+        "source_metadata": {
+            "source_name": "ctxbench",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "third_party",
+            "additional_details": {"run": run.id, "origin": str(run.work.origin)},
+        },
+        "eval_library": {"name": "ctxbench", "version": run.code},
+        "model_info": {
+            "name": _model(choices.generator),
+            "id": _model(choices.generator),
+            "inference_platform": "unknown",
+            "additional_details": {
+                "deployment_type": _deployment(choices.generator),
+                "model_availability": "unknown",
+                "generator": choices.generator,
+                **_versions(run),
+            },
+        },
+        "evaluation_results": [
+            _result(run, group, row, name, mean)
+            for group, row in run.rows()
+            for name, mean in row.metrics.items()
+            if name in group.scales and mean.mean is not None
+        ],
+    }
+    return json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _model(generator: str) -> str:
+    """Return the model that a generator asks; its own spec where it names none."""
+    return settings_of(generator).get("model") or generator
+
+
+def _deployment(generator: str) -> str:
+    """Return whose machine the model ran on, in the schema's words; of a label of an imported run nobody knows it."""
+    name = generator.partition("(")[0]
+    served = "externally_managed" if settings_of(generator).get("url") == OFFICIAL else "unknown"
+    return "self_deployed" if name in _LOCAL else served
+
+
+def _versions(run: ExportedRun) -> dict[str, str]:
+    return {f"{name}_version": version for name, version in run.work.versions.items() if version}
+
+
+def _result(run: ExportedRun, group: Group, row: Row, name: str, mean: Estimate) -> dict[str, Any]:
+    choices, scale, sampling = run.work.choices, group.scales[name], run.sampling
+    low, high = scale.bounds or (-math.inf, math.inf)
+    interval = {"lower": mean.low, "upper": mean.high, "confidence_level": 0.95, "method": f"over {mean.over}"}
+    has_interval = None not in (mean.low, mean.high)
+    return {
+        "evaluation_result_id": f"{run.id}/{group.language}/{name}",
+        "evaluation_name": f"{group.samples} ({group.language}), {choices.strategy}",
+        "source_data": {
+            "dataset_name": group.samples,
+            "source_type": "other",
+            "additional_details": {
+                "digest": group.samples_digest,
+                "benchmark": group.benchmark,
+                "language": group.language,
+            },
+        },
+        "evaluation_timestamp": run.ended.isoformat(),
+        "metric_config": {
+            "metric_id": f"ctxbench.{group.profile}.{name}",
+            "metric_name": name,
+            "metric_unit": scale.unit,
+            "evaluation_description": scale.explained or name,
+            "lower_is_better": scale.lower_is_better,
+            "score_type": "continuous",
+            "min_score": _bound(low * 1.0),
+            "max_score": _bound(high * 1.0),
+        },
+        "score_details": {
+            "score": mean.mean,
+            "details": {
+                "strategy": choices.strategy,
+                "samples": str(row.n),
+                "unscored": str(row.unscored),
+                "excluded": str(row.excluded),
+                "model_failed": str(row.model_failed),
+                "repositories": str(mean.repositories),
+            },
+            "uncertainty": {"num_samples": mean.n, **({"confidence_interval": interval} if has_interval else {})},
+        },
+        "generation_config": {
+            "generation_args": {
+                name: sampling[name] for name in ("temperature", "top_p", "max_tokens") if name in sampling
+            },
+            "additional_details": {"strategy": choices.strategy, "seed": str(choices.seed), "n": str(choices.n)},
+        },
+    }
+
+
+def _bound(value: float) -> float | str:
+    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+_LOG_VERSION = 2
+"""Of Inspect's log format."""
+
+
+def inspect_log(run: ExportedRun) -> str:
+    """Return a log of Inspect: samples are Inspect's samples, completions epochs, metrics scorers.
+
+    A sample that is missing is in it with its fault and without scores. Source: the log format of inspect_ai, version 2
+    (`EvalLog`).
+    """
+    samples = [sample for detail in run.details() for sample in _samples(run, detail)]
+    missing = sum(sample["error"] is not None for sample in samples)
+    log = {
+        "version": _LOG_VERSION,
+        "status": "error" if missing else "success",
+        "eval": _spec(run),
+        "plan": {"name": "plan", "steps": [{"solver": run.work.choices.strategy, "params": {}}]},
+        "results": {
+            "total_samples": len(samples),
+            "completed_samples": len(samples) - missing,
+            "scores": _scores(run),
+        },
+        "stats": {"started_at": run.began.isoformat(), "completed_at": run.ended.isoformat()},
+        "samples": samples,
+    }
+    if missing:
+        message = f"{missing} of {len(samples)} samples are missing"
+        log["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
+    return json.dumps(log, ensure_ascii=False, indent=1) + "\n"
+
+
+def _spec(run: ExportedRun) -> dict[str, Any]:
+    choices, sampling = run.work.choices, run.sampling
+    ids = [sample for table in run.tables for sample in table.sample]
+    return {
+        "eval_id": run.id,
+        "run_id": run.id,
+        "task_id": run.work.samples_digest,
+        "created": run.began.isoformat(),
+        "task": choices.samples,
+        "task_args": {"strategy": choices.strategy, "seed": choices.seed},
+        "solver": choices.strategy,
+        "dataset": {"name": choices.samples, "samples": len(ids), "sample_ids": ids, "shuffled": False},
+        "model": choices.generator,
+        "model_generate_config": {
+            name: sampling[name] for name in ("max_tokens", "temperature", "top_p") if name in sampling
+        },
+        "config": {"epochs": choices.n},
+        "packages": {"ctxbench": run.code},
+        "metadata": {"versions": dict(run.work.versions), "remarks": list(run.work.remarks)},
+    }
+
+
+def _scores(run: ExportedRun) -> list[dict[str, Any]]:
+    """Return the means that the board shows, in its units; of several languages each by itself."""
+    several = len(run.tables) > 1
+    return [
+        {
+            "name": f"{name} ({group.language})" if several else name,
+            "scorer": name,
+            "scored_samples": row.n,
+            "unscored_samples": row.unscored + row.excluded,
+            "params": {"unit": group.scales[name].unit},
+            "metrics": {
+                part: {"name": part, "value": value}
+                for part, value in (("mean", mean.mean), ("low_95", mean.low), ("high_95", mean.high))
+                if value is not None
+            },
+        }
+        for group, row in run.rows()
+        for name, mean in row.metrics.items()
+        if name in group.scales
+    ]
+
+
+def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
+    """Yield a sample once a completion, which Inspect calls an epoch; of a reference result without output."""
+    about = {
+        "id": detail.sample,
+        "input": detail.prompt or "",
+        "target": run.target(detail.sample),
+        "metadata": {
+            "repository": detail.repo,
+            "path": detail.path,
+            "line": detail.line + 1,
+            "language": detail.language,
+            "level": detail.level,
+            "status": str(detail.status),
+            "context_tokens": detail.context_tokens,
+            "blocks": [
+                {"kind": piece.kind, "state": piece.state, "places": [[p.path, p.start, p.end] for p in piece.places]}
+                for piece in detail.pieces
+            ],
+        },
+    }
+    if not detail.completions:
+        text = "; ".join(detail.faults) or f"the sample is {detail.status}"
+        yield {**about, "epoch": 1, "error": {"message": text, "traceback": text, "traceback_ansi": text}}
+        return
+    for completion in detail.completions:
+        calls = _calls(detail, completion)
+        usage, written = _usage(calls), run.text(detail.sample, completion)
+        answer = {} if written is None else {"answer": written}
+        yield {
+            **about,
+            "epoch": completion.idx + 1,
+            **({} if written is None else {"output": _output(run, completion, written, calls)}),
+            "scores": {name: {"value": value, **answer} for name, value in scores_of(completion).items()},
+            "model_usage": {run.work.choices.generator: usage} if usage else {},
+            "error": None,
+        }
+
+
+def _calls(detail: Detail, completion: CompletionFacts) -> list[StoredCall]:
+    """Return the calls of an epoch, its own one last; those before the prompt, which all share, are the first one's."""
+    before = [call for call in detail.calls if call.role != FINAL] if completion.idx == 0 else []
+    own = [call for call in detail.calls if call.role == FINAL][completion.idx : completion.idx + 1]
+    return [*before, *own]
+
+
+def _usage(calls: Sequence[StoredCall]) -> dict[str, int]:
+    if not calls:
+        return {}
+    read, written = (sum(getattr(call, f"tokens_{way}") for call in calls) for way in ("in", "out"))
+    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+
+
+def _output(run: ExportedRun, completion: CompletionFacts, text: str, calls: Sequence[StoredCall]) -> dict[str, Any]:
+    usage, finish = _usage(calls), calls[-1].finish if calls else "stop"
+    failed = completion.status is Status.MODEL_FAILED
+    message = {
+        "role": "assistant",
+        "content": text,
+        "source": "generate",
+        "model": run.work.choices.generator,
+    }
+    reason = "unknown" if failed else {"stop": "stop", "length": "max_tokens"}.get(finish, "unknown")
+    choice = {"message": message, "stop_reason": reason}
+    return {
+        "model": run.work.choices.generator,
+        "choices": [choice],
+        **({"usage": usage} if usage else {}),
+        "time": math.fsum(call.seconds for call in calls),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFormat:
+    """A format of one file that holds a whole run."""
+
+    shape: str
+    """What it is, for the command's help: one sentence."""
+    write: Callable[[ExportedRun], str]
+    """Return the file's text."""
+
+
+RUN_FORMATS: Mapping[str, RunFormat] = {
+    "every-eval-ever": RunFormat(
+        shape="one JSON document of Every Eval Ever's schema 0.3.0: a result a language and metric.",
+        write=every_eval_ever,
+    ),
+    "inspect": RunFormat(
+        shape="a log of Inspect (inspect_ai), as JSON, with prompts, answers, targets and scores.", write=inspect_log
+    ),
+}
+"""Name -> format."""
