@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from ctxbench.dashboard.views.tables import Figure
+from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
 from ctxbench.harness.leaderboard.columns import (
     COLUMNS,

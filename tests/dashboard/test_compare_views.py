@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ctxbench.dashboard.views import compare as drawing
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_solved as drawing
 from ctxbench.harness.leaderboard import render
 from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
 from ctxbench.harness.results import Origin, Status

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.dashboard.report.page import report
+from ctxbench.dashboard.report import report
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
