@@ -1,4 +1,4 @@
-"""`ctxbench samples import`, `export` and `prompt`: sets in the shapes of other benchmarks, and exact prompts of one."""
+"""`ctxbench samples import`, `export` and `prompt`: sets in the shapes of other benchmarks, and exact prompts."""
 
 from __future__ import annotations
 
