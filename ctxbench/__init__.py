@@ -209,8 +209,7 @@ def board(
         CtxbenchError: if nothing fits.
     """
     from ctxbench.harness.frames import ResultFrame
-    from ctxbench.harness.leaderboard.records import flat_records
-    from ctxbench.harness.leaderboard.render import markdown
+    from ctxbench.harness.leaderboard.render import flat_records, markdown
     from ctxbench.harness.query import BoardQuery
 
     ranked = BoardQuery(

@@ -75,7 +75,7 @@ class RunQuery:
             NothingStored: if there is no run.
             InputFault: if the file of rates is wrong, or no sample is dated after the day that was given.
         """
-        from ctxbench.harness.leaderboard.scales import newer
+        from ctxbench.harness.leaderboard.numbers import newer
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
         from ctxbench.harness.store.runs import RunFilter, run_tables

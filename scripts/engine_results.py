@@ -18,8 +18,8 @@ from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.imported.reference import GENERATOR
 from ctxbench.harness.leaderboard import board, compare
-from ctxbench.harness.leaderboard.curves import Curves, curves
 from ctxbench.harness.leaderboard.rows import Group, Row
+from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunOptions

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
+from ctxbench.dashboard.views import compare as solved_by
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_solved as solved_by
 from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.results import RunTable
@@ -52,7 +52,7 @@ class _Choice:
         """Return where a sample of these runs is shown."""
         run = self.tables[0].run
         common = {"samples": self.samples, "language": run.language, "profile": run.profile, "metric": self.metric}
-        return url.link("samples", **common, **query)
+        return choices.link("samples", **common, **query)
 
     @property
     def names(self) -> dict[str, str]:
@@ -86,7 +86,7 @@ def page() -> None:
     show.notes(view.remarks(compared, names))
     detailed = compared[0]
     if len(compared) > 1:
-        detailed = url.choose(
+        detailed = choices.choose(
             "In detail",
             compared,
             name="detail",
@@ -109,12 +109,12 @@ def _choose() -> _Choice | None:
     metrics = view.metrics(every)
     if not metrics:
         return None
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
+    metric = choices.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
     stored = {table.run.generator for table in every}
     generators = [generator for generator in samples.generators if generator in stored]
     chosen_generators: list[str] = []
     if len(generators) > 1:
-        chosen_generators = url.choose_many(
+        chosen_generators = choices.choose_many(
             "Generators",
             generators,
             name="generator",
@@ -129,7 +129,7 @@ def _choose() -> _Choice | None:
         return view.spelled(table, generator=several)
 
     baseline_column, others_column = st.columns([1, 2])
-    first = url.choose(
+    first = choices.choose(
         "Baseline",
         among,
         name="first",
@@ -140,7 +140,7 @@ def _choose() -> _Choice | None:
         where=baseline_column,
     )
     others = [table for table in among if table.run.id != first.run.id]
-    runs = url.choose_many(
+    runs = choices.choose_many(
         "Compared with it",
         others,
         name="runs",
@@ -216,7 +216,7 @@ def _who_solves(choice: _Choice) -> None:
 
 def _region(outcome: Solved, choice: _Choice) -> None:
     """List the samples of the region that the reader chooses."""
-    region = url.choose(
+    region = choices.choose(
         "Samples solved by",
         outcome.regions,
         name="region",

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import cost as view
-from ctxbench.dashboard.views.curves import chart as budget_chart
-from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
-from ctxbench.harness.leaderboard.curves import Blank, curves
+from ctxbench.harness.leaderboard.choices import load_of
+from ctxbench.harness.leaderboard.notes import group_warnings
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
+from ctxbench.harness.leaderboard.sections import Blank, curves
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",
@@ -73,7 +73,7 @@ def _choose() -> _Choice | None:
     generators = [generator for generator in samples.generators if generator in stored]
     if not generators:
         return None
-    generator = url.choose(
+    generator = choices.choose(
         "Generator", generators, name="generator", help=show.HELP["generator"], where=generator_column
     )
     board = data.board(samples.samples, language, generator, profile=profile, after=after)
@@ -81,10 +81,10 @@ def _choose() -> _Choice | None:
     if not group.scales:
         return None
     metrics = sorted(group.scales, key=lambda name: (name != group.metric, name))
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
+    metric = choices.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
     cost, costs = "", view.available_costs(group)
     if costs:
-        cost = url.choose(
+        cost = choices.choose(
             "Cost",
             costs,
             name="cost",
@@ -128,7 +128,7 @@ def _over_budgets(group: Group, metric: str) -> None:
     if isinstance(picture, Blank):
         show.note(picture.why)
         return
-    show.chart(budget_chart(picture), key="budgets")
+    show.chart(view.curves_chart(picture), key="budgets")
     table = picture.table()
     heads = [head.text for head in table.heads]
     show.frame(

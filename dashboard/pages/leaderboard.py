@@ -7,7 +7,7 @@ from datetime import date
 
 import streamlit as st
 
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group
@@ -62,7 +62,7 @@ def page() -> None:
 def _table(choice: _Choice) -> None:
     group = choice.group
     find_column, order_column = st.columns([2, 1])
-    find = url.text(
+    find = choices.text(
         "Find a strategy",
         name="find",
         help="Only rows with all these words in their name or origin.",
@@ -86,7 +86,7 @@ def _choose() -> _Choice | None:
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    marked: data.Marked = url.choose(
+    marked: data.Marked = choices.choose(
         "Marked samples",
         ["exclude", "include"],
         name="marked",
@@ -95,7 +95,7 @@ def _choose() -> _Choice | None:
         help="Samples whose answer fails their tests, or whose tests an empty body passes.",
         where=marked_column,
     )
-    generator = url.choose(
+    generator = choices.choose(
         "Generator", samples.generators, name="generator", help=show.HELP["generator"], where=generator_column
     )
     after = choices.after(after_column)
@@ -104,8 +104,8 @@ def _choose() -> _Choice | None:
     names = view.metrics(tables)
     if not names:
         return None
-    metric = url.choose("Metric", names, name="metric", help=show.HELP["metric"], where=metric_column)
-    level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=level_column)
+    metric = choices.choose("Metric", names, name="metric", help=show.HELP["metric"], where=metric_column)
+    level = choices.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=level_column)
 
     def rank(baseline: str | None) -> Board:
         return data.board(
@@ -121,7 +121,7 @@ def _choose() -> _Choice | None:
     board = rank(None)
     usual = view.at_level(board, level).baseline
     strategies = sorted({table.run.strategy for table in file_labelled(tables)})
-    baseline = url.choose(
+    baseline = choices.choose(
         "Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=baseline_column
     )
     if baseline != usual:
@@ -145,10 +145,10 @@ def _links(choice: _Choice) -> dict[str, dict[str, str | None]]:
         links[row.run.id] = {
             "compare": None
             if row is base
-            else url.link(
+            else choices.link(
                 "compare", **common, after=str(choice.after or ""), first=base.run.id if base else "", runs=row.run.id
             ),
-            "samples": url.link("samples", **common, run=row.run.id),
+            "samples": choices.link("samples", **common, run=row.run.id),
         }
     return links
 
@@ -156,7 +156,7 @@ def _links(choice: _Choice) -> dict[str, dict[str, str | None]]:
 def _published(choice: _Choice) -> None:
     every = (
         view.unshown(choice.board)
-        and url.choose(
+        and choices.choose(
             "Published rows",
             ["best", "all"],
             name="published",

@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
+from ctxbench.dashboard.views import Order, arranged
 from ctxbench.dashboard.views import runs as view
-from ctxbench.dashboard.views.tables import Order, arranged
 from ctxbench.harness.run.spec import judge_command, place_options, repeat_command
 from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 
@@ -35,11 +35,11 @@ def page() -> None:
 def _choose(names: list[str]) -> tuple[str, str, Order, bool]:
     """Let the reader choose the sample set, a run and the order; and say whether a run may be going on."""
     set_column, run_column, order_column = st.columns([2, 4, 2])
-    samples = url.choose(
+    samples = choices.choose(
         "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=set_column
     )
     runs = _runs_over(samples)
-    run_id = url.choose(
+    run_id = choices.choose(
         "Run",
         runs,
         name="run",

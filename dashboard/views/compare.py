@@ -6,21 +6,21 @@ Also which runs are compared unasked, and what they are called.
 from __future__ import annotations
 
 import statistics
+import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 import numpy as np
 
-from ctxbench.dashboard.theme import SERIES
-from ctxbench.dashboard.views.tables import Figure, estimated
+from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.columns import INTERVAL
-from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
-from ctxbench.harness.leaderboard.compare import Compared
-from ctxbench.harness.leaderboard.family import pair_verdict
+from ctxbench.harness.leaderboard.compare import Compared, Solved, SolvedRegion
+from ctxbench.harness.leaderboard.numbers import completed, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import variance_text
-from ctxbench.harness.leaderboard.scales import completed, scale_of, values
+from ctxbench.harness.leaderboard.rows import pair_verdict
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
@@ -195,9 +195,9 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
             "open": address(of_pair.samples[at]),
             "sample": of_pair.samples[at],
             "repository": of_pair.repos[at],
-            "baseline": Figure(numbers.value(float(of_pair.other[at]), None)),
-            "this run": Figure(numbers.value(float(of_pair.this[at]), None)),
-            "difference": Figure(numbers.value(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
+            "baseline": Figure(numbers.written(float(of_pair.other[at]), None)),
+            "this run": Figure(numbers.written(float(of_pair.this[at]), None)),
+            "difference": Figure(numbers.written(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
         }
         for at in farthest[:MOST_ROWS]
         if of_pair.this[at] != of_pair.other[at]
@@ -210,7 +210,7 @@ def _rounded(number: float | None, low: float | None, high: float | None) -> Fig
 
 def _digits(number: float | None, half: float | None) -> Figure | None:
     """Return a number that sorts as one and shows the digits that its interval justifies."""
-    return None if number is None else Figure(numbers.value(number, half))
+    return None if number is None else Figure(numbers.written(number, half))
 
 
 def _bar(name: str, mean: float | None, low: float | None, high: float | None, unit: str) -> Row:
@@ -315,3 +315,39 @@ def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) ->
         able,
     )
     return next((group for group in alike if group), [])[: FEW - 1]
+
+
+def letters(count: int) -> tuple[str, ...]:
+    """Return the letters that stand for the runs shown."""
+    return tuple(string.ascii_uppercase[:count])
+
+
+def region_name(region: SolvedRegion, count: int) -> str:
+    """Return which samples a region holds, in words: ``only A and B``."""
+    if not region.runs:
+        return "none of them"
+    if len(region.runs) == count:
+        return "all of them"
+    return "only " + " and ".join(letters(count)[run] for run in region.runs)
+
+
+def region_key(region: SolvedRegion) -> str:
+    """Return the letters of a region, as they stand in an address; ``none`` for the region outside."""
+    return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
+
+
+def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
+    """Return one row a run: its letter, how much it solves, and how much only it does."""
+    return [
+        {"letter": letter, "strategy": name, "solved": total, "only this one": only}
+        for letter, name, total, only in zip(
+            letters(outcome.count), names, outcome.totals(), outcome.only(), strict=True
+        )
+    ]
+
+
+def region_rows(outcome: Solved) -> list[Row]:
+    """Return one row a region, most samples first: the runs that solve it, and how many samples it holds."""
+    return [
+        {"solved by": region_name(region, outcome.count), "samples": len(region.samples)} for region in outcome.regions
+    ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from ctxbench.dashboard.views.tables import Figure
+from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
 from ctxbench.harness.leaderboard.columns import (
     COLUMNS,
@@ -26,7 +26,7 @@ from ctxbench.harness.leaderboard.columns import (
 )
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
-from ctxbench.harness.leaderboard.records import to_csv
+from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
 from ctxbench.harness.leaderboard.sections import beside
 from ctxbench.harness.metrics.profile import MADE_UP

@@ -25,15 +25,15 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Query
 from ctxbench.harness.cells import protocol, wire
+from ctxbench.harness.cells.kernel import ended_for_memory
 from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, beside, visible_paths
 from ctxbench.harness.cells.protocol import StrategyBounds, StrategyCard, StrategyFault
-from ctxbench.harness.cells.questions import Questions
 from ctxbench.harness.cells.talk import (
     CellGone,
     Clock,
+    Questions,
     Talk,
     channel,
-    ended_for_memory,
     fault_of,
     or_gone,
     three_texts,

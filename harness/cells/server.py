@@ -29,8 +29,8 @@ from ctxbench import strategies
 from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
-from ctxbench.harness.cells import cell, confinement, protocol
-from ctxbench.harness.cells.confinement import Namespaces
+from ctxbench.harness.cells import cell, kernel, protocol
+from ctxbench.harness.cells.kernel import Namespaces
 from ctxbench.harness.cells.protocol import BIND, GREETING, ORDER, RESERVE, START
 from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.sandbox.guest.seccomp import REFUSED_TO_JOBS, ArgumentRule
@@ -144,18 +144,18 @@ class Server:
 
     def _confine(self, visible: list[str], private: bool) -> None:
         _limit()
-        confinement.bound_privileges()
+        kernel.bound_privileges()
         secret = {form for path in self._hidden for form in (str(path), os.path.realpath(path))}
         words = ["process"]
-        if confinement.granted(lambda: self._try_namespaces(visible, secret)):
+        if kernel.granted(lambda: self._try_namespaces(visible, secret)):
             self._namespaces = Namespaces(visible, secret, str(self._scratch))
             words.append("namespaces")
         if self._namespaces is None:
-            confinement.prctl(confinement.PR_SET_CHILD_SUBREAPER, 1)
+            kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         if self._namespaces is None or self._namespaces.own_users:
             self._users = [None]
         if self._namespaces is None:
-            confinement.drop_privileges(None)
+            kernel.drop_privileges(None)
         with contextlib.suppress(OSError):
             self._make_rules()
             self.report["landlock"] = str(landlock.abi())
@@ -175,9 +175,9 @@ class Server:
 
         def confine() -> None:
             trial.furnish(uid)
-            confinement.drop_privileges(uid)
+            kernel.drop_privileges(uid)
 
-        if not confinement.granted(confine, trial.fork):
+        if not kernel.granted(confine, trial.fork):
             raise OSError("a cell cannot have its own")
 
     def _make_rules(self) -> None:
@@ -185,7 +185,7 @@ class Server:
         if self._namespaces is not None:
             # Names are what the view has: modules are looked for in folders with something hidden in them, too.
             visible = landlock.visible(self._hidden)
-            self._rules = landlock.ruleset(visible, ["/dev/null", confinement.PARENT], listable=["/"])
+            self._rules = landlock.ruleset(visible, ["/dev/null", kernel.PARENT], listable=["/"])
             return
         self._readable = [*landlock.visible([*self._hidden, *map(Path, _SYSTEM)]), *_SYSTEM_SHOWN]
         landlock.restrict([*self._readable, "/proc"], ["/dev/null", str(self._scratch)])
@@ -219,7 +219,7 @@ class Server:
             self._end(job)
 
     def _start(self, job: int, channel: int, output: int) -> None:
-        folder = Path(confinement.FOLDER)
+        folder = Path(kernel.FOLDER)
         try:
             if self._namespaces is None:
                 # No cell can guess the name of another's.
@@ -253,10 +253,8 @@ class Server:
             channel = _keep_only(channel, output, self._rules)
             if self._namespaces is not None:
                 _lower(resource.RLIMIT_NPROC, _PROCESSES)
-            confinement.drop_privileges(uid, reads_all=self._reads_all)
-            confinement.prctl(
-                confinement.PR_SET_PDEATHSIG, signal.SIGKILL
-            )  # only now: another user's process forgets it
+            kernel.drop_privileges(uid, reads_all=self._reads_all)
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: another user's process forgets it
             if self._rules is not None:
                 landlock.enforce(self._rules)
                 os.close(self._rules)

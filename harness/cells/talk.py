@@ -1,5 +1,7 @@
 """One conversation of the trusted side with a cell, within its bounds and against its clock; no message is trusted.
 
+`Talk` sends and receives, `Clock` watches, and `Questions` answers what a strategy asks about the repository.
+
 The clock is read from outside: work, waiting time and memory of the cell's processes. A busy machine is not the
 strategy's fault: only processor time counts as work, and only time in which none of its processes could run counts as
 waiting. Where there is no ``/proc``, all time counts as waiting.
@@ -8,17 +10,21 @@ waiting. Where there is no ``/proc``, all time counts as waiting.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.retrieval import LEXICAL, NoRanker
 from ctxbench.harness.cells import protocol, wire
+from ctxbench.harness.cells.kernel import Work, own_memory, usage
 from ctxbench.harness.cells.protocol import GIGABYTE, Account, Excess, StrategyBounds, StrategyFault
+from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
 _REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
 """Exceptions of Python for files and networks that are not there."""
@@ -34,13 +40,23 @@ EVERY = 0.5
 """Seconds between two looks at a cell."""
 _FIRST_REMARK = 10.0
 """Seconds of work and waiting after which there is something to say; then each time they have doubled."""
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_PROC = Path("/proc")
-_STATE, _BEGAN, _PAGES = 0, 19, 21
-"""Fields of ``/proc/PID/stat`` behind the name: state; when it began; resident pages."""
-_COUNTS = ((11, 12), (7,), (13, 14), (8,))
-"""Those of each of `Counts`: time in the program and in the kernel, minor faults, both of the children."""
+_CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
+_DUMPS: Mapping[str, Callable[[Any], Any]] = {
+    "similar_windows": wire.dump_hits,
+    "search": wire.dump_found,
+    "grep": wire.dump_found,
+    "engine": wire.dump_found,
+}
+_NAMES: Mapping[str, int] = {
+    "path": protocol.PATH,
+    "pattern": protocol.SENTENCE,
+    "unit": protocol.WORD,
+    "ranker": protocol.PATH,
+    "name": protocol.PATH,
+}
+"""Arguments that name something -> characters that they may have."""
+MOST_CHARACTERS = 1_000_000
+"""Of all texts of one question together."""
 
 
 class Talk:
@@ -181,105 +197,6 @@ def greeted(mine: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(sent[0])[0]) if sent else 0
 
 
-Process = tuple[int, int]
-"""A process's number, and when it began: numbers are used again."""
-
-
-class Counts(NamedTuple):
-    """What one process has used: ticks of processor time, and page faults."""
-
-    ticks: int = 0
-    faults: int = 0
-    childrens_ticks: int = 0
-    """Of children that have ended, as far as it has waited for them; so the next."""
-    childrens_faults: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """The resources that the processes of a cell use."""
-
-    processes: Mapping[Process, Counts]
-    memory: int
-    """Bytes; memory that several processes share may be counted for each."""
-    runnable: bool
-    """Whether one of them works, or would if a processor were free."""
-
-
-def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
-    """Return the use of a process and its descendants; nothing for a process that is not there.
-
-    Args:
-        pid: the process.
-        earlier: descendants of before, which count although their parents may have ended.
-    """
-    pages = 0
-    runnable = False
-    processes: dict[Process, Counts] = {}
-    visited: set[int] = set()
-    # Parents first: what is handed to a parent meanwhile must not be counted for both.
-    to_visit: list[tuple[int, int | None]] = [*earlier, (pid, None)]
-    while to_visit:
-        number, beginning = to_visit.pop()
-        process = _PROC / str(number)
-        with contextlib.suppress(OSError):  # it may end meanwhile
-            fields = _stat(process)
-            began = int(fields[_BEGAN])
-            if number in visited or beginning not in (None, began):
-                continue
-            visited.add(number)
-            processes[number, began] = Counts(*(sum(int(fields[at]) for at in places) for places in _COUNTS))
-            pages += int(fields[_PAGES])
-            for thread in process.joinpath("task").iterdir():
-                with contextlib.suppress(OSError):
-                    runnable = runnable or _stat(thread)[_STATE] == "R"
-                    children = thread.joinpath("children").read_text(encoding="ascii").split()
-                    to_visit += [(int(child), None) for child in children]
-    return Usage(processes, pages * _PAGE, runnable)
-
-
-class Work:
-    """The work of a cell's processes, added up from look to look."""
-
-    def __init__(self) -> None:
-        """Begin before the first look."""
-        self.processes: Mapping[Process, Counts] = {}
-        """Those of the last look."""
-        self._unclaimed = (0, 0)
-
-    @property
-    def escapes(self) -> bool:
-        """Whether processes have ended that nobody waited for: more work may have gone with them than was seen."""
-        return any(self._unclaimed)
-
-    def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the seconds that were worked since the last look.
-
-        A child's work becomes its parent's when that has waited for it, or is in no count any more: then what was
-        seen of it stays counted.
-        """
-        before, self.processes = self.processes, processes
-        ended = [counts for process, counts in before.items() if process not in processes]
-        ticks = claimed_ticks = claimed_faults = 0
-        for process, counts in processes.items():
-            last = before.get(process, Counts())
-            ticks += counts.ticks - last.ticks
-            claimed_ticks += counts.childrens_ticks - last.childrens_ticks
-            claimed_faults += counts.childrens_faults - last.childrens_faults
-        owed_ticks = self._unclaimed[0] + sum(counts.ticks + counts.childrens_ticks for counts in ended)
-        owed_faults = self._unclaimed[1] + sum(counts.faults + counts.childrens_faults for counts in ended)
-        self._unclaimed = max(0, owed_ticks - claimed_ticks), max(0, owed_faults - claimed_faults)
-        return (ticks + max(0, claimed_ticks - owed_ticks)) / _TICKS
-
-
-def ended_for_memory() -> int:
-    """Return how many processes of this machine the kernel has ended for want of memory; 0 where it does not say."""
-    with contextlib.suppress(OSError):
-        _, name, counts = _PROC.joinpath("vmstat").read_bytes().partition(b"\noom_kill ")
-        return int(counts.split(None, 1)[0]) if name else 0
-    return 0
-
-
 class Clock:
     """The time that one cell has used of its bounds. Belongs to one thread."""
 
@@ -347,7 +264,7 @@ class Clock:
                 f"its own processor time: more than {limits.work:g} seconds",
                 cure="make it faster, or allow it more with --strategy-seconds",
             )
-        if used.memory > limits.memory and sum(_own_memory(pid) for pid, _ in used.processes) > limits.memory:
+        if used.memory > limits.memory and sum(own_memory(pid) for pid, _ in used.processes) > limits.memory:
             raise Excess(
                 f"memory of its processes: more than {limits.memory / GIGABYTE:.3g} GiB",
                 cure="have it hold less at once",
@@ -361,15 +278,95 @@ class Clock:
             )
 
 
-def _stat(process: Path) -> list[str]:
-    # The process chooses its name, whose end can only be found from behind.
-    return process.joinpath("stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+class Questions:
+    """One strategy's questions about one query's repository."""
+
+    def __init__(self, repo: Repository, spec: str, account: Account, *, trusted: bool) -> None:
+        """Answer the strategy that the user spelled as `spec` from the query's view, and count on its account.
+
+        `trusted` says whether it is our own: then the user is to install a missing encoder that it needs, whether the
+        user or a default names it.
+        """
+        self._repo, self._account, self._trusted = repo, account, trusted
+        self._named = frozenset(specs.within(spec))
+        self._spec = spec
+
+    def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the answer to one question, as JSON data.
+
+        Args:
+            call: the name of one of the view's methods.
+            arguments: of the call.
+
+        Raises:
+            Garbage: if there is no such question, or an argument is missing, of another type or too long.
+            Excess: if it is one too many.
+            NoRanker: if the user has to install an encoder.
+            InputFault: from the view, or if a text is too long or the ranker is not the strategy's to choose.
+        """
+        self._account.take("questions")
+        _check(call, arguments)
+        try:
+            if "ranker" in arguments:
+                self._account.take("searches")
+                self._check_ranker(arguments["ranker"])
+            if call == "engine":
+                self._account.take("searches")
+            with self._account.asking(_index(call, arguments)):
+                value = self._ask(call, arguments)
+        except NoRanker as fault:
+            if self._trusted or _spelled(arguments["ranker"]) in self._named:
+                raise
+            raise InputFault(fault.what, where=fault.where, cure=fault.cure) from None
+        except (InputFault, MachineFault, Excess):
+            raise
+        except Exception as error:
+            # An argument that passed every check has caused it: no other sample may suffer.
+            raise InputFault(f"{call} cannot answer this ({type(error).__name__})", cure="ask otherwise") from error
+        return _DUMPS[call](value) if call in _DUMPS else value
+
+    def _ask(self, call: str, arguments: Mapping[str, Any]) -> Any:
+        if call == "engine":
+            asked = {key: value for key, value in arguments.items() if key != "name"}
+            return self._repo.engine(arguments["name"]).search(**asked)
+        return getattr(self._repo, call)(**arguments)
+
+    def _check_ranker(self, ranker: str) -> None:
+        """Refuse an encoder's parameters that the strategy, not the user, chose: it would open files on this side."""
+        spec = encoders.read(ranker)
+        if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._named:
+            raise InputFault(
+                f"the strategy may not choose the ranker {ranker!r} by itself",
+                where=self._spec,
+                cure="give it among the strategy's parameters",
+            )
 
 
-def _own_memory(pid: int) -> int:
-    """Return the bytes that a process holds, with its part of shared memory; 0 if that may not be read."""
-    with contextlib.suppress(OSError):
-        for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) << 10
-    return 0
+def _check(call: str, arguments: Mapping[str, Any]) -> None:
+    if call not in _CALLS or arguments.keys() != ARGUMENTS[call].keys():
+        raise protocol.Garbage(f"asks for {call!r:.40}")
+    if wrong := misfit(call, arguments):
+        raise protocol.Garbage(wrong)
+    for key in _NAMES.keys() & arguments.keys():
+        with wire.named(key):
+            wire.text(arguments[key], _NAMES[key])
+    candidates = wire.items(arguments.get("candidates", []), protocol.CANDIDATES, "candidates")
+    texts = [*candidates, arguments.get("text", "")]
+    if sum(map(len, texts)) > MOST_CHARACTERS:
+        raise InputFault(f"the texts to compare are over {MOST_CHARACTERS} characters", cure="give shorter ones")
+    if call == "similar_windows" and arguments["size"] > protocol.OVERLAP * max(1, arguments["stride"]):
+        raise InputFault(
+            f"windows of {arguments['size']} lines every {arguments['stride']} overlap too often",
+            cure=f"give a stride of 1/{protocol.OVERLAP} of the size at least",
+        )
+
+
+def _index(call: str, arguments: Mapping[str, Any]) -> tuple[object, ...] | None:
+    """Return the key of the index that a question needs; None if it needs none."""
+    if call == "similar_windows":
+        return call, arguments["size"], arguments["stride"]
+    return (call, arguments.get("unit"), arguments["ranker"]) if "ranker" in arguments else None
+
+
+def _spelled(ranker: str) -> str:
+    return str(specs.parse(ranker))

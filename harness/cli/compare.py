@@ -41,7 +41,7 @@ def compare(
     all runs that differ from it only in the seed, unless two of these are named: then every run is compared by itself.
     """
     from ctxbench.harness.leaderboard import compare as comparing
-    from ctxbench.harness.leaderboard import records, render
+    from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
 
     query = BoardQuery(home=home, db=db, profile=profile)
@@ -66,7 +66,7 @@ def compare(
         )
     for language in sorted(first.union(*others) - shared):
         say(f"left out: {language}, of which not both the first run and another one have samples")
-    click.echo(records.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
+    click.echo(render.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
 
 
 def _of_runs(tables: Sequence[RunTable], ids: Sequence[str]) -> list[list[RunTable]]:

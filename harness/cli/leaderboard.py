@@ -148,12 +148,12 @@ def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = 
     Raises:
         UnknownName: if no two strategies differ only in the parameter `by`, unless JSON or CSV is asked for.
     """
-    from ctxbench.harness.leaderboard import latex, records, render
+    from ctxbench.harness.leaderboard import latex, render
 
     if form == "json":
-        return records.to_json(board)
+        return render.to_json(board)
     if form == "csv":
-        return records.to_csv(board)
+        return render.to_csv(board)
     if form == "markdown":
         return render.markdown(board, diagnostics=diagnostics, full=full, by=by)
     if form == "latex":

@@ -1,11 +1,17 @@
-"""Defaults of a board: its metric, baseline and runs; errors for names that no run has. Pure."""
+"""Runs that are compared: which ones, by which metric, with which baseline, and in what else they differ. Pure.
+
+Where they differ in decoding, versions, load or samples, sentences say so; names that no run has are errors.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.metrics import metrics as declared_metrics
@@ -16,6 +22,12 @@ BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
 RANKS_FUNCTIONS = "pass@1"
 _RANKING = ("es", RANKS_FUNCTIONS, "em")
+_MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
+"""Whose versions rows should share; that of a strategy is its own."""
+_OF_GENERATOR = ("generator", "coder")
+_LONGEST = 40
+"""Characters of a version that are shown: enough of a digest."""
+_ALWAYS = ("completions", "temperature")
 
 
 def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) -> None:
@@ -174,3 +186,101 @@ def _canonical(text: str) -> str:
         return str(parse(text))
     except InputFault:
         return text
+
+
+def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
+    """Say where runs were decoded differently or were made by different versions; of a strategy too if it is one."""
+    return [*_decoding(runs), *_versions(runs)]
+
+
+def load_of(runs: Sequence[RunInfo]) -> str:
+    """Say under which load the seconds of runs were measured, if it is one, or that nobody knows; empty if neither."""
+    loads = {load for run in _timed(runs) for load in run.loads}
+    if len(loads) != 1:
+        return ""
+    [load] = loads
+    if load is None:
+        return "Nobody noted how much was done at once when these seconds were measured."
+    return f"Seconds were measured with {load}; what else the machines did meanwhile is not known."
+
+
+def coders_of(runs: Sequence[RunInfo]) -> list[str]:
+    """Return who measured the bits of runs: those of two models are two units, and are not compared."""
+    return sorted({run.versions.get("coder", "") for run in runs})
+
+
+def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
+    """Say why a comparison leaves out what is measured in bits, if it does."""
+    model_versions = list(filter(None, coders_of(runs)))
+    if len(model_versions) < 2:
+        return []
+    return [
+        "Bits are left out, because different models measured them, and theirs are two units: "
+        f"{', '.join(model_versions)}."
+    ]
+
+
+def _decoding(runs: Sequence[RunInfo]) -> list[str]:
+    decodings = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
+    differ = _differing([decoded for _, decoded in decodings])
+    if any(run.repetitions for run in runs):
+        # With several seeds a row, which ones is chance, and part of the interval.
+        differ = [name for name in differ if name != "seed"]
+    if not differ:
+        return []
+    how = "; ".join(f"{strategy} {_how(decoded, differ)}" for strategy, decoded in decodings)
+    return [f"Runs were decoded in different ways, which their differences include: {how}."]
+
+
+def _decoded(run: RunInfo) -> dict[str, Any]:
+    return {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
+
+
+def _how(decoded: dict[str, Any], differ: list[str]) -> str:
+    more = [f", {name} {json.dumps(decoded.get(name))}" for name in differ if name not in _ALWAYS]
+    return f"{decoded['completions']} a sample at temperature {decoded['temperature']:g}{''.join(more)}"
+
+
+def _versions(runs: Sequence[RunInfo]) -> list[str]:
+    names: tuple[str, ...] = (*_MADE_BY, "strategy") if len({run.strategy for run in runs}) == 1 else _MADE_BY
+    if len({run.generator for run in runs}) > 1:
+        names = tuple(name for name in names if name not in _OF_GENERATOR)
+    if any(run.versions.get("tokenizer") == P50K_BASE for run in runs):
+        # A user's choice, which the generators' labels tell.
+        names = tuple(name for name in names if name != "tokenizer")
+    versions = [{name: run.versions[name][:_LONGEST] for name in names if name in run.versions} for run in runs]
+    differ = [
+        name for name in names if len({run_versions[name] for run_versions in versions if name in run_versions}) > 1
+    ]
+    if not differ:
+        return []
+    descriptions = [
+        f"{run.strategy} ({', '.join(f'{name} {run_versions[name]}' for name in differ if name in run_versions)})"
+        for run, run_versions in zip(runs, versions, strict=True)
+        if run_versions.keys() & set(differ)
+    ]
+    return [
+        f"Runs were made by different versions, which their differences include: {'; '.join(descriptions)}. "
+        "Cure: run the older ones again."
+    ]
+
+
+def _timed(runs: Sequence[RunInfo]) -> list[RunInfo]:
+    return [run for run in runs if run.loads and not run.control]
+
+
+def load_warnings(runs: Sequence[RunInfo]) -> list[str]:
+    """Say where the seconds of runs were measured under different loads."""
+    timed = _timed(runs)
+    if len({load for run in timed for load in run.loads}) < 2:
+        return []
+    how = "; ".join(
+        f"{run.strategy} {', then '.join('nobody noted which' if load is None else str(load) for load in run.loads)}"
+        for run in timed
+    )
+    return [f"Seconds were measured under different loads, and cannot be compared: {how}."]
+
+
+def _differing(settings: list[dict[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for setting in settings for name in setting)
+    return [name for name in names if len({json.dumps(setting.get(name)) for setting in settings}) > 1]

@@ -140,7 +140,7 @@ def _mean_of_repositories(group: Group, row: Row) -> str:
     """Write it to the digits that the interval of the mean justifies; nothing where the row lacks the metric."""
     estimate = row.metrics.get(group.metric)
     half = numbers.half_width(estimate.low, estimate.high) if estimate else None
-    return numbers.value(estimate.mean_of_repositories, half) if estimate else ""
+    return numbers.written(estimate.mean_of_repositories, half) if estimate else ""
 
 
 def _difference(row: Row, metric: str) -> str:

@@ -15,10 +15,9 @@ import numpy as np
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import pairs, stats
-from ctxbench.harness.leaderboard.choices import default_metric
-from ctxbench.harness.leaderboard.comparability import coders_of
+from ctxbench.harness.leaderboard.choices import coders_of, default_metric
+from ctxbench.harness.leaderboard.numbers import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
-from ctxbench.harness.leaderboard.scales import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics.profile import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.columns import label
-from ctxbench.harness.leaderboard.comparability import group_warnings
-from ctxbench.harness.leaderboard.family import count_of, listed
 from ctxbench.harness.leaderboard.repetitions import variance_text
-from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing
+from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing, count_of, listed
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
 from ctxbench.harness.metrics.profile import common_metric
@@ -344,6 +342,27 @@ def _sensitivity(group: Group, row: Row) -> str:
     bounds, estimate = row.sensitivity[name], row.metrics[name]
     half = numbers.half_width(estimate.low, estimate.high)
     return (
-        f"If all unscored of {row.run.strategy} were wrong, its {name} would be {numbers.value(bounds.worst, half)}; "
-        f"if all were right, {numbers.value(bounds.best, half)}."
+        f"If all unscored of {row.run.strategy} were wrong, its {name} would be {numbers.written(bounds.worst, half)}; "
+        f"if all were right, {numbers.written(bounds.best, half)}."
     )
+
+
+def group_warnings(group: Group) -> list[str]:
+    """Say where rows were decoded or timed differently, were made by different versions, or have other samples."""
+    runs = [row.run for row in group.rows]
+    return [*choices.run_warnings(runs), *choices.load_warnings(runs), *_samples(group)]
+
+
+def _samples(group: Group) -> list[str]:
+    counts = {row.run.id: row.metrics[group.metric].n for row in group.rows if group.metric in row.metrics}
+    ranked = [row for row in group.rows if row.rank_low is not None and row.run.id in counts]
+    # Equally many are the same ones if the pairs with the baseline have as many.
+    common = {row.difference[group.metric].n_common for row in ranked if group.metric in row.difference}
+    if len({counts[row.run.id] for row in ranked} | common) < 2:
+        return []
+    sample_counts = ", ".join(f"{row.run.strategy} {counts[row.run.id]}" for row in ranked)
+    pairs = "; differences, p and ranks are over the samples that both of a pair have" if group.family.pairs else ""
+    return [
+        f"Not every row has {group.metric} at the same samples, and means are over a row's own ({sample_counts})"
+        f"{pairs}."
+    ]

@@ -1,10 +1,183 @@
-"""Numbers as text, never with more digits than their interval justifies, and the steps of axes. Pure."""
+"""The scale of a metric, the values of a run in it, and numbers as text. Pure.
+
+Every sample is exactly one of scored, model-failed (the worst value), infra-failed (missing, counted apart)
+or excluded (by a certificate, counted apart). No number is written with more digits than its interval justifies.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date
 from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness import metrics
+from ctxbench.harness.results import RunTable, Status, samples_label, value_cases
 
 UNKNOWN = "-"
+_UNDATED_CURE = "where the set has days, the same `ctxbench run` stores them with the run; no model is asked for that"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How to show and compare one metric, in the unit shown: what its declaration says, in that unit."""
+
+    factor: float
+    """From the profile's own scale to the unit shown."""
+    worst: float | None
+    """What a model-failed sample counts as; None: its own value, where it has one."""
+    bounds: tuple[float, float] | None
+    """Lowest and highest value, infinite on an open side; None if both are open."""
+    unit: str
+    lower_is_better: bool = False
+    help: str = ""
+    """A sentence or two for whoever reads a number: what it is, its unit, its direction."""
+    source: str = ""
+    """Where the metric is defined."""
+
+    @property
+    def explained(self) -> str:
+        """The help with its source."""
+        return f"{self.help} Source: {self.source}." if self.source else self.help
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Both bounds, None if a side is open."""
+        return self.bounds if self.bounds is not None and all(map(math.isfinite, self.bounds)) else None
+
+    def heading(self, metric: str) -> str:
+        """Return the heading of a column: the metric and its unit, once where they are the same word."""
+        return metric if metric == self.unit else f"{metric} {self.unit}"
+
+
+ScaleOf = Callable[[str, str], Scale]
+"""(profile, metric) -> scale."""
+
+
+def scale_of(profile: str, metric: str) -> Scale:
+    """Return the scale of a metric as its declaration has it.
+
+    Raises:
+        UnknownName: if the profile has no such metric.
+    """
+    info = metrics.info(profile, metric)
+    low, high = (None if bound is None else bound * info.factor for bound in info.bounds)
+    is_open = low is None and high is None
+    return Scale(
+        factor=info.factor,
+        worst=None if info.worst is None else info.worst * info.factor,
+        bounds=None if is_open else (-math.inf if low is None else low, math.inf if high is None else high),
+        unit=info.unit,
+        lower_is_better=info.lower_is_better,
+        help=info.description,
+        source=info.source,
+    )
+
+
+class Outcomes:
+    """What the samples of a run count as, whatever the metric."""
+
+    def __init__(self, table: RunTable) -> None:
+        """Look at what became of each sample, once for all metrics."""
+        self._table = table
+        self._scored, self._failed = (_are(table, status) for status in (Status.SCORED, Status.MODEL_FAILED))
+        self.excluded = _are(table, Status.EXCLUDED)
+
+    def own(self, metric: str, scale: Scale) -> NDArray[np.float64]:
+        """Return each sample's own value in the unit shown, whatever became of it; NaN where it has none."""
+        column = self._table.metrics.get(metric, (None,) * len(self._table.sample))
+        return np.array(column, dtype=np.float64) * scale.factor
+
+    def counting(self, own: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+        """Return what each sample counts as, given its own value; NaN where it does not count."""
+        cases = value_cases(scored=self._scored, model_failed=self._failed, own=own, worst=scale.worst)
+        return np.select([holds for holds, _ in cases], [value for _, value in cases], default=np.nan)
+
+
+def _are(table: RunTable, status: Status) -> NDArray[np.bool_]:
+    """Return which samples have a status."""
+    if status not in table.status:
+        return np.zeros(len(table.status), dtype=np.bool_)
+    return np.fromiter((actual is status for actual in table.status), dtype=np.bool_, count=len(table.status))
+
+
+def completed(table: RunTable) -> list[int]:
+    """Return the positions of the samples that count: scored or model-failed."""
+    return [index for index, status in enumerate(table.status) if status in (Status.SCORED, Status.MODEL_FAILED)]
+
+
+def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
+    """Return sample -> value in the unit shown, of completed samples at which the metric is defined."""
+    if metric not in table.metrics:
+        return {}
+    outcomes = Outcomes(table)
+    counting = outcomes.counting(outcomes.own(metric, scale), scale).tolist()
+    return {sample: value for sample, value in zip(table.sample, counting, strict=True) if not math.isnan(value)}
+
+
+def repositories(table: RunTable) -> Mapping[str, str]:
+    """Return sample -> repository."""
+    return dict(zip(table.sample, table.repo, strict=True))
+
+
+def at_level(table: RunTable, level: str) -> RunTable:
+    """Return the samples of one level only."""
+    return at_levels(table, (level,))
+
+
+def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
+    """Return the samples of some levels only."""
+    return _at(table, [index for index, level in enumerate(table.level) if level in levels])
+
+
+def after(table: RunTable, day: str) -> RunTable:
+    """Return the samples whose code is dated after a day (``YYYY-MM-DD``), under a name that says so."""
+    days = table.dated or (None,) * len(table.sample)
+    unknown = days.count(None)
+    samples = "1 sample" if unknown == 1 else f"{unknown} samples"
+    remarks = (f"{samples} whose day is not known are left out: they may be older than {day}.",) if unknown else ()
+    name, is_part, earlier = table.run.samples.rpartition("[after ")
+    if is_part and earlier[-1:] == "]" and "[" not in earlier:
+        # The same samples have the same name, whether the run or its reader left the older ones out.
+        label = samples_label(name, after=max(day, earlier[:-1]))
+    else:
+        label = samples_label(table.run.samples, after=day)
+    run = replace(table.run, samples=label, remarks=(*table.run.remarks, *remarks))
+    return replace(_at(table, [index for index, of in enumerate(days) if of is not None and of > day]), run=run)
+
+
+def newer(tables: Sequence[RunTable], day: date) -> list[RunTable]:
+    """Return what `after` leaves of some tables, without those of which it leaves nothing.
+
+    Raises:
+        InputFault: if it leaves nothing of any.
+    """
+    parts = [part for table in tables if (part := after(table, day.isoformat())).sample]
+    if tables and not parts:
+        days = [of_sample for table in tables for of_sample in table.dated if of_sample is not None]
+        newest = f"the newest is of {max(days)}" if days else "no day of any sample is known"
+        cure = "give an earlier day" if days else _UNDATED_CURE
+        raise InputFault(f"no sample of the stored runs is dated after {day}: {newest}", cure=cure)
+    return parts
+
+
+def _at(table: RunTable, keep: Sequence[int]) -> RunTable:
+    def kept(column: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(column[i] for i in keep) if column else ()
+
+    columns: dict[str, Any] = {
+        name: {key: kept(part) for key, part in column.items()} if isinstance(column, Mapping) else kept(column)
+        for field in fields(table)
+        if (name := field.name) != "run"
+        for column in [getattr(table, name)]
+    }
+    return replace(table, **columns)
 
 
 def half_width(low: float | None, high: float | None) -> float | None:
@@ -12,7 +185,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
     return None if low is None or high is None else (high - low) / 2
 
 
-def value(number: float | None, half: float | None, *, sign: bool = False) -> str:
+def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
     """Write a number to two digits of its interval's half width: no decimals from 10 on, one from 1 on, else two."""
     if number is None:
         return UNKNOWN
@@ -26,8 +199,8 @@ def interval(number: float | None, low: float | None, high: float | None, *, sig
     """Write ``mean [low, high]``, or the mean alone where there is no interval."""
     half = half_width(low, high)
     if number is None or half is None:
-        return value(number, None, sign=sign)
-    return f"{value(number, half, sign=sign)} [{value(low, half, sign=sign)}, {value(high, half, sign=sign)}]"
+        return written(number, None, sign=sign)
+    return f"{written(number, half, sign=sign)} [{written(low, half, sign=sign)}, {written(high, half, sign=sign)}]"
 
 
 def p_value(p: float | None) -> str:

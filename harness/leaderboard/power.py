@@ -24,11 +24,10 @@ import numpy as np
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cutoffs import NO_CUTOFFS
 from ctxbench.harness.leaderboard import choices, numbers, signflip, stats
-from ctxbench.harness.leaderboard.family import count_of, listed
+from ctxbench.harness.leaderboard.numbers import scale_of
 from ctxbench.harness.leaderboard.pairs import NUMBERS
 from ctxbench.harness.leaderboard.repetitions import pooled
-from ctxbench.harness.leaderboard.rows import ALL_LEVELS
-from ctxbench.harness.leaderboard.scales import scale_of
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, count_of, listed
 from ctxbench.harness.leaderboard.signflip import step_down
 from ctxbench.harness.leaderboard.stats import Array, Clustered
 from ctxbench.harness.leaderboard.table import GroupMaker, comparable
@@ -188,7 +187,7 @@ class Plan:
         """Say in plain words what the effect takes."""
         size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
         pair = "" if self.rows == 2 else f", corrected for all pairs of {self.rows} rows"
-        effect = numbers.value(self.effect, self.effect)
+        effect = numbers.written(self.effect, self.effect)
         if self.needed is None:
             return f"A difference of {effect} {self.unit} takes more than {NUMBERS[-1]} repositories of {size}{pair}."
         more = f"; with more samples of each it still takes {self.needed_at_least}"
@@ -199,7 +198,7 @@ class Plan:
 
     def basis(self) -> str:
         """Say from what the answer was estimated, and how far the pairs differ."""
-        between, within = (numbers.value(deviation, deviation) for deviation in (self.between, self.within))
+        between, within = (numbers.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; by the pair that varies least it would be {low}, by the one that varies most {high}"
         return (

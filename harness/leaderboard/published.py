@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ctxbench.harness.leaderboard.columns import COLUMNS, ColumnHead, TextTable
 from ctxbench.harness.leaderboard.notes import COMMAND, Instructions
-from ctxbench.harness.leaderboard.rows import LANGUAGES, Group
+from ctxbench.harness.leaderboard.rows import LANGUAGES, Group, Listing
 from ctxbench.harness.papers import tables
 from ctxbench.harness.papers.tables import LEVELS, ORIGINS, STATUSES, PaperRow, paper_of
 from ctxbench.harness.results import Origin, spec_of_label
@@ -57,21 +57,6 @@ class PublishedLevel:
     metrics: Mapping[str, Printed] = field(default_factory=dict)
     costs: Mapping[str, Printed] = field(default_factory=dict)
     """``context_tokens``; ``seconds`` a task and ``construction_seconds`` a project."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """The published rows of one benchmark and language, which stand below the groups of that benchmark."""
-
-    benchmark: str
-    """As the papers write it."""
-    language: str
-    rows: tuple[PaperRow, ...]
-    """All of them, in the papers' order."""
-    highlighted: tuple[PaperRow, ...]
-    """Those that a person sees unasked, best first."""
-    contradicted: tuple[str, ...] = ()
-    """Sentences: what recorded predictions stored here say against a number as printed."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:

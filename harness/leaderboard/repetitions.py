@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ctxbench.harness.leaderboard import choices, stats
-from ctxbench.harness.leaderboard.scales import ScaleOf, scale_of
+from ctxbench.harness.leaderboard.numbers import ScaleOf, scale_of
 from ctxbench.harness.leaderboard.stats import Array, Codes
 from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cases
 

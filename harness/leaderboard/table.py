@@ -17,7 +17,7 @@ from dataclasses import replace
 from ctxbench.bench.elementary import running_sum
 from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
 from ctxbench.harness.leaderboard import choices, pairs, signflip, stats
-from ctxbench.harness.leaderboard.family import family as family_of
+from ctxbench.harness.leaderboard.numbers import ScaleOf, completed, scale_of
 from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
 from ctxbench.harness.leaderboard.repetitions import answer_gaps, pooled
@@ -33,7 +33,7 @@ from ctxbench.harness.leaderboard.rows import (
     mean_of_levels,
     overall_means,
 )
-from ctxbench.harness.leaderboard.scales import ScaleOf, completed, scale_of
+from ctxbench.harness.leaderboard.rows import family as family_of
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import PRICE, RunTable, Status
 

@@ -24,8 +24,8 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, project_of
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.registry import resolve
+from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled
-from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
 from ctxbench.harness.papers.solved import SolvedBy, solved_by

@@ -78,7 +78,7 @@ def page_text(page: AppTest) -> str:
 
 def number(value: float | None, low: float | None, high: float | None) -> float | None:
     """Return a number with the digits that its interval justifies."""
-    return None if value is None else float(numbers.value(value, numbers.half_width(low, high)))
+    return None if value is None else float(numbers.written(value, numbers.half_width(low, high)))
 
 
 @pytest.mark.parametrize("metric", ["context_gain", "es", "em"])
@@ -116,7 +116,7 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
     for at in record["repositories"]:
         row = by_name.pop(at["repo"])
         assert row["samples"] == at["n"]
-        assert row["baseline"] == float(numbers.value(at["baseline"], half))
+        assert row["baseline"] == float(numbers.written(at["baseline"], half))
         assert row["difference"] == pytest.approx(at["this"] - at["baseline"], abs=0.51)
     assert not by_name
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from ctxbench.dashboard.views import compare as drawing
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_solved as drawing
-from ctxbench.harness.leaderboard import records
+from ctxbench.harness.leaderboard import render
 from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
 from ctxbench.harness.results import Origin, Status
 from tests.harness.leaderboard.test_board import noisy
@@ -68,7 +68,7 @@ def test_runs_are_told_apart_by_what_differs() -> None:
 def test_rows_are_those_of_the_json() -> None:
     compared = compare(TABLES, metric="es")
     rows = view.difference_rows(compared, NAMES)
-    records_of_cli = json.loads(records.comparison_json(compared))
+    records_of_cli = json.loads(render.comparison_json(compared))
     assert (
         [row["strategy"] for row in rows] == [record["strategy"] for record in records_of_cli] == ["lc.repocoder", "c"]
     )
@@ -109,7 +109,7 @@ def test_a_column_of_numbers_is_not_headed_as_one_of_names() -> None:
 def test_levels_and_repositories_are_those_of_the_json() -> None:
     level = tuple("next-line" if index % 4 == 0 else "single-line" for index in range(80))
     compared = compare([replace(BASE, level=level), replace(BETTER, level=level)], metric="es")
-    (record,) = json.loads(records.comparison_json(compared))
+    (record,) = json.loads(render.comparison_json(compared))
     rows = view.level_rows(compared[0])
     assert [(row["level"], row["samples"]) for row in rows] == [("next-line", 20), ("single-line", 60)]
     for row, level in zip(rows, record["levels"], strict=True):

@@ -9,11 +9,13 @@ import pytest
 
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views.cost import front
-from ctxbench.harness.leaderboard import board, records
+from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.results import COSTS, RunTable
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
+from tests.helpers.runs import make_table
 
 
 def priced(table: RunTable, **means: float | None) -> RunTable:
@@ -77,7 +79,7 @@ def test_the_front_is_what_the_definition_says_of_any_points() -> None:
 
 def test_points_are_those_of_the_json() -> None:
     points = {point.run: point for point in view.points(GROUP, "es", "tokens_in")}
-    printed = {record["run"]: record for record in records.records(board([CHEAP, DEAR, WASTE, GOLD]))}
+    printed = {record["run"]: record for record in render.records(board([CHEAP, DEAR, WASTE, GOLD]))}
     assert points.keys() == printed.keys()
     for run, point in points.items():
         assert point.cost == printed[run]["tokens_in"]
@@ -133,3 +135,22 @@ def test_a_samples_time_by_stage() -> None:
     rows = {row["strategy"]: row for row in view.stage_rows(GROUP)}
     assert rows["lc.infile"] == {"strategy": "lc.infile", "method": 0.5, "model": 2.0, "tests": None}
     assert rows["lc.repocoder"] == {"strategy": "lc.repocoder", "method": 1.5, "model": None, "tests": 3.0}
+
+
+REPOS = [f"r{index % 8}" for index in range(16)]
+
+
+@pytest.mark.parametrize("values", [(1, 4, 16), (100, 110, 120)], ids=["logarithmic", "linear"])
+def test_strategies_at_one_value_stand_beside_each_other_and_keep_it(values: tuple[int, ...]) -> None:
+    tables = [
+        make_table({"es": [0.1] * 16}, REPOS, id=f"{name}{at}", strategy=f"{name}(budget={at})")
+        for name in "abc"
+        for at in values
+    ]
+    picture = curves(board(tables).groups[0])
+    assert isinstance(picture, Curves) and picture.logarithmic == (values[0] == 1)
+    [rows] = view.curves_chart(picture).to_dict()["datasets"].values()
+    for at in values:
+        places = sorted(row["x"] for row in rows if row["at"] == at)
+        assert len(set(places)) == 3 and places[1] == pytest.approx(at)
+        assert places[2] - places[0] < (values[1] - values[0]) / 4

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.dashboard.report.page import report
+from ctxbench.dashboard.report import report
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
@@ -229,7 +229,7 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
     cells["rank"] = "-".join(map(str, ranks))
     cells[_heading(metric)] = value["mean"]
     cells["by repo"] = float(
-        numbers.value(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
+        numbers.written(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
     )
     cells |= {"beats": ", ".join(names[run] for run in record["beats"]) or None, "needs": record["repositories_needed"]}
     for name, key in _AMOUNTS.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.dashboard.views.tables import Figure, Order, arranged, orders
+from ctxbench.dashboard.views import Figure, Order, arranged, orders
 
 ROWS: list[dict[str, Any]] = [
     {"strategy": "b", "es %": Figure("9.0"), "open": "/x", "price": None},

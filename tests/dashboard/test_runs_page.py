@@ -13,7 +13,7 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.dashboard.pages import runs as runs_page
-from ctxbench.dashboard.views.tables import Order
+from ctxbench.dashboard.views import Order
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.tables import delete_run

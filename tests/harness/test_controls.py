@@ -16,7 +16,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.diagnostics.gains import RunDiagnosis, diagnose
-from ctxbench.harness.leaderboard import board, records
+from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.controls import oracle_prompt, stored_prompt
@@ -83,7 +83,7 @@ def test_the_answer_finds_the_better_context(bench: Bench) -> None:
 @pytest.mark.slow
 def test_rows_are_marked_and_never_ranked(bench: Bench) -> None:
     bench.run(model(), "gold", "oracle-context", "lc.infile", "lc.repocoder")
-    rows = {row["strategy"]: row for row in records.records(board(run_tables(bench.store), metric="es"))}
+    rows = {row["strategy"]: row for row in render.records(board(run_tables(bench.store), metric="es"))}
     for name in ("gold", "oracle-context"):
         assert rows[name]["control"] and rows[name]["rank_low"] is None and rows[name]["tier"] == ""
         assert rows[name]["baseline"] == "lc.infile"

@@ -16,8 +16,8 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import board, numbers, records, render
-from ctxbench.harness.leaderboard.scales import at_level
+from ctxbench.harness.leaderboard import board, numbers, render
+from ctxbench.harness.leaderboard.numbers import at_level
 from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
 from ctxbench.harness.run.batching import Batcher
@@ -149,11 +149,11 @@ def test_a_mean_of_some_prices_is_none() -> None:
 
 def test_json_and_csv_have_all_costs_and_keep_small_prices() -> None:
     made = board([costly("a", [0.00000012] * 4), make_table({"es": [0.5] * 4}, "abab", strategy="old")])
-    one, other = json.loads(records.to_json(made))
+    one, other = json.loads(render.to_json(made))
     one, other = (one, other) if one["strategy"] == "a" else (other, one)
     assert [one[name] for name in COSTS] == [3.0, 3.0, 3.0, 1.2e-07, 3.0, 3.0, 3.0]
     assert [other[name] for name in COSTS] == [None] * len(COSTS)
-    rows = {row["strategy"]: row for row in csv.DictReader(io.StringIO(records.to_csv(made)))}
+    rows = {row["strategy"]: row for row in csv.DictReader(io.StringIO(render.to_csv(made)))}
     assert float(rows["a"][PRICE]) == 1.2e-07 and rows["old"][PRICE] == "" and set(COSTS) <= set(rows["a"])
 
 

@@ -14,7 +14,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cutoffs import Cutoff, Cutoffs, builtin, of_home
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.run.runner import run
@@ -87,7 +87,7 @@ def test_scores_before_and_after_the_cutoff_are_of_their_own_samples() -> None:
     whole = board([replace(make_table({"es": [0.0, 0.1]}, ["a", "b"]), dated=(OLD, NEW))], cutoffs=stated())
     text, markdown = render.table(whole), render.markdown(whole)
     assert all(f"up to {CUTOFF} [95%]" in form and f"n after {CUTOFF}" in form for form in (text, markdown))
-    [record] = json.loads(records.to_json(whole))
+    [record] = json.loads(render.to_json(whole))
     assert (record["before_cutoff_n"], record["before_cutoff"]) == (1, 0.0)
     assert (record["after_cutoff_n"], record["after_cutoff"]) == (1, 10.0)
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.harness.cells import open_cells
 
-_WITHOUT_NAMESPACES = "import ctxbench.harness.cells.confinement as n\nn.granted = lambda attempt: False\n"
+_WITHOUT_NAMESPACES = "import ctxbench.harness.cells.kernel as n\nn.granted = lambda attempt: False\n"
 _WITHOUT_LANDLOCK = (
     "import ctxbench.sandbox.guest.landlock as l\ndef refuse(*_): raise OSError\nl.restrict = l.ruleset = refuse\n"
 )

@@ -13,10 +13,11 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import StrategyBounds, StrategyFault, open_cells, pool, talk
+from ctxbench.harness.cells import StrategyBounds, StrategyFault, kernel, open_cells, pool, talk
+from ctxbench.harness.cells.kernel import Counts, Usage, Work
 from ctxbench.harness.cells.process import ForkServer
 from ctxbench.harness.cells.protocol import Excess
-from ctxbench.harness.cells.talk import Clock, Counts, Usage, Work
+from ctxbench.harness.cells.talk import Clock
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
@@ -175,7 +176,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
 
 def having(seconds: float = 0.0, *, runnable: bool = False) -> Usage:
     """Return the use of one process that has worked for so long."""
-    counts = Counts(ticks=round(seconds * talk._TICKS))
+    counts = Counts(ticks=round(seconds * kernel._TICKS))
     return Usage(processes={(1, 0): counts}, memory=0, runnable=runnable)
 
 
@@ -256,17 +257,17 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
         os.read(inside, 1)
         os._exit(0)
     try:
-        used = talk.usage(os.getpid())
+        used = kernel.usage(os.getpid())
         assert {os.getpid(), child} <= {pid for pid, _ in used.processes}
         assert sum(counts.faults for counts in used.processes.values()) > 0
         assert sum(counts.ticks for counts in used.processes.values()) > 0
         assert used.runnable and used.memory > 1 << 20
-        assert 0 < talk._own_memory(os.getpid()) <= used.memory
+        assert 0 < kernel.own_memory(os.getpid()) <= used.memory
     finally:
         os.close(inside)
         os.close(outside)
         os.waitpid(child, 0)
-    assert talk.usage(child) == Usage(processes={}, memory=0, runnable=False)
+    assert kernel.usage(child) == Usage(processes={}, memory=0, runnable=False)
 
 
 @pytest.mark.usefixtures("_proc")
@@ -281,15 +282,15 @@ def test_a_process_counts_on_when_its_parent_has_ended() -> None:
             os._exit(0)
         os.read(inside, 1)
         os._exit(0)
-    while len((before := talk.usage(child)).processes) < 2:
+    while len((before := kernel.usage(child)).processes) < 2:
         pass
     [[grandchild, began]] = [process for process in before.processes if process[0] != child]
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    after = talk.usage(child, before.processes)
+    after = kernel.usage(child, before.processes)
     assert list(after.processes) == [(grandchild, began)] and after.memory
     # Another process that got the number is none of them.
-    assert not talk.usage(child, [(grandchild, began + 1)]).processes
+    assert not kernel.usage(child, [(grandchild, began + 1)]).processes
     os.close(inside)
     os.close(outside)
 
@@ -297,7 +298,7 @@ def test_a_process_counts_on_when_its_parent_has_ended() -> None:
 def seconds(*looks: dict[int, Counts]) -> tuple[list[float], bool]:
     """Return the ticks that each look adds, and whether work escapes after the last."""
     work = Work()
-    ticks = [work.add({(pid, 0): counts for pid, counts in look.items()}) * talk._TICKS for look in looks]
+    ticks = [work.add({(pid, 0): counts for pid, counts in look.items()}) * kernel._TICKS for look in looks]
     return ticks, work.escapes
 
 
@@ -344,10 +345,10 @@ def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
 
 
 def test_the_kernels_count_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "_PROC", tmp_path)
-    assert talk.ended_for_memory() == 0
+    monkeypatch.setattr(kernel, "_PROC", tmp_path)
+    assert kernel.ended_for_memory() == 0
     (tmp_path / "vmstat").write_text("nr_free_pages 1\noom_kill 17\ndrop_pagecache 3\n")
-    assert talk.ended_for_memory() == 17
+    assert kernel.ended_for_memory() == 17
 
 
 @pytest.mark.slow

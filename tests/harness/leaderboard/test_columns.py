@@ -9,9 +9,9 @@ import json
 
 import pytest
 
-from ctxbench.dashboard.report.page import html, report
+from ctxbench.dashboard.report import html, report
 from ctxbench.dashboard.views import leaderboard as page
-from ctxbench.harness.leaderboard import Board, board, columns, records, sections
+from ctxbench.harness.leaderboard import Board, board, columns, render, sections
 from ctxbench.harness.leaderboard.columns import COLUMNS, cost_column
 from ctxbench.harness.leaderboard.latex import latex
 from ctxbench.harness.leaderboard.render import markdown, table
@@ -24,7 +24,7 @@ HELP = "Mean energy of the machine for a sample, in joules."
 def shown(monkeypatch: pytest.MonkeyPatch) -> Board:
     """Return a board of runs with a cost that no list named before, declared as docs/columns.md says."""
     monkeypatch.setitem(COLUMNS, "energy", cost_column("energy", "energy J", HELP))
-    for module, name in ((sections, "BESIDE"), (page, "PAGE_COSTS"), (records, "RECORD")):
+    for module, name in ((sections, "BESIDE"), (page, "PAGE_COSTS"), (render, "RECORD")):
         assert getattr(module, name) is getattr(columns, name), "no other list says what stands there"
         monkeypatch.setattr(module, name, (*getattr(module, name), "energy"))
     runs = [make_table({"es": [0.5, 0.25]}, "ab", strategy=name) for name in ("lc.infile", "lc.repocoder")]
@@ -35,8 +35,8 @@ def test_a_new_column_stands_in_every_form(shown: Board) -> None:
     assert "energy J" in table(shown) and "3.62" in table(shown)
     assert "| energy J |" in markdown(shown) and "| 3.62 |" in markdown(shown)
     assert "energy J" in latex(shown) and "3.62" in latex(shown)
-    assert [record["energy"] for record in json.loads(records.to_json(shown))] == [3.625, 3.625]
-    assert [line["energy"] for line in csv.DictReader(io.StringIO(records.to_csv(shown)))] == ["3.625", "3.625"]
+    assert [record["energy"] for record in json.loads(render.to_json(shown))] == [3.625, 3.625]
+    assert [line["energy"] for line in csv.DictReader(io.StringIO(render.to_csv(shown)))] == ["3.625", "3.625"]
     assert f'<abbr title="{HELP}"><bdi>energy J</bdi></abbr>' in html(report(shown, {}))
     [group] = shown.groups
     assert [str(line["energy J"].text) for line in page.lines(group)] == ["3.62", "3.62"]  # type: ignore[attr-defined]

@@ -9,9 +9,9 @@ import pytest
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import Board, board, numbers
-from ctxbench.harness.leaderboard.curves import Blank, Curves, curves, parameters
 from ctxbench.harness.leaderboard.latex import latex
 from ctxbench.harness.leaderboard.render import markdown, table
+from ctxbench.harness.leaderboard.sections import Blank, Curves, curves, parameters
 from ctxbench.harness.results import Origin
 from ctxbench.strategies.registry import default_of
 from tests.helpers.runs import make_table

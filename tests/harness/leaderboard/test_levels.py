@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Row
 from ctxbench.harness.results import Origin, RunTable, Status
@@ -71,7 +71,7 @@ def test_both_languages_are_averaged_as_the_paper_does() -> None:
     mean = overall.metrics["pass@1"]
     assert mean.mean_of_levels == pytest.approx(((50 + 100 + 25) / 3 + (10 + 0 + 100) / 3) / 2)
     assert (mean.n, mean.mean) == (10, pytest.approx((275 + 130) / 10))
-    record = next(one for one in records.records(board(both())) if one["language"] == "both")
+    record = next(one for one in render.records(board(both())) if one["language"] == "both")
     assert record["level"] == "class+file+project" and record["samples"] == "ce-java + ce-python"
     assert record["pass@1"] == {"mean": 40.5, "mean_of_levels": pytest.approx(47.5), "n": 10}
     assert (record["origin"], record["rank_low"], record["n"]) == ("run", None, 10)
@@ -139,7 +139,7 @@ def test_marked_samples_that_count_are_told_too() -> None:
 
 
 def test_a_level_of_marked_samples_only_has_no_mean_but_what_it_would_be() -> None:
-    record = next(one for one in records.records(board([marked()])) if one["level"] == "file_runnable")
+    record = next(one for one in render.records(board([marked()])) if one["level"] == "file_runnable")
     assert (record["n"], record["excluded"], record["marks"]) == (0, 1, {"broken": 1})
     assert (record["pass@1"]["mean"], record["pass@1"]["mean_with_marked"]) == (None, 100)
     assert record["rank_low"] is None
@@ -156,9 +156,9 @@ def test_remarks_of_runs_stand_below_them_and_in_json() -> None:
     runs = [coder_eval(remarks=("hygiene is off",)), coder_eval(strategy="b", remarks=("hygiene is off", "only b"))]
     text = notes(board(runs).groups[0])
     assert "hygiene is off" in text and "b: only b" in text
-    found = json.loads(records.to_json(board(runs, by_level=False)))
+    found = json.loads(render.to_json(board(runs, by_level=False)))
     assert sorted(one["remarks"] for one in found) == [["hygiene is off"], ["hygiene is off", "only b"]]
-    assert "hygiene is off; only b" in records.to_csv(board(runs))
+    assert "hygiene is off; only b" in render.to_csv(board(runs))
 
 
 def test_imported_rows_say_so_and_are_ranked_with_runs_over_the_same_samples() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.published import REPORTED, same_model
 from ctxbench.harness.papers import tables
 from ctxbench.harness.results import Origin, RunTable
@@ -19,7 +19,7 @@ from tests.helpers.runs import make_table
 
 
 def published(*runs: RunTable, mode: Any = "auto") -> list[dict[str, Any]]:
-    return [one for one in records.records(board(runs, published=mode)) if one["origin"] == "published"]
+    return [one for one in render.records(board(runs, published=mode)) if one["origin"] == "published"]
 
 
 def lines(**changes: Any) -> RunTable:
@@ -72,7 +72,7 @@ def test_what_is_doubtful_is_said_in_words_wherever_it_is_shown() -> None:
     made = board([run], published="auto")
     for text in (render.table(made), render.markdown(made)):
         assert "9.41?" in text and said in " ".join(text.split()) and "quoted from CoderEval" in text
-    assert said in records.to_csv(made)
+    assert said in render.to_csv(made)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_doubtful_is_said_in_words_wherever_it_is_shown() -> None:
 )
 def test_lines_are_of_the_papers_profile(benchmark: str, rows: int, columns: set[str]) -> None:
     made = board([lines(benchmark=benchmark)], published="auto")
-    found = [one for one in records.records(made) if one["origin"] == "published"]
+    found = [one for one in render.records(made) if one["origin"] == "published"]
     assert len(found) == rows and {one["level"] for one in found} == {"all"}
     assert {one["profile"] for one in found} == {"infercom"} and columns <= set(found[0])
     assert "see --profile infercom" in " ".join(render.table(made).split())
@@ -172,5 +172,5 @@ def test_models_are_known_by_their_names(model: str, generator: str, same: bool)
 
 def test_json_is_json_and_csv_has_a_line_a_record() -> None:
     made = board(both(), published="auto")
-    found = json.loads(records.to_json(made))
-    assert len(list(csv.DictReader(io.StringIO(records.to_csv(made))))) == len(found) > 500
+    found = json.loads(render.to_json(made))
+    assert len(list(csv.DictReader(io.StringIO(render.to_csv(made))))) == len(found) > 500

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.query import BoardQuery
 from tests.helpers.cli import run_cli
 
@@ -30,7 +30,7 @@ def test_recorded_predictions_stand_beside_the_papers_numbers_and_tell_its_mispr
     files = [str(path) for path in sorted((shared / "codereval").glob("*_out.jsonl.gz"))]
     assert run_cli("results", "import", "--format", "codereval", *files, "--home", str(tmp_path)).code == 0
     made = board(BoardQuery(home=Home(tmp_path)).tables(), published="auto")
-    found = records.records(made)
+    found = render.records(made)
     ours = {(one["generator"], one["language"], one["level"]): one["pass@1"] for one in found if "source" not in one}
     quoted = [one for one in found if one.get("source") == "quoted_from_CoderEval"]
     theirs = {(one["generator"].rpartition("-")[0], one["language"], one["level"]): one["pass@1"] for one in quoted}

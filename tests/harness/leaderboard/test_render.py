@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from ctxbench.harness.leaderboard import board, numbers, records, render
+from ctxbench.harness.leaderboard import board, numbers, render
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Board
 from ctxbench.harness.leaderboard.sections import sections
@@ -104,7 +104,7 @@ def test_notes_of_a_single_sample_and_of_none() -> None:
     assert "none can be given for a single sample" in _notes(board([make_table({"es": [0.4]}, "a")]))
     empty = make_table({"es": [None]}, "a", status=[Status.INFRA_FAILED])
     assert "not ranked" in _notes(board([empty]))
-    assert render.table(board([empty])) and render.markdown(board([empty])) and records.to_csv(board([empty]))
+    assert render.table(board([empty])) and render.markdown(board([empty])) and render.to_csv(board([empty]))
 
 
 def test_a_row_of_a_single_sample_is_named_beside_rows_with_intervals() -> None:
@@ -122,11 +122,11 @@ def test_a_row_of_a_single_sample_is_named_beside_rows_with_intervals() -> None:
 def test_nothing_is_nothing() -> None:
     made = board([])
     assert render.table(made) == render.markdown(made) == ""
-    assert json.loads(records.to_json(made)) == []
+    assert json.loads(render.to_json(made)) == []
 
 
 def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
-    rows = json.loads(records.to_json(board(_many())))
+    rows = json.loads(render.to_json(board(_many())))
     expected = [
         "samples", "language", "level", "strategy", "generator", "origin", "n", "unscored",
         "em", "es", "context_tokens", "calls", "seconds", "rank_low", "rank_high",
@@ -151,7 +151,7 @@ def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
 
 
 def test_csv_has_a_line_a_row_and_a_column_a_number() -> None:
-    rows = list(csv.DictReader(io.StringIO(records.to_csv(board(_many())))))
+    rows = list(csv.DictReader(io.StringIO(render.to_csv(board(_many())))))
     assert len(rows) == 4
     assert float(rows[0]["es_low"]) < float(rows[0]["es"]) < float(rows[0]["es_high"])
     assert float(rows[0]["difference_es_p_adjusted"]) < 0.05 and rows[1]["difference_es_p_adjusted"] == ""
@@ -169,7 +169,7 @@ def test_unscored_is_never_hidden() -> None:
     failed = make_table({"es": [None] * 80}, REPOS, status=[Status.INFRA_FAILED] * 80, strategy="broken")
     made = board([noisy("lc.infile", 0.4), failed])
     assert "broken 80. Cure" in _notes(made) and "broken" in render.table(made)
-    assert json.loads(records.to_json(made))[1]["unscored"] == 80
+    assert json.loads(render.to_json(made))[1]["unscored"] == 80
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_digits_follow_the_interval(number: float | None, low: float | None, hig
 
 def test_signs_of_differences() -> None:
     assert numbers.interval(2.5, -1.0, 6.0, sign=True) == "+2.5 [-1.0, +6.0]"
-    assert numbers.value(-0.01, 3.0, sign=True) == "+0.0"
+    assert numbers.written(-0.01, 3.0, sign=True) == "+0.0"
 
 
 @pytest.mark.parametrize(
@@ -232,14 +232,14 @@ def test_diagnostics_are_a_table_of_their_own() -> None:
     for heading in ("api_recall % [95%]", "hallucinated % [95%]", "made_up_names names [95%]"):
         assert heading in shown and heading not in plain
     assert "api_recall" in render.markdown(made, diagnostics=True)
-    [record] = records.records(made)
+    [record] = render.records(made)
     assert (record["api_recall"]["mean"], record["hallucinated"]["mean"], record["hallucinated"]["n"]) == (25, 50, 40)
 
 
 def test_a_control_is_marked() -> None:
     made = board([noisy("lc.infile", 0.3), noisy("gold", 0.9, ranked=False, control=True)])
     assert "gold (control)" in render.table(made) and "no test is made of controls" in _notes(made)
-    assert [(one["control"], one["rank_low"]) for one in records.records(made)] == [(False, 1), (True, None)]
+    assert [(one["control"], one["rank_low"]) for one in render.records(made)] == [(False, 1), (True, None)]
     [row] = [row for row in made.rows if row.run.control]
     assert {(found.p, found.p_adjusted, found.visible) for found in row.difference.values()} == {(None, None, None)}
 

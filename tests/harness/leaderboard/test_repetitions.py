@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ctxbench.dashboard.report.page import html, report
+from ctxbench.dashboard.report import html, report
 from ctxbench.dashboard.views import compare as compare_view
 from ctxbench.dashboard.views import leaderboard as page
-from ctxbench.harness.leaderboard import board, records, signflip, stats
+from ctxbench.harness.leaderboard import board, render, signflip, stats
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.render import comparison, table
@@ -347,12 +347,12 @@ def _say_runs(made: Any, names: Sequence[str]) -> None:
         assert sentence.count("% repetition") == (1 if name == group.baseline else 2)
         assert (" its difference to lc.infile: " in sentence) == (name != group.baseline)
     assert not any(line.startswith("Runs were decoded in different ways") for line in notes(group))
-    rows = json.loads(records.to_json(made))
+    rows = json.loads(render.to_json(made))
     assert [(row["runs"], len(row["repetitions"])) for row in rows] == [(5, 5)] * 3
     assert rows[0]["sampling"]["seed"] == [0, 1, 2, 3, 4]
     shares = [part["share"] for part in rows[0]["variance"]["es"].values()]
     assert sum(shares) == pytest.approx(1, abs=1e-5)
-    cells = next(iter(csv.DictReader(io.StringIO(records.to_csv(made)))))
+    cells = next(iter(csv.DictReader(io.StringIO(render.to_csv(made)))))
     assert cells["runs"] == "5" and float(cells["variance_es_repetition_share"]) == pytest.approx(shares[-1])
     assert [line["runs"] for line in page.lines(group)] == [5, 5, 5]
     assert html(report(made, {})).count("Where the uncertainty of ") == 3
@@ -378,7 +378,7 @@ def test_compare_says_it_of_the_difference() -> None:
     assert (
         "    of its variance: " in text and "% repetition (that of the single run of lc.infile is in samples)" in text
     )
-    assert records.comparison_json([pair]).count('"share"') == 3
+    assert render.comparison_json([pair]).count('"share"') == 3
     [sentence] = [
         line for line in compare_view.remarks([pair], {"lc.repocoder-0": "x", "lc.infile-0": "y"}) if "variance" in line
     ]

@@ -1,4 +1,4 @@
-"""Confinement of cells: privileges that are given up for good, and namespaces.
+"""The kernel's part in cells: privileges that are given up for good, namespaces, and what processes use.
 
 The namespaces show a read-only view of the files that a cell needs, and no other processes. The server enters its own
 once; each cell gets on top of them its own process numbers and its own temporary folder.
@@ -8,13 +8,16 @@ or ``/dev/shm`` in the view: they show the machine and other cells.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 # The same numbers on every architecture.
 _MOUNT_SETATTR = 442
@@ -40,6 +43,15 @@ _DAC_READ_SEARCH = 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
 _VERSION = 0x20080522
 """Version of the structure that sets capabilities: two halves of 32."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PROC = Path("/proc")
+_STATE, _BEGAN, _PAGES = 0, 19, 21
+"""Fields of ``/proc/PID/stat`` behind the name: state; when it began; resident pages."""
+_COUNTS = ((11, 12), (7,), (13, 14), (8,))
+"""Those of each of `Counts`: time in the program and in the kernel, minor faults, both of the children."""
+Process = tuple[int, int]
+"""A process's number, and when it began: numbers are used again."""
 
 
 class Namespaces:
@@ -233,3 +245,112 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
     # Effective, permitted, inheritable: the low half of each, then the high ones.
     head, sets = (ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)
     _check(_libc().capset(head, sets), "capset")
+
+
+class Counts(NamedTuple):
+    """What one process has used: ticks of processor time, and page faults."""
+
+    ticks: int = 0
+    faults: int = 0
+    childrens_ticks: int = 0
+    """Of children that have ended, as far as it has waited for them; so the next."""
+    childrens_faults: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The resources that the processes of a cell use."""
+
+    processes: Mapping[Process, Counts]
+    memory: int
+    """Bytes; memory that several processes share may be counted for each."""
+    runnable: bool
+    """Whether one of them works, or would if a processor were free."""
+
+
+def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
+    """Return the use of a process and its descendants; nothing for a process that is not there.
+
+    Args:
+        pid: the process.
+        earlier: descendants of before, which count although their parents may have ended.
+    """
+    pages = 0
+    runnable = False
+    processes: dict[Process, Counts] = {}
+    visited: set[int] = set()
+    # Parents first: what is handed to a parent meanwhile must not be counted for both.
+    to_visit: list[tuple[int, int | None]] = [*earlier, (pid, None)]
+    while to_visit:
+        number, beginning = to_visit.pop()
+        process = _PROC / str(number)
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            fields = _stat(process)
+            began = int(fields[_BEGAN])
+            if number in visited or beginning not in (None, began):
+                continue
+            visited.add(number)
+            processes[number, began] = Counts(*(sum(int(fields[at]) for at in places) for places in _COUNTS))
+            pages += int(fields[_PAGES])
+            for thread in process.joinpath("task").iterdir():
+                with contextlib.suppress(OSError):
+                    runnable = runnable or _stat(thread)[_STATE] == "R"
+                    children = thread.joinpath("children").read_text(encoding="ascii").split()
+                    to_visit += [(int(child), None) for child in children]
+    return Usage(processes, pages * _PAGE, runnable)
+
+
+class Work:
+    """The work of a cell's processes, added up from look to look."""
+
+    def __init__(self) -> None:
+        """Begin before the first look."""
+        self.processes: Mapping[Process, Counts] = {}
+        """Those of the last look."""
+        self._unclaimed = (0, 0)
+
+    @property
+    def escapes(self) -> bool:
+        """Whether processes have ended that nobody waited for: more work may have gone with them than was seen."""
+        return any(self._unclaimed)
+
+    def add(self, processes: Mapping[Process, Counts]) -> float:
+        """Return the seconds that were worked since the last look.
+
+        A child's work becomes its parent's when that has waited for it, or is in no count any more: then what was
+        seen of it stays counted.
+        """
+        before, self.processes = self.processes, processes
+        ended = [counts for process, counts in before.items() if process not in processes]
+        ticks = claimed_ticks = claimed_faults = 0
+        for process, counts in processes.items():
+            last = before.get(process, Counts())
+            ticks += counts.ticks - last.ticks
+            claimed_ticks += counts.childrens_ticks - last.childrens_ticks
+            claimed_faults += counts.childrens_faults - last.childrens_faults
+        owed_ticks = self._unclaimed[0] + sum(counts.ticks + counts.childrens_ticks for counts in ended)
+        owed_faults = self._unclaimed[1] + sum(counts.faults + counts.childrens_faults for counts in ended)
+        self._unclaimed = max(0, owed_ticks - claimed_ticks), max(0, owed_faults - claimed_faults)
+        return (ticks + max(0, claimed_ticks - owed_ticks)) / _TICKS
+
+
+def ended_for_memory() -> int:
+    """Return how many processes of this machine the kernel has ended for want of memory; 0 where it does not say."""
+    with contextlib.suppress(OSError):
+        _, name, counts = _PROC.joinpath("vmstat").read_bytes().partition(b"\noom_kill ")
+        return int(counts.split(None, 1)[0]) if name else 0
+    return 0
+
+
+def _stat(process: Path) -> list[str]:
+    # The process chooses its name, whose end can only be found from behind.
+    return process.joinpath("stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+
+
+def own_memory(pid: int) -> int:
+    """Return the bytes that a process holds, with its part of shared memory; 0 if that may not be read."""
+    with contextlib.suppress(OSError):
+        for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return 0
