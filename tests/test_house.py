@@ -160,7 +160,7 @@ _NAMING = {
     "bench/formats/codereval.py": "the shape of CoderEval's files, which differs by language",
     "bench/formats/repoeval.py": "a benchmark of Python repositories",
     "bench/repositories/pypi.py": "the package index, and the name of the interpreter",
-    "bench/repositories/schema.py": "a folder of added tests is pytest's",
+    "bench/repositories/manifest.py": "a folder of added tests is pytest's",
     "bench/samples.py": "the version of the interpreter in a set's account",
     "bench/judging/suites.py": "sets of earlier versions name no language",
     "dashboard/pages/runs.py": "the language that a traceback is coloured in",
