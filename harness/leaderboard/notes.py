@@ -13,7 +13,7 @@ from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Sta
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
 from ctxbench.harness.metrics.profile import common_metric
-from ctxbench.harness.papers.tables import LEVELS
+from ctxbench.harness.paper_tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin
 
 _MOST_NAMED = 15
