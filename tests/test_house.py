@@ -173,7 +173,7 @@ _NAMING = {
     "harness/leaderboard/rows.py": "the mean over both languages that the papers print",
     "harness/metrics/published.py": "the keyword lists of the published scorers, and where a statement ends",
     "harness/papers/render.py": "the languages that papers print",
-    "harness/papers/tables.py": "the same",
+    "harness/paper_tables.py": "the same",
     "strategies/baselines/cocogen.py": "a method for Python",
     "strategies/baselines/selfcollab.py": "a method for Python",
     "strategies/tiny.py": "the little repository of the conformance check",
