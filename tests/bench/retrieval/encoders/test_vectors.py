@@ -78,12 +78,11 @@ def test_progress_is_told_only_of_what_is_missing(folder: Path | None) -> None:
     assert (-1, -1) not in told
 
 
-def test_memory_is_bounded_and_what_fell_out_is_made_again() -> None:
-    encoder, vectors = Counting(), Vectors(None, memory=10 * 32 * 4)
+def test_memory_is_bounded_and_the_rest_is_made_again() -> None:
+    encoder, vectors = Counting(), Vectors(None, most=10 * 32 * 4)
     texts = [f"text {number}" for number in range(25)]
     found = vectors.of(encoder, "x", texts)
     assert (found == get("hashed(width=32)").encode(texts)).all()
-    assert len(vectors._recent) <= 10
     before = len(encoder.asked)
     vectors.of(encoder, "x", texts)
     assert len(encoder.asked) > before
@@ -119,7 +118,7 @@ def test_an_encoder_that_gives_nonsense_is_caught_before_it_is_kept(folder: Path
 
 
 def test_a_run_adds_no_more_than_its_bytes_to_the_files(tmp_path: Path) -> None:
-    vectors = Vectors(tmp_path, written=2 * 32 * 4)
+    vectors = Vectors(tmp_path, most=2 * 32 * 4)
     wanted = [vectors.of(Counting(), "counting", [text]) for text in ("a", "b", "c")]
     later, anew = Vectors(tmp_path), Counting()
     for text, vector in zip(("a", "b", "c"), wanted, strict=True):
