@@ -12,7 +12,14 @@ import click
 
 from ctxbench.bench import languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, measure_option, sandbox_name
+from ctxbench.harness.cli.options import (
+    db_option,
+    home_option,
+    measure_option,
+    samples_option,
+    sandbox_option,
+    workers_option,
+)
 from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.results import Measurement, left_out
 
@@ -57,8 +64,8 @@ _SHOWN_FAULTS = 5
     default=None,
     help="Write the scores of each line here, instead of to stdout.",
 )
-@click.option("--workers", type=click.IntRange(min=1), default=None, help="Processes [default: one a core].")
-def score(file: Path, profile: str, language: str, out: Path | None, workers: int | None) -> None:
+@workers_option("Processes.")
+def score(file: Path, profile: str, language: str, out: Path | None, workers: int) -> None:
     """Score the completions in FILE (JSON Lines: id, prompt, prediction, ground_truth).
 
     Writes one line for each: its id and metrics in the profile's own scale, in the order of FILE; the means
@@ -137,7 +144,7 @@ def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str
     return record, faults
 
 
-def _score(records: Sequence[Mapping[str, str]], name: str, language: str, workers: int | None) -> list[Values]:
+def _score(records: Sequence[Mapping[str, str]], name: str, language: str, workers: int) -> list[Values]:
     from ctxbench.harness.metrics import Case, score_many
 
     cases = [
@@ -288,7 +295,7 @@ def _rescored(
 
 
 @click.command(name="exec")
-@click.option("--samples", required=True, metavar="NAME", help="The sample set (see `ctxbench samples list`).")
+@samples_option
 @click.option(
     "--completions",
     "file",
@@ -299,18 +306,13 @@ def _rescored(
 @click.option(
     "--anew", is_flag=True, help="With --run: delete the verdicts on its completions first, and judge all of them."
 )
-@click.option(
-    "--sandbox",
-    metavar="[docker|bubblewrap]",
-    callback=sandbox_name(),
-    help="What runs the tests; default: docker where an engine answers, else bubblewrap.",
-)
+@sandbox_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Write the verdicts here when all are known, instead of to stdout one by one.",
 )
-@click.option("--workers", type=click.IntRange(min=1), metavar="W", help="Tests that run at once; default: one a core.")
+@workers_option("Tests that run at once.")
 @home_option
 @db_option
 def execute(
@@ -321,7 +323,7 @@ def execute(
     anew: bool,
     sandbox: str | None,
     out: Path | None,
-    workers: int | None,
+    workers: int,
     home: Home,
     db: str | None,
 ) -> None:
@@ -336,7 +338,6 @@ def execute(
     With --anew the verdicts on the run's completions are deleted, and all of them are judged. Other runs with
     equal completions lose these verdicts too: `ctxbench exec --run` gives them the new ones.
     """
-    import os
     from functools import partial
 
     from ctxbench.bench import samples as sets
@@ -357,8 +358,7 @@ def execute(
             total, work = _verdicts_of_run(store, sample_set, run, anew=anew)
         faults = []
         if total:
-            width = workers or os.cpu_count() or 1
-            with open_executor(width, home=home, store=store, sample_set=sample_set, sandbox=sandbox) as executor:
+            with open_executor(workers, home=home, store=store, sample_set=sample_set, sandbox=sandbox) as executor:
                 faults = _write_verdicts(work(executor), total, out)
         else:
             click.echo("nothing to judge", err=True)
