@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.functions.candidates import Declaration, Definitions, ListedFunction, Static, test_places, unique
+from ctxbench.bench.functions.candidates import Declaration, Definitions, Static, static, test_places
 from ctxbench.bench.functions.mining import Level, Project
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.java import JAVA
@@ -344,7 +344,8 @@ def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...
     hidden = test_places(texts, suite.paths if suite is not None else (), apart)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
-    read_files: dict[str, tuple[Source, Definitions[Definition]]] = {}
+    read_sources: dict[str, Source] = {}
+    read_files: dict[str, Definitions[Definition]] = {}
     for path, text in texts.items():
         if is_hidden(path, hidden):
             left_out["test"] += 1
@@ -357,17 +358,15 @@ def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...
         if reason:
             left_out[reason] += 1
         else:
-            read_files[path] = source, in_file
-    functions, drops = _functions(texts, read_files, bodies)
-    file_definitions = [in_file for _, in_file in read_files.values()]
-    counts = {
-        "files": len(texts),
-        "source_files": len(read_files),
-        **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
-        "functions": sum(in_file.functions for in_file in file_definitions),
-        "documented": sum(in_file.documented for in_file in file_definitions),
-    }
-    return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
+            read_sources[path], read_files[path] = source, in_file
+    facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
+    loads = JAVA.resolve(facts)
+    types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
+
+    def names(path: str) -> FileNames:
+        return FileNames(read_sources[path], loads[path], types)
+
+    return static(read_files, names, bodies, hidden=hidden, left_out=left_out)
 
 
 def _left_out(path: str, source: Source, project: Project, main: tuple[str, ...]) -> str:
@@ -378,16 +377,3 @@ def _left_out(path: str, source: Source, project: Project, main: tuple[str, ...]
     if "\ufffd" in project.snapshot.texts[path]:
         return "bad_encoding"
     return "syntax_error" if source.root.has_error else ""
-
-
-def _functions(
-    texts: Mapping[str, str],
-    read_files: Mapping[str, tuple[Source, Definitions[Definition]]],
-    bodies: Mapping[str, int],
-) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
-    facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
-    loads = JAVA.resolve(facts)
-    types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
-    drops = sum((definitions.drops for _, definitions in read_files.values()), Counter[str]())
-    usable = {path: definitions_of_file.usable for path, (_, definitions_of_file) in read_files.items()}
-    return unique(usable, lambda path: FileNames(read_files[path][0], loads[path], types), bodies, drops), drops
