@@ -1,27 +1,35 @@
-"""`EngineBox`: one living box with an engine and its indexed tree: what it holds, how long and how much it may.
+"""`EngineBox`: an engine with its indexed tree, in a living box or behind a server: what it holds, how long it may.
 
 A tree holds only what the views of all its samples show. What a view shows of a target file is decided in one place,
-`bench.masking.visible_target`.
+`bench.masking.visible_target`. A server elsewhere may remember what it was sent for other target files, and nothing
+here can see what it does: so it is asked only if its spec says ``remote=on``, and never shown a target file whole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import http.client
+import io
 import json
 import math
+import socket
 import time
+import urllib.error
+import urllib.request
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from ctxbench.bench.engines.recipe import SERVER, Recipe
-from ctxbench.bench.engines.remote import RemoteTalk
 from ctxbench.bench.engines.types import identity, parsed
 from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Sample
-from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.living import Conversation, living
+from ctxbench.sandbox.errors import SandboxError, SandboxLost
+from ctxbench.sandbox.living import Conversation, Flooded, Overdue, living
 from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
@@ -173,3 +181,124 @@ class EngineBox:
         """End the box."""
         with contextlib.suppress(SandboxError):
             self._open.close()
+
+
+_SERVER_CURE = "see that its server is well, and run it again"
+_PART = 1 << 16
+_END_SECONDS = 5.0
+
+
+class RemoteTalk:
+    """Questions about one tree to a server; as `sandbox.living.Conversation`. No answer is trusted."""
+
+    def __init__(self, url: str, tree: Mapping[str, str], most: int) -> None:
+        """Send nothing yet.
+
+        Args:
+            url: of the server, to which every question is posted.
+            tree: path -> text; it goes with the first question.
+            most: bytes of an answer.
+        """
+        self._url, self._most, self._id = url, most, uuid.uuid4().hex
+        self._files: Mapping[str, str] | None = tree
+
+    def ask(self, message: bytes, seconds: float) -> bytes:
+        """Return the server's answer to a question, both JSON objects.
+
+        Raises:
+            Overdue: if it is not there in that time.
+            Flooded: if it is longer than the limit.
+            SandboxLost: if there is no answer.
+        """
+        question: dict[str, Any] = {**json.loads(message), "tree": self._id}
+        if self._files is not None:
+            question["files"], self._files = dict(self._files), None
+        request = urllib.request.Request(  # noqa: S310 - `checked_url`
+            self._url, json.dumps(question).encode(), {"Content-Type": "application/json"}
+        )
+        deadline = time.monotonic() + seconds
+        try:
+            with _OPENER.open(request, timeout=seconds) as reply:
+                return self._read(reply)
+        except TimeoutError:
+            raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_SERVER_CURE) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it holds the answer, and so the connection
+            if time.monotonic() >= deadline:
+                raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_SERVER_CURE) from None
+            raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({error})", cure=_SERVER_CURE) from None
+
+    def _read(self, reply: http.client.HTTPResponse) -> bytes:
+        heard = bytearray()
+        while part := reply.read1(_PART):
+            heard += part
+            if len(heard) > self._most:
+                raise Flooded(f"it said more than {self._most} bytes at once", cure=_SERVER_CURE)
+        return bytes(heard)
+
+    def close(self) -> None:
+        """Tell the server that the tree is not asked about any more."""
+        if self._files is None:
+            with contextlib.suppress(SandboxLost):
+                self.ask(json.dumps({"call": "end"}).encode(), _END_SECONDS)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Sends a tree nowhere but where the user said."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none: the status is then an error."""
+
+
+class _Punctual(io.RawIOBase):
+    """What a server sends, up to a deadline; a socket's own timeout is for each part of it."""
+
+    def __init__(self, line: socket.socket, deadline: float) -> None:
+        self._line, self._parts, self._deadline = line, line.makefile("rb", buffering=0), deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._line.settimeout(left)
+        return self._parts.readinto(buffer)
+
+    def close(self) -> None:
+        self._parts.close()
+        super().close()
+
+
+class _Timed(urllib.request.AbstractHTTPHandler):
+    """Gives an exchange as a whole the time that urllib gives each of its parts."""
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **how: Any) -> http.client.HTTPResponse:
+        """Open a connection."""
+        return super().do_open(functools.partial(_connection, http_class), req, **how)
+
+
+class _Plain(_Timed, urllib.request.HTTPHandler):
+    """For ``http://``."""
+
+
+class _Secure(_Timed, urllib.request.HTTPSHandler):
+    """For ``https://``."""
+
+
+def _connection(kind: Any, host: str, timeout: float, **how: Any) -> http.client.HTTPConnection:
+    connection: http.client.HTTPConnection = kind(host, timeout=timeout, **how)
+    deadline = time.monotonic() + timeout
+
+    def response(line: socket.socket, **how: Any) -> http.client.HTTPResponse:
+        reply = http.client.HTTPResponse(line, **how)
+        reply.fp = io.BufferedReader(_Punctual(line, deadline))
+        return reply
+
+    connection.response_class = response  # type: ignore[assignment]
+    return connection
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect, _Plain, _Secure)
