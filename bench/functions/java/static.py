@@ -27,13 +27,11 @@ from ctxbench.bench.languages.java.outline import (
     body_start,
     declared,
     methods,
-    name_of,
     shares_line,
-    within,
 )
 from ctxbench.bench.languages.java.reader import METHOD, JavaFile, JavaImport, JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
-from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.languages.syntax import Source, within
 from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Use
 
@@ -79,7 +77,7 @@ def definitions(source: Source) -> Definitions[Definition]:
 
 
 def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
-    return ".".join([*owners, name_of(source, node)])
+    return ".".join([*owners, source.field(node, "name")])
 
 
 def parameter_types(source: Source, node: Node) -> str:
@@ -93,9 +91,7 @@ def parameter_types(source: Source, node: Node) -> str:
             (grandchild for grandchild in child.named_children if grandchild.type not in ("modifiers", *COMMENTS)),
             None,
         )
-        more = child.child_by_field_name("dimensions")
-        written = source.text(kind) if kind is not None else ""
-        written += source.text(more) if more is not None else ""
+        written = source.text(kind) + source.field(child, "dimensions")
         types.append("".join(written.split()) + ("..." if child.type == "spread_parameter" else ""))
     return f"({','.join(types)})"
 
@@ -297,15 +293,11 @@ class FileNames:
     def _superclasses(self) -> dict[str, str]:
         """Return the bare name of each class -> that of the class it extends."""
         superclasses: dict[str, str] = {}
-        stack = [self._source.root]
-        while stack:
-            node = stack.pop()
-            parent = node.child_by_field_name("superclass") if node.type == "class_declaration" else None
-            name = node.child_by_field_name("name")
-            if parent is not None and name is not None and parent.named_children:
+        for node in self._source.find("class_declaration"):
+            parent = node.child_by_field_name("superclass")
+            if parent is not None and parent.named_children:
                 written = self._source.text(parent.named_children[0])
-                superclasses[self._source.text(name)] = written.partition("<")[0].strip()
-            stack.extend(node.named_children)
+                superclasses.setdefault(self._source.field(node, "name"), written.partition("<")[0].strip())
         return superclasses
 
 

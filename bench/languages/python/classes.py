@@ -67,11 +67,11 @@ def _joined(earlier: Class, later: Class) -> Class:
 
 
 def _class(node: Node, outer: str, source: Source) -> Class:
-    name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+    body = node.child_by_field_name("body")
     bases, keywords = _bases(node.child_by_field_name("superclasses"), source)
     text = source.text(node)
     return Class(
-        name=outer + (source.text(name) if name is not None else ""),
+        name=outer + source.field(node, "name"),
         bases=bases,
         members=frozenset(_members(body, source)) if body is not None else frozenset(),
         dynamic=keywords or not _plainly_decorated(node, source) or any(word in text for word in _DYNAMIC),
