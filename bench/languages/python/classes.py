@@ -142,12 +142,7 @@ def _assigned(target: Node, inside: bool, source: Source) -> Iterator[str]:
 def _slots(node: Node, target: Node, source: Source) -> Iterator[str]:
     right = node.child_by_field_name("right")
     if right is not None and source.text(target) == "__slots__":
-        pending = [right]
-        while pending:
-            inner = pending.pop()
-            if inner.type == "string_content":
-                yield source.text(inner)
-            pending += inner.named_children
+        yield from map(source.text, source.find("string_content", right))
 
 
 def _imported(node: Node, source: Source) -> Iterator[str]:
