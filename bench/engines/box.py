@@ -7,22 +7,20 @@ here can see what it does: so it is asked only if its spec says ``remote=on``, a
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
-import http.client
-import io
 import json
 import math
-import socket
+import ssl
 import time
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.engines.recipe import SERVER, Recipe
 from ctxbench.bench.engines.types import identity, parsed
 from ctxbench.bench.masking import is_hidden, visible_target
@@ -184,7 +182,6 @@ class EngineBox:
 
 
 _SERVER_CURE = "see that its server is well, and run it again"
-_PART = 1 << 16
 _END_SECONDS = 5.0
 
 
@@ -213,28 +210,31 @@ class RemoteTalk:
         question: dict[str, Any] = {**json.loads(message), "tree": self._id}
         if self._files is not None:
             question["files"], self._files = dict(self._files), None
-        request = urllib.request.Request(  # noqa: S310 - `checked_url`
-            self._url, json.dumps(question).encode(), {"Content-Type": "application/json"}
-        )
-        deadline = time.monotonic() + seconds
+        with TREE_LOCK:  # anyio parses its own source as it is imported
+            import httpx  # noqa: PLC0415
         try:
-            with _OPENER.open(request, timeout=seconds) as reply:
-                return self._read(reply)
+            return asyncio.run(self._answer(json.dumps(question).encode(), seconds))
         except TimeoutError:
             raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_SERVER_CURE) from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            if isinstance(error, urllib.error.HTTPError):
-                error.close()  # it holds the answer, and so the connection
-            if time.monotonic() >= deadline:
-                raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_SERVER_CURE) from None
+        except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
             raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({error})", cure=_SERVER_CURE) from None
 
-    def _read(self, reply: http.client.HTTPResponse) -> bytes:
+    async def _answer(self, question: bytes, seconds: float) -> bytes:
+        import httpx  # noqa: PLC0415
+
         heard = bytearray()
-        while part := reply.read1(_PART):
-            heard += part
-            if len(heard) > self._most:
-                raise Flooded(f"it said more than {self._most} bytes at once", cure=_SERVER_CURE)
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        async with (
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(timeout=None, verify=_certificates()) as client,  # noqa: S113 - it is timed as a whole
+            client.stream("POST", self._url, content=question, headers=headers) as reply,
+        ):
+            # A redirect is an error, too: a tree is sent nowhere but where the user said.
+            reply.raise_for_status()
+            async for part in reply.aiter_raw():
+                heard += part
+                if len(heard) > self._most:
+                    raise Flooded(f"it said more than {self._most} bytes at once", cure=_SERVER_CURE)
         return bytes(heard)
 
     def close(self) -> None:
@@ -244,61 +244,7 @@ class RemoteTalk:
                 self.ask(json.dumps({"call": "end"}).encode(), _END_SECONDS)
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Sends a tree nowhere but where the user said."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow none: the status is then an error."""
-
-
-class _Punctual(io.RawIOBase):
-    """What a server sends, up to a deadline; a socket's own timeout is for each part of it."""
-
-    def __init__(self, line: socket.socket, deadline: float) -> None:
-        self._line, self._parts, self._deadline = line, line.makefile("rb", buffering=0), deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._line.settimeout(left)
-        return self._parts.readinto(buffer)
-
-    def close(self) -> None:
-        self._parts.close()
-        super().close()
-
-
-class _Timed(urllib.request.AbstractHTTPHandler):
-    """Gives an exchange as a whole the time that urllib gives each of its parts."""
-
-    def do_open(self, http_class: Any, req: urllib.request.Request, **how: Any) -> http.client.HTTPResponse:
-        """Open a connection."""
-        return super().do_open(functools.partial(_connection, http_class), req, **how)
-
-
-class _Plain(_Timed, urllib.request.HTTPHandler):
-    """For ``http://``."""
-
-
-class _Secure(_Timed, urllib.request.HTTPSHandler):
-    """For ``https://``."""
-
-
-def _connection(kind: Any, host: str, timeout: float, **how: Any) -> http.client.HTTPConnection:
-    connection: http.client.HTTPConnection = kind(host, timeout=timeout, **how)
-    deadline = time.monotonic() + timeout
-
-    def response(line: socket.socket, **how: Any) -> http.client.HTTPResponse:
-        reply = http.client.HTTPResponse(line, **how)
-        reply.fp = io.BufferedReader(_Punctual(line, deadline))
-        return reply
-
-    connection.response_class = response  # type: ignore[assignment]
-    return connection
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect, _Plain, _Secure)
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Return the authorities that are trusted, read once: that takes as long as many an answer."""
+    return ssl.create_default_context()
