@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxbench.bench.languages.base import Language, close, every, get, module, names, register
+from ctxbench.bench.languages.base import Language, every, get, names, register
 
 if TYPE_CHECKING:
     from ctxbench.bench.languages.syntax import Import
 
-__all__ = ["Import", "Language", "close", "every", "get", "module", "names", "register"]
+__all__ = ["Import", "Language", "every", "get", "names", "register"]
 
 
 def __getattr__(name: str) -> object:

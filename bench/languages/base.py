@@ -368,16 +368,6 @@ def names() -> tuple[str, ...]:
     return _LANGUAGES.names()
 
 
-def module(name: str) -> str:
-    """Return the package that is declared for a language; empty if none is. It is not imported for it."""
-    return _LANGUAGES.module(name)
-
-
-def close() -> None:
-    """Take no more languages from installed packages: there are none but those imported, now and later."""
-    _LANGUAGES.close()
-
-
 def every() -> tuple[Language, ...]:
     """Return all languages, sorted by name."""
     return tuple(get(name) for name in names())
