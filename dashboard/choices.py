@@ -7,7 +7,7 @@ complete (`flush`), all at once, so that one click is one step in the browser's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -16,7 +16,7 @@ import streamlit as st
 
 from ctxbench.bench.dates import read_date
 from ctxbench.bench.visible import visible
-from ctxbench.dashboard import data, show, views
+from ctxbench.dashboard import data, show
 from ctxbench.harness.metrics import PROFILES
 from ctxbench.harness.store.samples import StoredSet
 
@@ -204,9 +204,6 @@ def _note(name: str, values: list[str]) -> None:
     st.session_state[_NOW][name] = values
 
 
-R = TypeVar("R", bound=Mapping[str, object])
-
-
 def sample_set(where: Any) -> StoredSet:
     """Let the reader choose one of the sample sets that runs were made over; `where` is a container of Streamlit."""
     return choose(
@@ -244,31 +241,3 @@ def after(where: Any) -> date | None:
     except ValueError:
         show.note(f"Newer than: {written[:200]} is no day such as 2024-06-01; all samples are shown.")
         return None
-
-
-def order(
-    rows: Sequence[Mapping[str, object]], *, name: str, usual: str, leave: Collection[str] = (), where: Any = st
-) -> views.Order:
-    """Let the reader choose the order of a table, which a click on a heading would not put into the address.
-
-    Args:
-        rows: column -> cell, in their usual order.
-        name: of the choice in the URL.
-        usual: their usual order, in a word or two.
-        leave: columns that order nothing, e.g. links.
-        where: a container of Streamlit.
-    """
-    return choose(
-        "Order",
-        views.orders(rows, leave),
-        name=name,
-        label_of=lambda order: order.spelled(usual),
-        key_of=lambda order: order.written or "usual",
-        help="Part of the address, so it is shared with it; a click on a heading sorts only for the moment.",
-        where=where,
-    )
-
-
-def ordered(rows: Sequence[R], *, name: str, usual: str, leave: Collection[str] = (), where: Any = st) -> list[R]:
-    """Return the rows in the order that the reader chooses; the arguments are those of `order`."""
-    return views.arranged(rows, order(rows, name=name, usual=usual, leave=leave, where=where))

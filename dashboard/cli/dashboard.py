@@ -22,7 +22,6 @@ import os
 import re
 import signal
 import socket
-import threading
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -153,7 +152,6 @@ def serve(options: dict[str, Any]) -> None:
     """Run the pages until the process is told to end."""
     from streamlit.web import bootstrap
 
-    threading.Thread(target=_import_pages, daemon=True).start()
     script = str(Path(__file__).parents[1] / "start" / "main.py")
     bootstrap.load_config_options(options)
     # The server ends at either signal once it is up; before that both are to end us just as quietly.
@@ -165,15 +163,6 @@ def serve(options: dict[str, Any]) -> None:
         contextlib.redirect_stdout(nowhere),
     ):
         bootstrap.run(script, False, [], options)
-
-
-def _import_pages() -> None:
-    """Import what the pages need, more than a second's work, while the first reader's browser still opens."""
-    from ctxbench.dashboard.app import PAGES
-
-    # Streamlit imports pandas at the first table.
-    for name in (*(f"ctxbench.dashboard.pages.{info.name}" for info in PAGES), "pandas"):
-        importlib.import_module(name)
 
 
 @click.command()

@@ -10,20 +10,14 @@ import streamlit as st
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import cost as view
 from ctxbench.harness.leaderboard.choices import load_of
+from ctxbench.harness.leaderboard.columns import COLUMNS
 from ctxbench.harness.leaderboard.notes import group_warnings
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
 from ctxbench.harness.leaderboard.sections import Blank, curves
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",
-    "strategy": "The method that gathers what the model is shown.",
-    "tokens in": "Mean tokens that the model read for a sample, all of its calls together.",
-    "tokens out": "Mean tokens that the model wrote for a sample, all of its calls together.",
-    "cached tokens": "Those of the tokens in that the service had at hand; often cheaper.",
-    "context tokens": "Mean tokens of the context that the model was shown in the call that made the completion.",
-    "calls": "Mean calls of the model for a sample.",
-    "seconds": "Mean seconds: the method's work and the model's answers.",
-    "price (US$)": "Mean US dollars a sample at the prices known when it was asked; empty where a price is not known.",
+    **{title: COLUMNS[name].help for name, title in view.COSTS.items()},
     "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
     "method": "Seconds of the method's own work: finding and arranging the context.",
     "model": "Seconds that the model took to answer.",
@@ -104,14 +98,7 @@ def _against(choice: _Choice) -> None:
     scale, points = group.scales[metric], view.points(group, metric, name)
     show.answer(view.headline(points, metric, scale.unit, name), group.samples, group.language, group.generator)
     show.chart(view.chart(points, metric, scale.unit, name), key="against")
-    rows = choices.ordered(
-        view.rows(points, metric, name),
-        name="costs",
-        usual="the cheapest first",
-        leave=("point",),
-        where=st.columns(3)[0],
-    )
-    show.frame(rows, help=HELP, key="costs")
+    show.frame(view.rows(points, metric, name), help=HELP, key="costs")
     better = "lower is better" if scale.lower_is_better else "higher is better"
     show.note(
         f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "

@@ -9,6 +9,7 @@ import streamlit as st
 
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import leaderboard as view
+from ctxbench.dashboard.views import metrics
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group
 from ctxbench.harness.leaderboard.choices import file_labelled
@@ -22,8 +23,6 @@ _LINKS = {
         "samples", help="What the model saw and wrote in this run.", display_text="open"
     ),
 }
-_ORDERS_NOTHING = ("rank", "tier", *_LINKS)
-"""Columns that no order is offered by: ranks and tiers are the usual one."""
 _MARKED = {"exclude": "left out", "include": "counted"}
 
 
@@ -61,21 +60,8 @@ def page() -> None:
 
 def _table(choice: _Choice) -> None:
     group = choice.group
-    find_column, order_column = st.columns([2, 1])
-    find = choices.text(
-        "Find a strategy",
-        name="find",
-        help="Only rows with all these words in their name or origin.",
-        where=find_column,
-    )
-    every = choices.ordered(
-        view.lines(group, _links(choice)), name="sort", usual="rank", leave=_ORDERS_NOTHING, where=order_column
-    )
-    matching = view.matching(every, find)
-    if matching:
-        show.frame(matching, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
-    else:
-        show.note("No strategy here has all these words in its name.")
+    lines = view.lines(group, _links(choice))
+    show.frame(lines, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
 
 
 def _choose() -> _Choice | None:
@@ -101,7 +87,7 @@ def _choose() -> _Choice | None:
     after = choices.after(after_column)
     where = (samples.samples, language, generator)
     tables = data.tables(*where, profile=profile, marked=marked, after=after)
-    names = view.metrics(tables)
+    names = metrics(tables)
     if not names:
         return None
     metric = choices.choose("Metric", names, name="metric", help=show.HELP["metric"], where=metric_column)
@@ -154,17 +140,7 @@ def _links(choice: _Choice) -> dict[str, dict[str, str | None]]:
 
 
 def _published(choice: _Choice) -> None:
-    every = (
-        view.unshown(choice.board)
-        and choices.choose(
-            "Published rows",
-            ["best", "all"],
-            name="published",
-            help="What papers print about the same benchmark: the best rows and those of the same models, or all.",
-        )
-        == "all"
-    )
-    for index, table in enumerate(view.published(choice.board, choice.group, every=every)):
+    for index, table in enumerate(view.published(choice.board, choice.group)):
         st.subheader(show.plain(table.title[:1].upper() + table.title[1:]), anchor=False)
         show.frame(table.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
         show.notes(table.notes)

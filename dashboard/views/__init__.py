@@ -1,20 +1,18 @@
 """The contents of the pages: rows of cells and chart specifications from boards and stored rows. Pure.
 
-Here is what their tables share: a cell that keeps the digits of its number, and the order of the rows.
+Here is what their tables and charts share: a cell that keeps the digits of its number, and the colours of series.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Sequence
 
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.results import RunTable
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A5195", "#5F6B6D")
 """Colours of series in charts, readable on light and dark: Okabe and Ito's palette, which stays apart for most kinds of
 colour blindness, darkened where it is read on white."""
-R = TypeVar("R", bound=Mapping[str, object])
 
 
 class Figure(float):
@@ -47,54 +45,10 @@ def estimated(mean: float | None, low: float | None, high: float | None, *, sign
     return None if mean is None else Figure(numbers.interval(mean, low, high, sign=sign), mean)
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """By one column, or as the rows come."""
-
-    column: str = ""
-    """Nothing: as they come."""
-    falling: bool = False
-    """The highest, or Z, first."""
-    number: bool = False
-    """Whether the column holds numbers."""
-
-    @property
-    def written(self) -> str:
-        """How an address says it: the column, with a minus before it where the highest comes first."""
-        return f"{'-' if self.falling else ''}{self.column}"
-
-    def spelled(self, usual: str) -> str:
-        """Return what a reader chooses; `usual` is what the rows come ordered by."""
-        if not self.column:
-            return usual
-        ends = ("lowest", "highest") if self.number else ("A", "Z")
-        return f"{self.column}, {ends[self.falling]} first"
-
-
-def orders(rows: Sequence[Mapping[str, object]], leave: Collection[str] = ()) -> list[Order]:
-    """Return the orders that these rows can have: as they come, then each column but those to `leave`, both ways.
-
-    Numbers are offered from the highest down first, texts from A on.
-    """
-    options = [Order()]
-    for column in rows[0] if rows else ():
-        cells = [row.get(column) for row in rows]
-        filled = [cell for cell in cells if cell is not None]
-        if column in leave or not filled:
-            continue
-        number = all(isinstance(cell, int | float) for cell in filled)
-        options += [Order(column, falling, number) for falling in (number, not number)]
-    return options
-
-
-def arranged(rows: Sequence[R], order: Order) -> list[R]:
-    """Return the rows in that order; equal ones as they came, those without a cell last whichever way."""
-    if not order.column:
-        return list(rows)
-    with_cell = [row for row in rows if row.get(order.column) is not None]
-    without = [row for row in rows if row.get(order.column) is None]
-    return sorted(with_cell, key=lambda row: _key(row[order.column]), reverse=order.falling) + without
-
-
-def _key(cell: object) -> tuple[float, str]:
-    return (float(cell), "") if isinstance(cell, int | float) else (0.0, str(cell).casefold())
+def metrics(tables: Sequence[RunTable]) -> list[str]:
+    """Return the metrics that some run has a value of, the one that ranks first, then by name."""
+    names = {
+        name for table in tables for name, column in table.metrics.items() if any(value is not None for value in column)
+    }
+    ranking = choices.default_metric(sorted(names), tables[0].run) if names else ""
+    return sorted(names, key=lambda name: (name != ranking, name))

@@ -160,9 +160,7 @@ def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
 
 
 KIND_HELP: Mapping[str, str] = {
-    "language": "A programming language.",
     "kind": "line: the rest of a line or the next one; function: a whole body, from signature and docstring.",
-    "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
     "samples": "Their number.",
     "share %": "Of all samples, in percent.",
     "first use %": "Of these, in percent, the first use of a name in their file: the import that brings it is blanked.",

@@ -18,11 +18,11 @@ from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.compare import Compared, Solved, SolvedRegion
-from ctxbench.harness.leaderboard.numbers import completed, scale_of, values
+from ctxbench.harness.leaderboard.numbers import scale_of, values
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import pair_verdict
 from ctxbench.harness.leaderboard.stats import IntervalScope
-from ctxbench.harness.results import RunInfo, RunTable, Status
+from ctxbench.harness.results import RunInfo, RunTable
 
 FEW, MOST_RUNS = 3, 6
 """Runs compared unasked, and at most."""
@@ -147,40 +147,6 @@ def repository_rows(pair: Compared) -> list[Row]:
     ]
 
 
-def count_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[Row]:
-    """Return what became of the samples in each run, over every sample that any of them was to do."""
-    every = {sample for table in tables for sample in table.sample}
-    return [
-        {
-            "strategy": names[table.run.id],
-            "run": table.run.id,
-            "completed": len(completed(table)),
-            "model failed": table.status.count(Status.MODEL_FAILED),
-            "unscored": table.status.count(Status.INFRA_FAILED),
-            "excluded": table.status.count(Status.EXCLUDED),
-            "not in the run": len(every - set(table.sample)),
-        }
-        for table in tables
-    ]
-
-
-def missing_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[Row]:
-    """Return the samples that some of the runs completed and others did not: these are compared in no pair of both."""
-    completed_ids = [{table.sample[index] for index in completed(table)} for table in tables]
-    status = [dict(zip(table.sample, table.status, strict=True)) for table in tables]
-    rows: list[Row] = []
-    for sample in sorted(set[str]().union(*completed_ids) - completed_ids[0].intersection(*completed_ids)):
-        lacking = [at for at, mine in enumerate(completed_ids) if sample not in mine]
-        rows.append(
-            {
-                "sample": sample,
-                "missing in": ", ".join(names[tables[at].run.id] for at in lacking),
-                "why": ", ".join(dict.fromkeys(str(status[at].get(sample, "not in the run")) for at in lacking)),
-            }
-        )
-    return rows
-
-
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
     """Return the samples that differ, those that differ most first, at most `MOST_ROWS`.
 
@@ -268,20 +234,6 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
             for run, name in zip(runs, names, strict=True)
         ]
     return tuple(names)
-
-
-def metrics(tables: Sequence[RunTable]) -> list[str]:
-    """Return the metrics that some run has a value of, the one that ranks first."""
-    names = sorted(
-        {
-            name
-            for table in tables
-            for name, column in table.metrics.items()
-            if any(value is not None for value in column)
-        }
-    )
-    ranking = choices.default_metric(names, tables[0].run) if tables else ""
-    return sorted(names, key=lambda name: (name != ranking, name))
 
 
 def usual_baseline(tables: Sequence[RunTable]) -> RunTable:

@@ -43,7 +43,7 @@ COMMAND = Instructions(
     again="run the same command again",
 )
 PAGE = Instructions(
-    rows="where Published rows says all",
+    rows="by `ctxbench leaderboard --published all`",
     profile="choose infercom as Metric profile, below More choices",
     marked="Marked samples, below More choices",
     again="run it again; the page Runs has the command",

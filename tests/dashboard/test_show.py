@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from ctxbench.bench.errors import InputFault
 from ctxbench.dashboard import show
 from ctxbench.dashboard.show import INK
-from ctxbench.dashboard.views import SERIES
+from ctxbench.dashboard.views import SERIES, Figure
 from tests.dashboard.stored import PLANTED
 
 
@@ -169,3 +169,12 @@ def test_names_stay_in_sight_unless_they_are_long(name: str, pinned: bool | None
     columns = json.loads(test.dataframe[0].proto.columns)
     assert (columns["strategy"].get("pinned"), columns["strategy"].get("width")) == (pinned, width)
     assert not columns["es %"].get("pinned") and columns["generator"].get("width") is None
+
+
+def test_a_figure_is_its_number_and_keeps_its_text() -> None:
+    assert Figure("21.0") == 21 and Figure("21.0").text == "21.0"
+    least = Figure("<0.001", 0.0004)
+    assert least == 0.0004 and least.text == "<0.001"
+    assert json.dumps({"p": least}) == '{"p": 0.0004}'
+    with pytest.raises(ValueError, match="<0.001"):
+        Figure("<0.001")
