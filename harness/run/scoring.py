@@ -25,8 +25,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind, Reference, Sample
 from ctxbench.harness import extract, metrics
-from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.diagnostics.relevance import recall_precision
+from ctxbench.harness.diagnostics import Diagnostics, recall_precision
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Generator, TooLong
 from ctxbench.harness.results import Status

@@ -21,12 +21,12 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
 from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.diagnostics.gains import open_pricer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.results import CHECKS, GAINS, Measurement
 from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.execution import Executor, judge_stored
+from ctxbench.harness.run.gains import open_pricer
 from ctxbench.harness.run.scheduling import NothingWorks, apart
 from ctxbench.harness.run.scoring import Bits, SampleScorer, Scores, gain, has_answer, profiles_of, text_scores
 from ctxbench.harness.store.details import prompts_of

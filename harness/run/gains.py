@@ -17,7 +17,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.diagnostics.measures import RETRIEVED
+from ctxbench.harness.diagnostics import RETRIEVED
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.fim import unmarked
