@@ -74,9 +74,6 @@ def explore(
     """Let the model look around by list, read, definitions, grep and search, and show the places that it names.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
-        generate: the model.
         steps: answers of the model at most.
         tokens: tokens of its answers and of what tools answered, all together; a step begins only within them.
         engine: what `search` asks; none for BM25 over functions.
@@ -96,8 +93,7 @@ def explore(
         Fragment(paths=(place.path,), text=tools.text(place), places=(place,), score=float(len(places) - at))
         for at, place in enumerate(dict.fromkeys(places))
     ]
-    prompt = similar_prompt(query, fragments, budget=budget, infile=infile)
-    return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=(*prompt.flags, *flags))
+    return similar_prompt(query, fragments, budget=budget, infile=infile).flagged(*flags)
 
 
 class Exploration:
