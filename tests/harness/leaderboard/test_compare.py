@@ -186,13 +186,15 @@ def test_a_metric_that_is_not_right_or_wrong_has_no_regions(metric: str, values:
     assert solved([make_table({metric: values}, "ab")] * 2, metric) is None
 
 
-def test_where_lower_is_better_the_lower_bound_solves() -> None:
+def test_where_lower_is_better_the_lower_bound_solves(monkeypatch: pytest.MonkeyPatch) -> None:
     lower = Scale(factor=100.0, worst=None, bounds=(0.0, 100.0), unit="%", lower_is_better=True)
-    found = solved([A, B], "em", scale=lambda *_: lower)
+    monkeypatch.setattr("ctxbench.harness.leaderboard.compare.scale_of", lambda *_: lower)
+    found = solved([A, B], "em")
     assert found is not None and found.totals() == (2, 2) and found.size(0, 1) == 1
-    counts = compare([A, B], metric="em", scale=lambda *_: lower)[0].difference.counts
+    counts = compare([A, B], metric="em")[0].difference.counts
     assert counts is not None and (counts.both, counts.neither) == (1, 2)
-    upper = compare([A, B], metric="em", scale=lambda *_: PERCENT)[0].difference.counts
+    monkeypatch.undo()
+    upper = compare([A, B], metric="em")[0].difference.counts
     assert upper is not None and (upper.both, upper.neither) == (2, 1)
 
 
