@@ -83,8 +83,6 @@ def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) 
 
 @dataclass(slots=True)
 class _Cut:
-    """A prompt that is being cut."""
-
     blocks: list[Block]
     dropped: list[Dropped]
     prompt: Prompt

@@ -411,7 +411,6 @@ class Local(Generator):
     def _response(
         self, tokenized: LocalRequest, generated: Sequence[int], *, stopped: bool, seconds: float, cached: int = 0
     ) -> Response:
-        """Return the answer that tokens spell, cut at its end."""
         text = self._tokens.answer(tokenized.request, tokenized.ids, generated)
         end = tokenized.end.find(text)
         stopped, text = stopped or end is not None, text[:end]

@@ -100,7 +100,6 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
 
 
 def _encoded(text: str) -> bytes:
-    """Return a text's bytes as they are sent."""
     return text.encode("utf-8", "replace")
 
 
