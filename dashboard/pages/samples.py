@@ -26,16 +26,15 @@ from ctxbench.harness.store.details import (
     detail,
     steps_of,
 )
+from ctxbench.harness.store.runs import StoredRun, runs_over
 from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
     Order,
-    RunChoice,
     SampleFilter,
     facets,
     neighbours,
     place_in_plan,
-    runs_over,
     search,
 )
 
@@ -53,8 +52,8 @@ class _Choice:
     """The runs, the set and the metric that the reader chose."""
 
     samples: StoredSet
-    first: RunChoice
-    second: RunChoice | None
+    first: StoredRun
+    second: StoredRun | None
     facets: Facets
     profile: str
     metric: view.Metric
@@ -98,7 +97,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         generator = choices.choose(
             "Generator", generators, name="generator", help=show.HELP["generator"], where=more[2]
         )
-        runs = [run for run in runs if generator in (view.ANY, run.generator)]
+        runs = [run for run in runs if generator in (view.ANY, run.label)]
     first = choices.choose(
         "Run A",
         runs,
@@ -119,7 +118,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     )
     run_facets = data.cached(facets, first.id)
     metrics = view.metrics(run_facets, profile)
-    default = view.preferred(metrics, first.generator)
+    default = view.preferred(metrics, first.label)
     if default is None:
         return None
     metric = choices.choose(
@@ -253,7 +252,7 @@ class Side:
     """One run's part of the page."""
 
     letter: str
-    run: RunChoice
+    run: StoredRun
     detail: Detail
     completion: CompletionFacts | None
     texts: CompletionTexts | None
@@ -265,7 +264,7 @@ def _answers(root: str) -> Answers:
     return Answers(Home(Path(root)))
 
 
-def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sample: str, profile: str) -> None:
+def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
     """Show one sample as each of one or two runs has it.
 
     Args:
@@ -291,7 +290,7 @@ def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sampl
             _context(side)
 
 
-def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
+def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
     sides = []
     for letter, run in runs:
         try:
@@ -361,7 +360,7 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
-            f"{side.run.generator} · {sample.status}: {view.STATUS[sample.status]}",
+            f"{side.run.label} · {sample.status}: {view.STATUS[sample.status]}",
             *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
             *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),

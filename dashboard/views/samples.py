@@ -16,8 +16,8 @@ from ctxbench.harness.leaderboard.numbers import Scale, scale_of
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, Step, StoredCall, StoredPiece
-from ctxbench.harness.store.runs import CONTEXT
-from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order, RunChoice
+from ctxbench.harness.store.runs import CONTEXT, StoredRun
+from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order
 from ctxbench.harness.store.verdicts import PASS
 from ctxbench.strategies.agent import ROLE
 
@@ -102,7 +102,7 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
     return next((named[name] for name in ranking if name in named), own[0] if own else None)
 
 
-def spelled(run: RunChoice) -> str:
+def spelled(run: StoredRun) -> str:
     """Return a run as an option: its strategy, and its id to tell it from others."""
     return f"{run.strategy} · {run.id}"
 

@@ -11,7 +11,7 @@ import click
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import Finite, columns, db_option, format_option, home_option
+from ctxbench.harness.cli.options import Finite, columns, db_option, format_option, home_option, samples_option
 from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _of_runs(tables: Sequence[RunTable], ids: Sequence[str]) -> list[list[RunTab
 
 
 @click.command()
-@click.option("--samples", required=True, metavar="NAME", help="The sample set of the stored runs.")
+@samples_option
 @click.option(
     "--baseline",
     required=True,

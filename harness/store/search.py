@@ -19,7 +19,6 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import kinds_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import shown_generator, shown_samples
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]
@@ -235,18 +234,6 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunChoice:
-    """A run, as far as it takes to choose one."""
-
-    id: str
-    strategy: str
-    generator: str
-    """As in `RunInfo.generator`."""
-    n: int
-    """Completions a sample."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
     """What the samples of a run can be filtered by; each sorted."""
 
@@ -258,21 +245,6 @@ class Facets:
     """Of prompts and of completions."""
     measures: tuple[tuple[str, str], ...]
     """(profile, metric) of the run's scores."""
-
-
-def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
-    """Return the runs over a sample set, in the order of strategy, generator and id.
-
-    Args:
-        store: the database.
-        digest: of the set.
-        samples: as in `RunInfo.samples`.
-    """
-    query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
-    with store.reading() as connection:
-        rows = [row for row in connection.execute(query) if samples == shown_samples(row)]
-    stored_runs = [RunChoice(id=row.id, strategy=row.strategy, generator=shown_generator(row), n=row.n) for row in rows]
-    return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
 
 
 def facets(store: Store, run: str) -> Facets:
