@@ -26,16 +26,15 @@ from ctxbench.harness.store.details import (
     detail,
     steps_of,
 )
+from ctxbench.harness.store.runs import StoredRun, runs_over
 from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
     Order,
-    RunChoice,
     SampleFilter,
     facets,
     neighbours,
     place_in_plan,
-    runs_over,
     search,
 )
 
@@ -53,8 +52,8 @@ class _Choice:
     """The runs, the set and the metric that the reader chose."""
 
     samples: StoredSet
-    first: RunChoice
-    second: RunChoice | None
+    first: StoredRun
+    second: StoredRun | None
     facets: Facets
     profile: str
     metric: view.Metric
@@ -98,7 +97,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         generator = choices.choose(
             "Generator", generators, name="generator", help=show.HELP["generator"], where=more[2]
         )
-        runs = [run for run in runs if generator in (view.ANY, run.generator)]
+        runs = [run for run in runs if generator in (view.ANY, run.label)]
     first = choices.choose(
         "Run A",
         runs,
@@ -119,7 +118,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     )
     run_facets = data.cached(facets, first.id)
     metrics = view.metrics(run_facets, profile)
-    default = view.preferred(metrics, first.generator)
+    default = view.preferred(metrics, first.label)
     if default is None:
         return None
     metric = choices.choose(
@@ -160,8 +159,6 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
         status=_status(middle[2]),
         verdict=_facet("Verdict of tests", facet.verdicts, "verdict", lower[0]) if facet.verdicts else "",
         flag=_facet("Flag", facet.flags, "flag", lower[1]) if facet.flags else "",
-        low=_bound("At least", "low", choice.metric, lower[2]),
-        high=_bound("At most", "high", choice.metric, lower[3]),
         other=choice.second.id if choice.second else "",
         differs=view.DIFFERS[differs],
     )
@@ -176,13 +173,6 @@ def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> st
 def _status(where: object) -> Status | None:
     picked = _facet("Status", tuple(map(str, Status)), "status", where)
     return Status(picked) if picked else None
-
-
-def _bound(label: str, name: str, metric: view.Metric, where: object) -> float | None:
-    unit = metric.scale.unit
-    return view.bound(
-        choices.text(f"{label} ({unit})", name=name, help=f"Of {metric.name} in A.", where=where), metric.scale
-    )
 
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:
@@ -262,7 +252,7 @@ class Side:
     """One run's part of the page."""
 
     letter: str
-    run: RunChoice
+    run: StoredRun
     detail: Detail
     completion: CompletionFacts | None
     texts: CompletionTexts | None
@@ -274,7 +264,7 @@ def _answers(root: str) -> Answers:
     return Answers(Home(Path(root)))
 
 
-def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sample: str, profile: str) -> None:
+def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
     """Show one sample as each of one or two runs has it.
 
     Args:
@@ -300,7 +290,7 @@ def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sampl
             _context(side)
 
 
-def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
+def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
     sides = []
     for letter, run in runs:
         try:
@@ -370,7 +360,7 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
-            f"{side.run.generator} · {sample.status}: {view.STATUS[sample.status]}",
+            f"{side.run.label} · {sample.status}: {view.STATUS[sample.status]}",
             *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
             *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),

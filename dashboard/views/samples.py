@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
@@ -19,8 +16,8 @@ from ctxbench.harness.leaderboard.numbers import Scale, scale_of
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, Step, StoredCall, StoredPiece
-from ctxbench.harness.store.runs import CONTEXT
-from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order, RunChoice
+from ctxbench.harness.store.runs import CONTEXT, StoredRun
+from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order
 from ctxbench.harness.store.verdicts import PASS
 from ctxbench.strategies.agent import ROLE
 
@@ -105,24 +102,9 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
     return next((named[name] for name in ranking if name in named), own[0] if own else None)
 
 
-def spelled(run: RunChoice) -> str:
+def spelled(run: StoredRun) -> str:
     """Return a run as an option: its strategy, and its id to tell it from others."""
     return f"{run.strategy} · {run.id}"
-
-
-def bound(text: str, scale: Scale) -> float | None:
-    """Return a bound that a reader wrote in the unit shown, in the profile's own scale; None if there is none.
-
-    Raises:
-        InputFault: if it is no number.
-    """
-    if not text.strip():
-        return None
-    with contextlib.suppress(ValueError):
-        number = float(text.strip().removesuffix("%"))
-        if not math.isnan(number):
-            return number / scale.factor
-    raise InputFault(f"{text[:40]!r} is no number", cure="write it as 12.5, or leave the field empty")
 
 
 def sample_rows(

@@ -231,8 +231,8 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     from ctxbench.harness.results import Origin
     from ctxbench.harness.run.scoring import unpriced
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.notes import imports
-    from ctxbench.harness.store.runs import SET_BACK, check_set, stored_runs
+    from ctxbench.harness.store.runs import SET_BACK, check_set
+    from ctxbench.harness.store.work import works
 
     if profile is not None and profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
@@ -240,21 +240,17 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     unmeasured: dict[str, MachineFault] = {}
     total = 0
     with open_store(db or home.database, create=False) as store:
-        runs = stored_runs(store)
-        with store.reading() as connection:
-            sources = imports(connection, [run.id for run in runs])
-        for run in runs:
-            source = sources.get(run.id)
-            if not run.finished or (source is not None and source.origin is Origin.REFERENCE):
+        for run in sorted(works(store), key=lambda run: (run.choices.samples, run.choices.strategy, run.id)):
+            if not run.finished or run.origin is Origin.REFERENCE:
                 # It has no completions: nobody needs its samples.
                 continue
             try:
-                sample_set = sets.load(home, run.samples)
+                sample_set = sets.load(home, run.choices.samples)
                 check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
                 for what, scored, faults in _rescored(home, store, run.id, sample_set, profile, measure):
                     total += scored
                     unmeasured |= {f"{sample} of {run.id}": fault for sample, fault in faults.items()}
-                    click.echo(f"{run.id}  {run.strategy}  {what}  scored {scored}")
+                    click.echo(f"{run.id}  {run.choices.strategy}  {what}  scored {scored}")
             except InputFault as fault:
                 # The other runs get their scores all the same.
                 unread[run.id] = fault
