@@ -212,13 +212,10 @@ class Solved:
             sum(len(region.samples) for region in self.regions if run in region.runs) for run in range(self.count)
         )
 
-    def size(self, *runs: int) -> int:
-        """Return how many samples exactly these runs solve."""
-        return sum(len(region.samples) for region in self.regions if region.runs == tuple(sorted(runs)))
-
     def only(self) -> tuple[int, ...]:
         """Return how many samples each run solves that no other does."""
-        return tuple(self.size(run) for run in range(self.count))
+        sizes = {region.runs: len(region.samples) for region in self.regions}
+        return tuple(sizes.get((run,), 0) for run in range(self.count))
 
 
 def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
