@@ -315,9 +315,6 @@ class Nodes:
 
     isolation, load = "cells on 2 Ray nodes", Load(workers=2, requests=2, cores=2)
 
-    def doing(self, strategy: str, repetition: int) -> Nodes:
-        return self
-
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         yield UnitOutcome(samples=missing, fault=MachineFault("no node answers"))
 
