@@ -329,3 +329,8 @@ def decode(raw: bytes, declared: str | None) -> Decoded:
     except (LookupError, UnicodeError):
         pass
     return Decoded(raw.decode("utf-8-sig", "replace"), UTF8, False)
+
+
+def plain_newlines(text: str) -> str:
+    """Return a text whose lines end with a plain newline, those of Windows and of old Macs included."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -159,8 +159,6 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
         status=_status(middle[2]),
         verdict=_facet("Verdict of tests", facet.verdicts, "verdict", lower[0]) if facet.verdicts else "",
         flag=_facet("Flag", facet.flags, "flag", lower[1]) if facet.flags else "",
-        low=_bound("At least", "low", choice.metric, lower[2]),
-        high=_bound("At most", "high", choice.metric, lower[3]),
         other=choice.second.id if choice.second else "",
         differs=view.DIFFERS[differs],
     )
@@ -175,13 +173,6 @@ def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> st
 def _status(where: object) -> Status | None:
     picked = _facet("Status", tuple(map(str, Status)), "status", where)
     return Status(picked) if picked else None
-
-
-def _bound(label: str, name: str, metric: view.Metric, where: object) -> float | None:
-    unit = metric.scale.unit
-    return view.bound(
-        choices.text(f"{label} ({unit})", name=name, help=f"Of {metric.name} in A.", where=where), metric.scale
-    )
 
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:

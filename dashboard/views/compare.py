@@ -155,12 +155,13 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
         address: sample -> where it is shown.
     """
     of_pair = pair.paired
+    samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
     return [
         {
-            "open": address(of_pair.samples[at]),
-            "sample": of_pair.samples[at],
-            "repository": of_pair.repos[at],
+            "open": address(samples[at]),
+            "sample": samples[at],
+            "repository": of_pair.of.repos[codes[at]],
             "baseline": Figure(numbers.written(float(of_pair.other[at]), None)),
             "this run": Figure(numbers.written(float(of_pair.this[at]), None)),
             "difference": Figure(numbers.written(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),

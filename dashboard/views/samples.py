@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
@@ -108,21 +105,6 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
 def spelled(run: StoredRun) -> str:
     """Return a run as an option: its strategy, and its id to tell it from others."""
     return f"{run.strategy} · {run.id}"
-
-
-def bound(text: str, scale: Scale) -> float | None:
-    """Return a bound that a reader wrote in the unit shown, in the profile's own scale; None if there is none.
-
-    Raises:
-        InputFault: if it is no number.
-    """
-    if not text.strip():
-        return None
-    with contextlib.suppress(ValueError):
-        number = float(text.strip().removesuffix("%"))
-        if not math.isnan(number):
-            return number / scale.factor
-    raise InputFault(f"{text[:40]!r} is no number", cure="write it as 12.5, or leave the field empty")
 
 
 def sample_rows(

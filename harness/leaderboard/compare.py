@@ -16,7 +16,7 @@ import numpy as np
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import pairs, stats
 from ctxbench.harness.leaderboard.choices import coders_of, default_metric
-from ctxbench.harness.leaderboard.numbers import Scale, ScaleOf, repositories, scale_of, values
+from ctxbench.harness.leaderboard.numbers import Scale, ScaleOf, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics.profile import BIT_METRICS
@@ -107,22 +107,19 @@ def compare(
 
 def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int, scale: ScaleOf) -> list[Compared]:
     metric_scale = scale(first.run.profile, metric)
-    base = values(first, metric, metric_scale)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
-    repos = {repo: name for table in (first, *others) for repo, name in repositories(table).items()}
-    paired = [pairs.paired(values(other, metric, metric_scale), base, repos) for other in others]
     # One code for a repository in all pairs, since all of them flip together.
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
-    aligned = [pairs.align(column, base_column) for column in columns]
-    plain = pairs.differences(aligned, metric_scale, seed=text)
+    paired = [pairs.align(column, base_column) for column in columns]
+    plain = pairs.differences(paired, metric_scale, seed=text)
     # Description only, and no part of the family: what was made with the answer is no competitor.
     plain = [
         pairs.untested(difference) if first.run.control or other.run.control else difference
         for other, difference in zip(others, plain, strict=True)
     ]
-    differences = pairs.corrected(plain, aligned, seed=text)
+    differences = pairs.corrected(plain, paired, seed=text)
     return [
         Compared(
             this=other.run,
@@ -140,29 +137,24 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
 
 
 def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
-    repos = np.asarray(pair.repos, dtype=np.str_)
     rows = []
-    for repo in sorted(set(pair.repos)):
-        mine = repos == repo
-        rows.append(
-            InRepository(
-                repo=repo,
-                n=int(mine.sum()),
-                this=stats.mean(pair.this[mine]),
-                other=stats.mean(pair.other[mine]),
-            )
-        )
+    for code in pair.gap.codes.tolist():
+        mine = pair.codes == code
+        means = stats.mean(pair.this[mine]), stats.mean(pair.other[mine])
+        rows.append(InRepository(repo=pair.of.repos[code], n=int(mine.sum()), this=means[0], other=means[1]))
     return tuple(rows)
 
 
 def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[LevelDifference, ...]:
     at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
-    gap = pairs.gap(pair.this, pair.other)
+    gap = pair.gap.values
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level
-        repos = [repo for repo, is_at_level in zip(pair.repos, mine.tolist(), strict=True) if is_at_level]
-        estimate = stats.estimate(gap[mine].tolist(), repos, seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale))
+        of_level = stats.clustered(gap[mine], pair.codes[mine])
+        [estimate] = stats.estimates(
+            [of_level], seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale), resampled=False
+        )
         rows.append(
             LevelDifference(
                 level=level,

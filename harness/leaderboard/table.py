@@ -18,7 +18,7 @@ from ctxbench.bench.elementary import running_sum
 from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
 from ctxbench.harness.leaderboard import choices, pairs, signflip, stats
 from ctxbench.harness.leaderboard.numbers import ScaleOf, completed, scale_of
-from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.pairs import Difference, MetricColumn, Paired, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
 from ctxbench.harness.leaderboard.repetitions import answer_gaps, pooled
 from ctxbench.harness.leaderboard.rows import (
@@ -211,7 +211,7 @@ class GroupMaker:
             )
         return placed
 
-    def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+    def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Paired]:
         """Return pairs of runs, each at the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 

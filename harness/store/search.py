@@ -53,9 +53,6 @@ class SampleFilter:
     verdict: str = ""
     """Of any of its completions, as is the flag; or the prompt's flag."""
     flag: str = ""
-    low: float | None = None
-    """Bounds of the value, both inclusive, in the profile's own scale."""
-    high: float | None = None
     other: str = ""
     """A run to compare with, sample by sample."""
     differs: Differs = ""
@@ -210,10 +207,6 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
         conditions.append(
             or_(*(f[name].icontains(sample_filter.words, autoescape=True) for name in ("id", "path", "repo")))
         )
-    if sample_filter.low is not None:
-        conditions.append(f.value >= sample_filter.low)
-    if sample_filter.high is not None:
-        conditions.append(f.value <= sample_filter.high)
     if sample_filter.verdict:
         j, v = t.JUDGED_FACT.c, t.VERDICT.c
         verdict_matches = (

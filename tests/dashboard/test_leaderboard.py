@@ -167,7 +167,7 @@ def test_the_baseline_is_one_row_also_where_its_strategy_has_two() -> None:
     spec = chart(group).to_dict()  # type: ignore[union-attr]
     assert spec["datasets"][spec["layer"][0]["data"]["name"]] == [{"value": group.base.metrics["es"].mean}]
     [ranking, *_] = report(ranked, {}).sections[0].tables
-    assert [[cell.bar.mean for cell in row.cells if cell.bar] for row in ranking.rows][2] == [ranking.base]
+    assert ranking.drawn and ranking.drawn.bars[2] and ranking.drawn.bars[2].mean == ranking.drawn.base
 
 
 def test_a_page_says_what_to_do_on_a_page() -> None:

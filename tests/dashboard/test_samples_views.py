@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.types import Place
 from ctxbench.bench.visible import hidden, visible
@@ -166,14 +165,6 @@ def test_contexts_rank_where_the_generator_measures_them() -> None:
     gain, es = view.preferred(available, "incontext(x=1)"), view.preferred(available, "hf(model=m)")
     assert gain is not None and es is not None and (gain.name, es.name) == ("context_gain", "es")
     assert view.preferred((), "incontext") is None
-
-
-def test_bounds_are_read_in_the_unit_shown() -> None:
-    [es] = view.metrics(facets(("ctxbench", "es")), "ctxbench")
-    assert view.bound(" 50 % ".replace(" %", "%"), es.scale) == 0.5 and view.bound("", es.scale) is None
-    for text in ("many", "nan"):
-        with pytest.raises(InputFault, match="is no number"):
-            view.bound(text, es.scale)
 
 
 def test_found_samples_are_rows() -> None:

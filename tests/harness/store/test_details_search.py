@@ -90,8 +90,6 @@ def test_samples_are_found_by_what_became_of_them(store: Store) -> None:
     run = add_scored(store, "s", 0.5, None, 1.0)
     assert ids(store, run, status=Status.MODEL_FAILED) == ["demo/1"]
     assert ids(store, run, status=Status.INFRA_FAILED) == ["Ünï/c_de%/0", "Ünï/c_de%/1"]
-    assert ids(store, run, low=0.5) == ["demo/0", "demo/2"] and ids(store, run, high=0.5) == ["demo/0", "demo/1"]
-    assert ids(store, run, low=0.1, high=0.9) == ["demo/0"]
     assert ids(store, run, repo="demo", level="single-line", language="python") == [f"demo/{n}" for n in range(3)]
     assert ids(store, run, language="java") == [] == ids(store, run, level="next-line")
     assert ids(store, run, flag="cut") == [f"demo/{n}" for n in range(3)] and ids(store, run, flag="cu") == []
