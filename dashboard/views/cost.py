@@ -12,7 +12,6 @@ from ctxbench.dashboard.views.compare import Row, labels
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.rows import Group
-from ctxbench.harness.leaderboard.rows import Row as BoardRow
 from ctxbench.harness.leaderboard.sections import Curves
 
 STAGES: Mapping[str, str] = {"strategy_seconds": "method", "generator_seconds": "model", "test_seconds": "tests"}
@@ -55,17 +54,9 @@ class CostPoint:
     front: bool
 
 
-def cost(row: BoardRow, name: str) -> float | None:
-    """Return a cost of a row (`COSTS`, or a stage's seconds), None where nobody knows."""
-    if name in {"context_tokens", "calls", "seconds"}:
-        mean: float | None = getattr(row, name)
-        return mean
-    return row.costs.get(name)
-
-
 def available_costs(group: Group) -> list[str]:
     """Return those of `COSTS` that at least one row has."""
-    return [name for name in COSTS if any(cost(row, name) is not None for row in group.rows)]
+    return [name for name in COSTS if any(row.costs.get(name) is not None for row in group.rows)]
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
@@ -79,7 +70,7 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
     rows, names = group.rows, labels([row.run for row in group.rows])
     values = [row.metrics.get(metric) for row in rows]
     ranked = [
-        (cost(row, name), value.mean if value else None) if row.run.ranked else (None, None)
+        (row.costs.get(name), value.mean if value else None) if row.run.ranked else (None, None)
         for row, value in zip(rows, values, strict=True)
     ]
     lower = metric in group.scales and group.scales[metric].lower_is_better
@@ -88,7 +79,7 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
         CostPoint(
             name=label,
             run=row.run.id,
-            cost=cost(row, name),
+            cost=row.costs.get(name),
             mean=value.mean if value else None,
             low=value.low if value else None,
             high=value.high if value else None,
@@ -226,9 +217,11 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
 def stage_rows(group: Group) -> list[Row]:
     """Return one row a strategy: its mean seconds a sample, by the stages that anybody knows."""
     names = labels([row.run for row in group.rows])
-    stages = {name: title for name, title in STAGES.items() if any(cost(row, name) is not None for row in group.rows)}
+    stages = {
+        name: title for name, title in STAGES.items() if any(row.costs.get(name) is not None for row in group.rows)
+    }
     return [
-        {"strategy": label, **{title: amount(cost(row, name)) for name, title in stages.items()}}
+        {"strategy": label, **{title: amount(row.costs.get(name)) for name, title in stages.items()}}
         for row, label in zip(group.rows, names, strict=True)
     ]
 
