@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
-from ctxbench.bench.functions.mining import Lock, Report, prepare, silent
+from ctxbench.bench.functions.mining import Lock, Report, prepare
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import sandbox_explained
 from ctxbench.bench.samples import SampleSet
@@ -64,7 +64,7 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
     sandbox: Sandbox,
     lock: Lock,
     workers: int = 1,
-    report: Report = silent,
+    report: Report = lambda _: None,
     force: bool = False,
     manifests: Iterable[RepoManifest] = (),
     about: Mapping[str, Any] | None = None,

@@ -30,7 +30,6 @@ from ctxbench.bench.functions.mining import (
     certificates_of,
     prepare,
     provisional,
-    silent,
 )
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge, sandbox_explained
@@ -67,7 +66,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     per_repo: int = 50,
     seed: int = 0,
     workers: int = 1,
-    report: Report = silent,
+    report: Report = lambda _: None,
     force: bool = False,
 ) -> SampleSet:
     """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.

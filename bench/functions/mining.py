@@ -215,10 +215,6 @@ class PreparedRepository:
     suite: Suite
 
 
-def silent(_: str) -> None:
-    """Tell nobody."""
-
-
 def prepare(
     manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
 ) -> PreparedRepository:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import tree_sitter
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language
+from ctxbench.bench.languages.base import FileFacts, Import, InternalLoad, Language
 from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.types import Use
 
@@ -136,18 +136,6 @@ class TreeReader(Generic[P]):
 
 _DECLARING = ("declarator", "declaration", "definition", "parameter")
 _DECLARED = ("name", "pattern", "parameter")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Import:
-    """One name that an import statement binds."""
-
-    lines: Span
-    """Of the whole statement."""
-    name: str
-    """As the file calls it."""
-    module: str
-    """As written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

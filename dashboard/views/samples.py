@@ -16,10 +16,11 @@ from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.numbers import Scale, scale_of
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, Step, StoredCall, StoredPiece
+from ctxbench.harness.store.details import CompletionFacts, Detail, Step, StoredCall, StoredPiece
 from ctxbench.harness.store.runs import CONTEXT, StoredRun
 from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order
 from ctxbench.harness.store.verdicts import PASS
+from ctxbench.harness.store.write import StoredVerdict
 from ctxbench.strategies.agent import ROLE
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
@@ -299,7 +300,7 @@ def calls_of(calls: Sequence[StoredCall]) -> list[str]:
     return [f"{call.ordinal + 1} {call.role}" for call in calls]
 
 
-def verdict(judged: CompletionVerdict) -> str:
+def verdict(judged: StoredVerdict) -> str:
     """Return what the tests said, and what it took them."""
     facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
@@ -311,7 +312,7 @@ def verdict(judged: CompletionVerdict) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def doubted(judged: CompletionVerdict) -> str:
+def doubted(judged: StoredVerdict) -> str:
     """Return what else was said of the text; nothing where it was judged once."""
     return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 

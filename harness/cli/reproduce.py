@@ -74,7 +74,6 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
 
 
 def _show(summaries: Sequence[RunSummary], home: Home, db: str | None) -> None:
-    """Print the leaderboard of those of some runs that have results."""
     from ctxbench.harness.cli.leaderboard import printed
     from ctxbench.harness.leaderboard import board
     from ctxbench.harness.store import open_store

@@ -200,7 +200,6 @@ def export(
 
 
 def _write_scores(run_id: str, out: Path, url: str) -> None:
-    """Write a run's samples with their scores under every profile."""
     from ctxbench.harness import frames
     from ctxbench.harness.store.runs import RunFilter, find_run, profiles_of, run_tables
     from ctxbench.harness.store.store import open_reader
@@ -300,7 +299,6 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
 
 
 def _say_merged(store: Store, merged: list[Merged]) -> None:
-    """Print what came of each run."""
     from ctxbench.harness.store.work import works
 
     ids = {part.run for part in merged}

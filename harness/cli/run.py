@@ -179,7 +179,6 @@ def _check_together(
     *,
     max_cost: float | None,
 ) -> None:
-    """Refuse options that do not go together."""
     if engine == "ray" and share:
         raise click.UsageError("--engine ray takes no --shard")
     if engine == "ray" and max_cost is not None:

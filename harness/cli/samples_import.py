@@ -133,7 +133,6 @@ def _check(shape: str, options: Mapping[str, Any]) -> None:
 
 
 def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mapping[str, Any]) -> SampleSet:
-    """Make a set whose completions are judged by the tests of rebuilt projects."""
     from ctxbench.bench import formats
     from ctxbench.bench.codereval.rebuild import rebuild
     from ctxbench.bench.formats.importing import read_tasks

@@ -129,7 +129,6 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str]]:
-    """Return the object of one line and its faults."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import json_object, parse_json
 
@@ -206,7 +205,6 @@ def _columns(scored: Mapping[str, Sequence[Values]]) -> dict[str, str]:
 
 
 def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
-    """Return notes on means that leave out completions."""
     counts = {name: sum(1 for row in rows if row.get("es", 0.0) is None) for name, rows in scored.items()}
     return [
         f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "

@@ -25,7 +25,7 @@ from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.execution import Executor, judge_stored, judged
 from ctxbench.harness.run.merging import Merger
 from ctxbench.harness.run.resources import Resources
-from ctxbench.harness.run.sample import AnsweredSample, Asker
+from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
@@ -221,7 +221,9 @@ class Attempt:
         executor = resources.executor() if self._functions else None
         make: Make | None = None
         if missing:
-            make = self._maker(resources.asker(self._card, self._store, self._snapshots(), self._scorer.ahead))
+            asker = resources.asker(self._card, self._store, self._snapshots(), self._scorer.ahead)
+            is_control = self._spec.strategy in CONTROLS
+            make = Controls(asker, self._store, self._set.references).make if is_control else asker.make
             if self._card.engines:
                 resources.engines.prepare(self._card.engines, self._set.samples)
                 missing = resources.engines.ordered(missing, resources.workers)
@@ -314,12 +316,6 @@ class Attempt:
             if isinstance(verdict, MachineFault):
                 self._note(completion.sample_id, verdict)
             tick(1)
-
-    def _maker(self, asker: Asker) -> Make:
-        """Return what completes samples: the strategy in its cell, or the control of that name."""
-        if self._spec.strategy in CONTROLS:
-            return Controls(asker, self._store, self._set.references).make
-        return asker.make
 
     def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
         """Complete and judge one sample, in a thread of its own."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
@@ -38,6 +38,7 @@ from ctxbench.harness.store.scores import (
     EngineCosts,
     costs_of,
     engine_costs,
+    kinds_of,
     mean_gains,
     pass_columns,
     verdict_counts,
@@ -120,10 +121,8 @@ def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
 
 def profiles_of(store: Store, run: str) -> list[str]:
     """Return the profiles that a run has scores under, sorted; ``ctxbench`` at least."""
-    s, m = t.SCORE_FACT.c, t.MEASURE.c
-    scored = exists().where(s.run == t.run_number(run), s.measure == m.number)
     with store.reading() as connection:
-        profiles = set(connection.scalars(select(m.profile).where(scored)))
+        profiles = {profile for profile, _ in connection.execute(kinds_of(run))}
     return sorted(profiles - {CONTEXT} | {"ctxbench"})
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, 
 from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Status, status_cases, value_cases
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.details import kinds_of
+from ctxbench.harness.store.scores import kinds_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 
@@ -253,7 +253,6 @@ def facets(store: Store, run: str) -> Facets:
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
     judged = select(v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
-    measures = kinds_of(run)
     with store.reading() as connection:
         rows = connection.execute(places.distinct()).all()
         return Facets(
@@ -262,7 +261,7 @@ def facets(store: Store, run: str) -> Facets:
             levels=_sorted(row.subkind for row in rows),
             verdicts=_sorted(connection.scalars(judged.distinct())),
             flags=_sorted(_flags(connection, run)),
-            measures=tuple(sorted((row.profile, row.metric) for row in connection.execute(measures))),
+            measures=tuple(sorted(map(tuple, connection.execute(kinds_of(run))))),
         )
 
 

@@ -22,6 +22,7 @@ from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.notes import names
+from ctxbench.harness.store.samples import languages_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, versions
@@ -92,7 +93,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         unjudged = _unjudged(connection, tested) if tested else {}
         imports = notes.imports(connection, ids)
         siblings = _siblings(connection, imports.values())
-        spoken = _languages(connection, imports)
+        spoken = languages_of(connection, imports)
         remarks = notes.remarks(connection, ids)
         names_by_run = names(connection, ids)
     run_works = [
@@ -109,7 +110,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
             attempts=tuple(attempts[run.id]),
             remarks=remarks[run.id],
             imported=imports.get(run.id),
-            file=_file(run, imports[run.id], spoken[run.id], siblings) if run.id in imports else None,
+            file=_file(run, imports[run.id], sorted(spoken[run.id]), siblings) if run.id in imports else None,
             name=names_by_run.get(run.id, ""),
         )
         for run in run_rows
@@ -183,17 +184,6 @@ def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[s
         )
         for digest, facts in facts_by_set.items()
     }
-
-
-def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, list[str]]:
-    """Return run -> the languages of its own samples, which may be a part of its set's."""
-    p, m = t.PLANNED.c, t.SAMPLE.c
-    joined = t.PLANNED.join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
-    query = select(p.run_id, m.language).select_from(joined).where(p.run_id.in_(list(runs))).distinct()
-    languages_by_run: dict[str, list[str]] = defaultdict(list)
-    for run, language in sorted(map(tuple, connection.execute(query))):
-        languages_by_run[run].append(language)
-    return languages_by_run
 
 
 def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:

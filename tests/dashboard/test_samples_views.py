@@ -18,8 +18,9 @@ from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
+from ctxbench.harness.store.details import CompletionFacts, StoredCall, StoredPiece
 from ctxbench.harness.store.search import Facets, FoundSample, Measure
+from tests.harness.store.making import make_verdict
 
 HARMFUL = "<script>window.__hacked=1</script> **b** [l](http://x.example) ![i](http://x.example/i.png) $x$ :smile:"
 
@@ -239,16 +240,12 @@ def test_scores_stand_side_by_side() -> None:
 
 
 def test_a_verdict_says_what_it_took() -> None:
-    judged = CompletionVerdict(
-        verdict="FAILED", reason="1 of 3", tests_run=3, seconds=0.25, peak_bytes=1 << 26, image="i", sandbox="docker"
-    )
+    judged = make_verdict(verdict="FAILED", reason="1 of 3", peak_bytes=1 << 26)
     assert view.verdict(judged) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
 
 
 def test_a_verdict_says_what_was_said_before_it() -> None:
-    judged = CompletionVerdict(
-        verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox=""
-    )
+    judged = make_verdict(verdict="PASSED", reason="")
     assert view.doubted(judged) == ""
     later = dataclasses.replace(judged, earlier="FAILED: late")
     assert view.doubted(later) == "first FAILED: late; then once more with no other job beside it"

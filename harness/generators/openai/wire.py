@@ -346,7 +346,6 @@ def _words(reply: Any, settings: OpenAISettings) -> _Words:
 
 
 def _calls(reply: Any) -> tuple[ToolCall, ...]:
-    """Return the calls of tools in a reply."""
     written = dig(choice(reply), "message", "tool_calls") or []
     calls = [
         ToolCall(name=dig(call, "function", "name"), arguments=dig(call, "function", "arguments") or "{}")

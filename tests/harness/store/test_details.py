@@ -20,8 +20,7 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
 from ctxbench.harness.store.write import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
-from tests.harness.store.test_verdicts import make_verdict
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec, make_verdict
 from tests.helpers.samples import make_sample
 
 PROMPT = "# a\nx = "
