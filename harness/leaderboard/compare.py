@@ -16,7 +16,7 @@ import numpy as np
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import pairs, stats
 from ctxbench.harness.leaderboard.choices import coders_of, default_metric
-from ctxbench.harness.leaderboard.numbers import Scale, ScaleOf, scale_of, values
+from ctxbench.harness.leaderboard.numbers import Scale, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics.profile import BIT_METRICS
@@ -69,9 +69,7 @@ class Compared:
     lower_is_better: bool = False
 
 
-def compare(
-    tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0, scale: ScaleOf = scale_of
-) -> tuple[Compared, ...]:
+def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0) -> tuple[Compared, ...]:
     """Compare every run with the first one, per metric; the pairs of one metric are corrected together.
 
     Controls are compared without a test.
@@ -81,7 +79,6 @@ def compare(
         metric: only this one; None takes all that the runs share, the one that would rank first, but bits only if one
             model measured them in all of the runs.
         seed: decides drawn flips and bootstrap samples.
-        scale: how a metric of a profile is shown.
 
     Raises:
         InputFault: if there is nothing to compare, or the runs are not comparable, by this metric or at all.
@@ -102,11 +99,11 @@ def compare(
         shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(set(shared), key=lambda name: (name != ranking, name))
-    return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))
+    return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed) for name in names))
 
 
-def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int, scale: ScaleOf) -> list[Compared]:
-    metric_scale = scale(first.run.profile, metric)
+def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int) -> list[Compared]:
+    metric_scale = scale_of(first.run.profile, metric)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
     # One code for a repository in all pairs, since all of them flip together.
@@ -215,27 +212,23 @@ class Solved:
             sum(len(region.samples) for region in self.regions if run in region.runs) for run in range(self.count)
         )
 
-    def size(self, *runs: int) -> int:
-        """Return how many samples exactly these runs solve."""
-        return sum(len(region.samples) for region in self.regions if region.runs == tuple(sorted(runs)))
-
     def only(self) -> tuple[int, ...]:
         """Return how many samples each run solves that no other does."""
-        return tuple(self.size(run) for run in range(self.count))
+        sizes = {region.runs: len(region.samples) for region in self.regions}
+        return tuple(sizes.get((run,), 0) for run in range(self.count))
 
 
-def solved(tables: Sequence[RunTable], metric: str, *, scale: ScaleOf = scale_of) -> Solved | None:
+def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
     """Return who solves what, over the samples that all of the runs completed.
 
     Args:
         tables: runs that may be compared (`harness.leaderboard.compare` says which).
         metric: one that all of them have.
-        scale: how a metric of a profile is shown.
 
     Returns:
         None if the metric is not right or wrong: it has no bounds, or some value lies between them.
     """
-    metric_scale = scale(tables[0].run.profile, metric)
+    metric_scale = scale_of(tables[0].run.profile, metric)
     columns = [values(table, metric, metric_scale) for table in tables]
     common = sorted(set.intersection(*(set(column) for column in columns)))
     if metric_scale.range is None or any(

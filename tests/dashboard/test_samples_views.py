@@ -42,7 +42,7 @@ class _Tags(HTMLParser):
         self.says += data
 
 
-def texts(parts: tuple[diff.Part, ...], kind: str) -> str:
+def texts(parts: tuple[diff.DiffPart, ...], kind: str) -> str:
     return "".join(part.text for part in parts if part.kind in ("same", kind))
 
 
