@@ -237,7 +237,6 @@ def _table(caption: str, table: TextTable, rows: Sequence[Row]) -> ReportTable:
 
 
 def _with_bars(table: ReportTable, group: Group) -> ReportTable:
-    """Return the table of a ranking with a column of bars before that of the metric."""
     values = [row.metrics.get(group.metric) for row in group.rows]
     intervals = [
         None if value is None or value.mean is None else (value.mean, value.low, value.high) for value in values

@@ -12,7 +12,7 @@ from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSamp
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness.extract import body, head_of, moved
+from ctxbench.harness.generators.answers import body, head_of, moved
 from ctxbench.harness.store.runs import Completed, Text
 
 

@@ -182,7 +182,6 @@ def _cell(value: object) -> str:
 
 
 def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
     from ctxbench.harness.run.spec import judge_command, repeat_command

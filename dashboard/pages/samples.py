@@ -49,8 +49,6 @@ _TALL = 145
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """The runs, the set and the metric that the reader chose."""
-
     samples: StoredSet
     first: StoredRun
     second: StoredRun | None
@@ -225,7 +223,6 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
 
 
 def _steps(choice: _Choice, filters: SampleFilter, opened: str) -> None:
-    """Show the ways to the sample before and after the open one, among those that fit the filters."""
     position = data.cached(place_in_plan, choice.first.id, opened)
     before, after = data.cached(neighbours, filters, position) if position is not None else (None, None)
     noun = "disagreement" if filters.differs else "sample"
@@ -352,7 +349,6 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 
 
 def _outcome(side: Side, task: AnsweredTask | None) -> None:
-    """Show what a run wrote, and what came of it."""
     sample, completion, texts = side.detail, side.completion, side.texts
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
     if texts is not None and task is not None and task.has_answer:

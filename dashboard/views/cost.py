@@ -1,4 +1,4 @@
-"""Accuracy against cost (a group's points, their Pareto front), over budgets (curves), and time by stage. Pure."""
+"""Accuracy against cost (a group's points, their Pareto front) and over budgets (curves). Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.sections import Curves
 
-STAGES: Mapping[str, str] = {"strategy_seconds": "method", "generator_seconds": "model", "test_seconds": "tests"}
-"""Where a sample's time goes, in the order in which it passes."""
 COSTS: Mapping[str, str] = {
     "tokens_in": "tokens in",
     "tokens_out": "tokens out",
@@ -23,6 +21,9 @@ COSTS: Mapping[str, str] = {
     "context_tokens": "context tokens",
     "calls": "calls",
     "seconds": "seconds",
+    "strategy_seconds": "seconds of the method",
+    "generator_seconds": "seconds of the model",
+    "test_seconds": "seconds of the tests",
     "price": "price (US$)",
     "index_seconds": "index seconds of engines",
     "query_seconds": "query seconds of engines",
@@ -185,7 +186,7 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`, or a stage."""
+    """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`."""
     return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
 
 
@@ -212,18 +213,6 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
             best = (cost, value)
             undominated.add(at)
     return frozenset(undominated)
-
-
-def stage_rows(group: Group) -> list[Row]:
-    """Return one row a strategy: its mean seconds a sample, by the stages that anybody knows."""
-    names = labels([row.run for row in group.rows])
-    stages = {
-        name: title for name, title in STAGES.items() if any(row.costs.get(name) is not None for row in group.rows)
-    }
-    return [
-        {"strategy": label, **{title: amount(row.costs.get(name)) for name, title in stages.items()}}
-        for row, label in zip(group.rows, names, strict=True)
-    ]
 
 
 _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24

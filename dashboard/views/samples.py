@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -337,7 +338,6 @@ _MANY = 6_000
 """Words beyond which a comparison by words would take memory with their square."""
 _BESIDE = 2
 """Equal lines that are shown on either side of a difference, so that it comes into sight."""
-_SIGNS = {"same": " ", "missing": "-", "added": "+"}
 _MARKS = {
     "same": "{}",
     "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
@@ -376,22 +376,10 @@ def by_words(reference: str, completion: str) -> tuple[DiffPart, ...]:
 
 
 def by_lines(reference: str, completion: str) -> str:
-    """Return both as plain text: ``-`` before lines of the reference, ``+`` before the completion's, equal ones folded.
-
-    A line ``@@ 9 equal lines @@`` stands for those far from any difference.
-    """
-    reference_lines, completion_lines = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
-    parts = list(_parts([f"{line}\n" for line in reference_lines], [f"{line}\n" for line in completion_lines]))
-    rows: list[str] = []
-    for index, part in enumerate(parts):
-        lines = [f"{_SIGNS[part.kind]} {line}" for line in part.text[:-1].split("\n")]
-        first = _BESIDE if index else 0
-        last = _BESIDE if index + 1 < len(parts) else 0
-        folded = len(lines) - first - last
-        if part.kind == "same" and folded > 1:
-            lines = [*lines[:first], f"@@ {folded} equal lines @@", *lines[len(lines) - last :]]
-        rows += lines
-    return "".join(f"{row}\n" for row in rows)
+    """Return both as a unified diff: ``-`` before lines of the reference, ``+`` before the completion's."""
+    before, after = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
+    _, _, *lines = [*difflib.unified_diff(before, after, n=_BESIDE, lineterm="")] or ("", "")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def markup(reference: str, completion: str) -> str:

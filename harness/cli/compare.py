@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.errors import MachineFault
     from ctxbench.harness.leaderboard.compare import Compared
     from ctxbench.harness.results import RunTable
-    from ctxbench.harness.run.gains import RunDiagnosis
+    from ctxbench.harness.run.stored import RunDiagnosis
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import StoredRun
     from ctxbench.harness.store.scores import Judged
@@ -187,8 +187,8 @@ def diagnose(
     With --equivalent nothing is priced: it says what exact match misses, by the tests of functions.
     """
     from ctxbench.bench.files import dump_line
-    from ctxbench.harness.run.gains import diagnose as price
     from ctxbench.harness.run.scoring import unpriced
+    from ctxbench.harness.run.stored import diagnose as price
     from ctxbench.harness.store.runs import find_run
 
     if equivalent and limit is not None:

@@ -18,11 +18,11 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
-from ctxbench.harness.generators import fim, lines
+from ctxbench.harness.generators import answers, fim
+from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.fim import Template
 from ctxbench.harness.generators.fitting import priced_pieces, priced_tokens
-from ctxbench.harness.generators.lines import End, end_of
 from ctxbench.harness.generators.openai.settings import follows_instructions
 from ctxbench.strategies.api import BlockKind, Prompt
 
@@ -240,7 +240,7 @@ class Tokens:
             return self._marked(request.prompt)
         if not self._settings.chat:
             return self.plain(request.prompt.text)
-        message = {"role": "user", "content": utf8(lines.message(request))}
+        message = {"role": "user", "content": utf8(answers.line_message(request))}
         try:
             text = self._tokenizer.apply_chat_template(
                 [message], tokenize=False, add_generation_prompt=True, date_string=_DATE
@@ -418,7 +418,7 @@ class Local(Generator):
             # The limit may fall between the tokens of one character.
             text = text.rstrip("\ufffd")
         return Response(
-            text=lines.answer(tokenized.request, text) if self._model.chat else text,
+            text=answers.line_answer(tokenized.request, text) if self._model.chat else text,
             finish="stop" if stopped else "length",
             tokens_in=len(tokenized.ids),
             tokens_out=len(generated),

@@ -19,8 +19,8 @@ from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
 from ctxbench.harness.diagnostics import RelevantFiles
-from ctxbench.harness.extract import extract
 from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.answers import extract
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher

@@ -383,41 +383,21 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
     failed = select(f.attempt_id, func.count().label("faults")).group_by(f.attempt_id).subquery()
     joined = t.ATTEMPT.outerjoin(t.OUTCOME, a.id == o.attempt_id).outerjoin(failed, a.id == failed.c.attempt_id)
     query = (
-        select(
-            a.run_id,
-            a.id,
-            a.started,
-            a.isolation,
-            o.ended,
-            o.reason,
-            o.finished,
-            o.missing,
-            failed.c.faults,
-            a.locked,
-            a.workers,
-            a.requests,
-            a.cores,
-        )
+        select(t.ATTEMPT, o.ended, o.reason, o.finished, o.missing, failed.c.faults)
         .select_from(joined)
         .where(a.run_id.in_(list(runs)))
         .order_by(a.id)
     )
     attempts_by_run: dict[str, list[Attempted]] = defaultdict(list)
-    for run, id_, started, isolation, ended, reason, finished, missing, count, locked, *load in connection.execute(
-        query
-    ):
-        attempts_by_run[run].append(
+    for row in connection.execute(query).mappings():
+        load = {name: row[name] for name in ("workers", "requests", "cores")}
+        attempts_by_run[row["run_id"]].append(
             Attempted(
-                id=id_,
-                started=started,
-                isolation=isolation,
-                ended=ended,
-                reason=reason or "",
-                finished=finished,
-                missing=missing,
-                faults=count or 0,
-                locked=bool(locked),
-                load=None if None in load else Load(workers=load[0], requests=load[1], cores=load[2]),
+                **{name: row[name] for name in ("id", "started", "isolation", "ended", "finished", "missing")},
+                reason=row["reason"] or "",
+                faults=row["faults"] or 0,
+                locked=bool(row["locked"]),
+                load=None if None in load.values() else Load(**load),
             )
         )
     return attempts_by_run

@@ -295,7 +295,7 @@ def test_functions_are_compared_by_lines(tmp_path: Path) -> None:
         store.add_finished(run, "c", make_finished("demo/0", completions=(wrong,)))
     test = sound(app("samples", home.root))
     codes = [code.value.strip("\n") for code in test.code]
-    assert "  def f():\n-     return 1\n+     return 2" in codes and "tests/test_f.py::test_f" in codes
+    assert "@@ -1,2 +1,2 @@\n def f():\n-    return 1\n+    return 2" in codes and "tests/test_f.py::test_f" in codes
 
 
 @pytest.mark.slow
