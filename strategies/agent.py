@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.parameters import AsksEngine, AtLeast
+from ctxbench.bench.parameters import AtLeast, Purpose
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import split_lines
@@ -67,7 +67,7 @@ def explore(
     *,
     steps: Annotated[int, AtLeast(1)] = 8,
     tokens: Annotated[int, AtLeast(1)] = 12_000,
-    engine: Annotated[str | None, AsksEngine()] = None,
+    engine: Annotated[str | None, Purpose("asks_engine")] = None,
     budget: Annotated[int, AtLeast(0)] = BUDGET,
     infile: Annotated[int, AtLeast(1)] = HALF,
 ) -> Prompt:

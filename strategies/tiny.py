@@ -20,11 +20,8 @@ TARGET = "shop/checkout.py"
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _BEFORE, _AFTER, _OTHER_FUNCTION = _DATA["before"], _DATA["after"], _DATA["other_function"]
 _FILES: dict[str, str] = _DATA["files"]
-_TEXTS = {
-    "shop/__init__.py": "",
-    TARGET: _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER + _OTHER_FUNCTION,
-    **_FILES,
-}
+_TARGET_TEXT = _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER + _OTHER_FUNCTION
+_TEXTS = dict(sorted({"shop/__init__.py": "", TARGET: _TARGET_TEXT, **_FILES}.items()))
 _MASKED = ((1, 2),)
 _STORED = StoredContext(
     name="rg1_bm25",
