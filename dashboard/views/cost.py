@@ -29,8 +29,6 @@ COSTS: Mapping[str, str] = {
     "query_seconds": "query seconds of engines",
 }
 """What a sample costs -> how it is called; means over the samples that count."""
-
-
 _LOOKS = {
     "on the front": (SERIES[0], "circle"),
     "not on the front": (SERIES[1], "square"),
