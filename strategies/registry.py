@@ -58,7 +58,7 @@ _PREFIXES = ("control.", "oracle.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
+class DeclaredStrategy:
     """What a strategy declares."""
 
     name: str
@@ -76,7 +76,7 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registration(Declaration):
+class Registration(DeclaredStrategy):
     """A strategy without its code: all that listings, plans and the check of parameters need."""
 
     text: str
@@ -93,7 +93,7 @@ class Registration(Declaration):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy(Declaration):
+class Strategy(DeclaredStrategy):
     """A registered strategy, parameters open."""
 
     function: Callable[..., Context | Prompt]
@@ -107,7 +107,7 @@ class Strategy(Declaration):
     def registration(self) -> Registration:
         """Itself without its code."""
         return Registration(
-            **{field.name: getattr(self, field.name) for field in fields(Declaration)},
+            **{field.name: getattr(self, field.name) for field in fields(DeclaredStrategy)},
             text=inspect.getdoc(self.function) or "",
             source=self.source or self.function.__module__,
             version=self.version,
