@@ -155,7 +155,7 @@ def metric_cell(metric: str) -> Callable[[Row], str]:
 
 def tokens_cell(row: Row) -> str:
     """Return how many tokens a row's prompts have."""
-    return f"{row.context_tokens:.0f}"
+    return f"{row.costs['context_tokens']:.0f}"
 
 
 def _columns(kind: Kind) -> dict[str, Callable[[Row], str]]:

@@ -37,6 +37,7 @@ from ctxbench.harness.store.search import (
     place_in_plan,
     search,
 )
+from ctxbench.strategies.agent import ROLE
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
@@ -147,6 +148,7 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
     words = choices.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
     order = choices.choose("Order", list(view.ORDERS), name="order", where=upper[1])
     typed = choices.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
+    status = _facet("Status", tuple(map(str, Status)), "status", middle[2])
     filters = SampleFilter(
         run=choice.first.id,
         measure=choice.metric.measure,
@@ -154,7 +156,7 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
         language=choice.language,
         repo=_facet("Repository", facet.repos, "repo", middle[0]),
         level=_facet("Level", facet.levels, "level", middle[1]),
-        status=_status(middle[2]),
+        status=Status(status) if status else None,
         verdict=_facet("Verdict of tests", facet.verdicts, "verdict", lower[0]) if facet.verdicts else "",
         flag=_facet("Flag", facet.flags, "flag", lower[1]) if facet.flags else "",
         other=choice.second.id if choice.second else "",
@@ -166,11 +168,6 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
 def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> str:
     picked = choices.choose(label, [view.ANY, *options], name=name, where=where)
     return "" if picked == view.ANY else picked
-
-
-def _status(where: object) -> Status | None:
-    picked = _facet("Status", tuple(map(str, Status)), "status", where)
-    return Status(picked) if picked else None
 
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:
@@ -191,9 +188,9 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
         if samples:
             rows = view.sample_rows(samples, choice.metric, opened, compared=choice.second is not None)
             _table(rows, f"found/{hash((filters, order, page, opened))}")
-            hint = view.steps_hint(compared=choice.second is not None, differing=bool(filters.differs))
             count = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
-            show.note(f"{count} {hint}")
+            noun = "disagreement" if filters.differs else "one"
+            show.note(f"{count} Key n opens the next {noun}, p the previous one.")
     return opened
 
 
@@ -424,7 +421,7 @@ def _context(side: Side) -> None:
 
 def _calls(side: Side) -> None:
     calls = side.detail.calls
-    if view.is_explored(calls):
+    if any(call.role == ROLE for call in calls):
         st.markdown(
             "**Steps**", help="How the model looked around before the prompt was made; results are in its calls."
         )
@@ -432,7 +429,7 @@ def _calls(side: Side) -> None:
         show.frame(view.step_rows(steps), help=view.DETAIL_HELP, key=f"steps-{side.letter}")
     st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
     show.frame(view.call_rows(calls), help=view.DETAIL_HELP, key=f"calls-{side.letter}")
-    options = [view.NONE, *view.calls_of(calls)]
+    options = [view.NONE, *(f"{call.ordinal + 1} {call.role}" for call in calls)]
     picked = choices.choose(
         f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
     )

@@ -12,7 +12,6 @@ from ctxbench.dashboard.views.compare import Row, labels
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.rows import Group
-from ctxbench.harness.leaderboard.rows import Row as BoardRow
 from ctxbench.harness.leaderboard.sections import Curves
 
 COSTS: Mapping[str, str] = {
@@ -30,8 +29,6 @@ COSTS: Mapping[str, str] = {
     "query_seconds": "query seconds of engines",
 }
 """What a sample costs -> how it is called; means over the samples that count."""
-
-
 _LOOKS = {
     "on the front": (SERIES[0], "circle"),
     "not on the front": (SERIES[1], "square"),
@@ -56,17 +53,9 @@ class CostPoint:
     front: bool
 
 
-def cost(row: BoardRow, name: str) -> float | None:
-    """Return a cost of a row (`COSTS`), None where nobody knows."""
-    if name in {"context_tokens", "calls", "seconds"}:
-        mean: float | None = getattr(row, name)
-        return mean
-    return row.costs.get(name)
-
-
 def available_costs(group: Group) -> list[str]:
     """Return those of `COSTS` that at least one row has."""
-    return [name for name in COSTS if any(cost(row, name) is not None for row in group.rows)]
+    return [name for name in COSTS if any(row.costs.get(name) is not None for row in group.rows)]
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
@@ -80,7 +69,7 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
     rows, names = group.rows, labels([row.run for row in group.rows])
     values = [row.metrics.get(metric) for row in rows]
     ranked = [
-        (cost(row, name), value.mean if value else None) if row.run.ranked else (None, None)
+        (row.costs.get(name), value.mean if value else None) if row.run.ranked else (None, None)
         for row, value in zip(rows, values, strict=True)
     ]
     lower = metric in group.scales and group.scales[metric].lower_is_better
@@ -89,7 +78,7 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
         CostPoint(
             name=label,
             run=row.run.id,
-            cost=cost(row, name),
+            cost=row.costs.get(name),
             mean=value.mean if value else None,
             low=value.low if value else None,
             high=value.high if value else None,

@@ -21,7 +21,6 @@ from ctxbench.harness.store.runs import CONTEXT, StoredRun
 from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order
 from ctxbench.harness.store.verdicts import PASS
 from ctxbench.harness.store.write import StoredVerdict
-from ctxbench.strategies.agent import ROLE
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
 """What is shown of the task before the cursor, at most."""
@@ -126,14 +125,6 @@ def sample_rows(
         row["place"] = f"{sample.path}:{sample.line + 1}"
         rows.append(row)
     return rows
-
-
-def steps_hint(*, compared: bool, differing: bool) -> str:
-    """Return how one goes on to the next sample without a mouse, and how to the next disagreement of two runs."""
-    if differing:
-        return "Key n opens the next disagreement, p the previous one."
-    how = 'Show "A and B differ"' if compared else "choose a Run B"
-    return f"Key n opens the next one, p the previous one; to step through disagreements, {how}."
 
 
 def pages(total: int) -> int:
@@ -270,11 +261,6 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
     return [*rows, total]
 
 
-def is_explored(calls: Sequence[StoredCall]) -> bool:
-    """Return whether the model looked around by itself for this sample."""
-    return any(call.role == ROLE for call in calls)
-
-
 def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
     """Return a row for each call of a tool, and for each answer without any."""
     rows: list[dict[str, object]] = []
@@ -293,11 +279,6 @@ def seconds(time: float | None) -> str:
 def price(dollars: float | None) -> Figure | None:
     """Return a price to three digits."""
     return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
-
-
-def calls_of(calls: Sequence[StoredCall]) -> list[str]:
-    """Return the calls as options of a choice."""
-    return [f"{call.ordinal + 1} {call.role}" for call in calls]
 
 
 def verdict(judged: StoredVerdict) -> str:

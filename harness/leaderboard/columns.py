@@ -204,17 +204,15 @@ def cost_column(
     page: str = "",
     write: Callable[[float | None], str] = numbers.amount,
 ) -> Column:
-    """Declare the column of a cost: a field of a row, or a name of its `costs`."""
-
-    def value(_: Group, row: Row) -> Value:
-        cost: Value = row.costs.get(key) if key in row.costs else getattr(row, key, None)
-        return cost
-
-    def text(group: Group, row: Row) -> str:
-        cost = value(group, row)
-        return write(None if isinstance(cost, str) else cost)
-
-    return Column(key=key, heading=heading, help=help, page=page, value=value, text=text)
+    """Declare the column of a cost: a name of a row's `costs`."""
+    return Column(
+        key=key,
+        heading=heading,
+        help=help,
+        page=page,
+        value=lambda _, row: row.costs.get(key),
+        text=lambda _, row: write(row.costs.get(key)),
+    )
 
 
 _SHARES = {

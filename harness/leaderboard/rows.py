@@ -86,10 +86,6 @@ class Row:
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
     """Empty when nothing is unscored; only metrics with a range."""
-    context_tokens: float | None
-    """Mean over the samples that count, as are the two below."""
-    calls: float | None
-    seconds: float | None
     baseline: str | None
     """The strategy that `difference` compares with; None for the baseline itself, and without one."""
     difference: Mapping[str, Difference]
@@ -113,8 +109,8 @@ class Row:
     answers: AnswerGaps = field(default_factory=AnswerGaps)
     """What some of its runs lack and others have; nothing for a run by itself."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
-    """Name of `harness.results.COSTS` -> mean over the samples that count; a price is None unless all of theirs are
-    known."""
+    """``context_tokens``, ``calls``, ``seconds`` or a name of `harness.results.COSTS` -> mean over the samples that
+    count; a price is None unless all of theirs are known."""
 
     @property
     def standing(self) -> Standing:

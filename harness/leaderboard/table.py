@@ -261,6 +261,7 @@ class GroupMaker:
         unscored = table.status.count(Status.INFRA_FAILED)
         keep = completed(table)
         before, after = self._around_cutoff(table, mine)
+        costs = {"context_tokens": table.context_tokens, "calls": table.calls, "seconds": table.seconds, **table.costs}
         return Row(
             run=table.run,
             level=self.level,
@@ -273,9 +274,6 @@ class GroupMaker:
             sensitivity=self._sensitivity(mine, unscored, table),
             variance={name: column.variance for name, column in mine.items() if column and column.variance},
             answers=answer_gaps(table, self.metric),
-            context_tokens=_mean(_of(table.context_tokens, keep)),
-            calls=_mean(_of(table.calls, keep)),
-            seconds=_mean(_of(table.seconds, keep)),
             baseline=None if self.base in (None, index) else self.tables[self.base or 0].run.strategy,
             difference=difference,
             rank_low=None,
@@ -283,7 +281,7 @@ class GroupMaker:
             tier="",
             before_cutoff=before,
             after_cutoff=after,
-            costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
+            costs={name: _cost(name, _of(column, keep)) for name, column in costs.items()},
         )
 
     def _around_cutoff(self, table: RunTable, mine: Values) -> tuple[Estimate | None, Estimate | None]:

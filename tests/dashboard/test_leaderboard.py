@@ -17,6 +17,7 @@ from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views import metrics
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
+from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled
@@ -176,7 +177,7 @@ def test_a_page_says_what_to_do_on_a_page() -> None:
     run: dict[str, Any] = {"functions": True, "benchmark": "codereval", "level": ["class_runnable"] * 4}
     ranked = board([make_table(values, "abcd", id="x", status=status, **run)], published="auto")
     [some] = view.published(ranked, ranked.groups[0])
-    sentences = [*view.sentences(ranked.groups[0]), *some.notes]
+    sentences = [*notes(ranked.groups[0], PAGE), *some.notes]
     assert len(some.lines) < 66 and any("--published all" in note for note in some.notes)
     assert any("the page Runs has the command" in sentence for sentence in sentences)
     options = [sentence for sentence in sentences if "--" in sentence]

@@ -166,13 +166,6 @@ def test_found_samples_are_rows() -> None:
     assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
 
 
-def test_the_way_to_the_next_disagreement_is_said_wherever_one_is() -> None:
-    assert "choose a Run B" in view.steps_hint(compared=False, differing=False)
-    assert 'Show "A and B differ"' in view.steps_hint(compared=True, differing=False)
-    assert view.steps_hint(compared=True, differing=True).startswith("Key n opens the next disagreement")
-    assert "A and B differ" in view.DIFFERS
-
-
 def piece(**changes: Any) -> StoredPiece:
     fields: dict[str, Any] = {
         "kind": "similar",
@@ -215,7 +208,6 @@ def test_calls_add_up() -> None:
     assert [getattr(rows[2][name], "text", "") for name in ("price", "seconds")] == ["$0.75", "0.5"]
     assert view.call_rows([call(), call(price=None)])[2]["price"] is None, "a sum of what nobody knows is not known"
     assert len(view.call_rows([call()])) == 1 and view.call_rows([]) == []
-    assert view.calls_of([call()]) == ["1 draft"]
     assert [view.seconds(time) for time in (None, 0.0, 0.0002, 0.25, 123.4)] == [
         "-",
         "0",

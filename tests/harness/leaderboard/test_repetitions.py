@@ -210,7 +210,9 @@ def test_costs_are_means_over_the_runs_that_have_them() -> None:
     [row] = board(runs).rows
     # A price that is unknown in one run is unknown of the row; where nothing was asked nothing is.
     assert row.costs["price"] is None and row.costs["summary_price"] is None
-    assert row.costs["tokens_in"] == pytest.approx((5.0 + 30.0) / 2) and row.calls == pytest.approx((1.5 + 1.0) / 2)
+    assert row.costs["tokens_in"] == pytest.approx((5.0 + 30.0) / 2) and row.costs["calls"] == pytest.approx(
+        (1.5 + 1.0) / 2
+    )
 
 
 def test_a_run_by_itself_stays_as_it_is() -> None:
