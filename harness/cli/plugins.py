@@ -388,18 +388,19 @@ def list_generators() -> None:
     Each also takes cutoff=2024-06, the day or month up to which its model was trained (see docs/contamination.md).
     """
     from ctxbench.bench.errors import InputFault
+    from ctxbench.bench.spec import spelled
     from ctxbench.harness.generators import registry
 
     broken = []
     for name in registry.names():
         try:
-            card = registry.card(name)
+            summary, parameters = registry.summary(name), registry.parameters(name)
         except InputFault as error:
             broken.append(str(error))
             continue
-        click.echo(f"{name:16} {card.summary}")
-        if card.parameters:
-            inner = ", ".join(f"{key}={default or '…'}" for key, default in card.parameters)
+        click.echo(f"{name:16} {summary}")
+        if parameters:
+            inner = ", ".join(f"{p.name}={'…' if p.required else spelled(p.default) or '…'}" for p in parameters)
             click.echo(f"{'':16} {name}({inner})")
     for line in broken:
         click.echo(f"left out: {line}", err=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -26,7 +25,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text
 from ctxbench.bench.parameters import Parameter
 from ctxbench.bench.registry import Factories
-from ctxbench.bench.spec import Shorthand, spelled
+from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.base import Generator
 
 Factory = Callable[..., Generator]
@@ -34,17 +33,6 @@ F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench generator list"
 CUTOFF = Parameter(name="cutoff", kind=str, is_day=True, optional=True)
 _REGISTRY: Factories[Generator] = Factories("generator", group="ctxbench.generators", command=COMMAND, facts=(CUTOFF,))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratorCard:
-    """The description of a registered generator, without making one."""
-
-    name: str
-    summary: str
-    """The first line of its docstring."""
-    parameters: tuple[tuple[str, str], ...]
-    """Name and default as a spec spells it; an empty default means that the parameter must be given."""
 
 
 def generator(
@@ -69,6 +57,10 @@ def generator(
 
 names = _REGISTRY.names
 """The names of all installed generators, sorted; imports none."""
+summary = _REGISTRY.summary
+"""The first line of a generator's docstring; it is imported for it, not made."""
+parameters = _REGISTRY.parameters
+"""The parameters that a generator's spec may set."""
 read = _REGISTRY.read
 """Read a generator's spec, short spellings too."""
 canonical = _REGISTRY.canonical
@@ -100,20 +92,6 @@ def resolve(spec: str) -> Generator:
         cure = "write class …(Generator), imported from ctxbench.harness.generators"
         raise InputFault(what, where=f"generator {read(spec).name}", cure=cure)
     return model
-
-
-def card(name: str) -> GeneratorCard:
-    """Describe a generator.
-
-    Raises:
-        InputFault: if there is none of that name, or its plugin cannot be imported.
-    """
-    parameters = _REGISTRY.parameters(name)
-    return GeneratorCard(
-        name=name,
-        summary=_REGISTRY.summary(name),
-        parameters=tuple((p.name, "" if p.required else spelled(p.default)) for p in parameters),
-    )
 
 
 def settings_of(generator: str) -> dict[str, str]:
