@@ -41,12 +41,13 @@ if [ -d "${PIP_FIND_LINKS:-}" ]; then bind "$PIP_FIND_LINKS"; fi
 
 rm -rf "$root/srv/ctxbench"
 git clone -q "$here" "$root/srv/ctxbench"
-settings=$(env | grep '^PIP_' || true)
+{ echo "[global]"; env | grep '^PIP_' | sed 's/^PIP_//' | while IFS='=' read -r name value; do
+    echo "$(echo "$name" | tr 'A-Z_' 'a-z-') = $value"; done; } >"$root/etc/pip.conf"
 status=0
 for target in "$@"; do
     began=$(date +%s)
-    # shellcheck disable=SC2086 # one word a setting
-    env -i HOME=/root LANG=C.UTF-8 CI=true PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin $settings \
+    env -i HOME=/root LANG=C.UTF-8 CI=true PIP_FIND_LINKS="${PIP_FIND_LINKS:-}" \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         chroot "$root" make -C /srv/ctxbench "$target" && outcome=passed || { outcome=failed; status=1; }
     say "$suite, $(chroot "$root" python3 --version): make $target $outcome in $(($(date +%s) - began)) s"
 done
