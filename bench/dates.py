@@ -68,6 +68,8 @@ def _released(name: str, entry: Mapping[str, Any], sample_set: SampleSet) -> dat
 
     if "released" not in entry:
         # An imported set does not say which versions it is of; its digest may.
+        if name not in manifest.builtin_names():
+            return None
         is_shipped = any(sample_set.digest in standard.load(set_name).digests.values() for set_name in standard.names())
         return manifest.load(name).released if is_shipped else None
     try:
