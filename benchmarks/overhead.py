@@ -28,7 +28,7 @@ from sqlalchemy import text
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
@@ -117,7 +117,7 @@ def _run(home: Home, sample_set: SampleSet, database: Path, url: str, priced: bo
     """Run into a database that is not there yet."""
 
     def resolve(spec: str) -> Generator:
-        return Free() if spec == "incontext" and not priced else registry.resolve(spec)
+        return Free() if spec == "incontext" and not priced else base.resolve(spec)
 
     with open_store(f"sqlite:///{database}") as store:
         # The server says the same of every prompt, its length too.

@@ -389,12 +389,12 @@ def list_generators() -> None:
     """
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import spelled
-    from ctxbench.harness.generators import registry
+    from ctxbench.harness.generators import base
 
     broken = []
-    for name in registry.names():
+    for name in base.names():
         try:
-            summary, parameters = registry.summary(name), registry.parameters(name)
+            summary, parameters = base.summary(name), base.parameters(name)
         except InputFault as error:
             broken.append(str(error))
             continue
@@ -417,9 +417,9 @@ def check_generator(spec: str) -> None:
     """
     from contextlib import closing
 
-    from ctxbench.harness.generators import conformance, registry
+    from ctxbench.harness.generators import base, conformance
 
-    with remarks(), closing(registry.resolve(spec)) as model:
+    with remarks(), closing(base.resolve(spec)) as model:
         _print_checks(conformance.check(model), 24)
         click.echo()
         lines = [*conformance.abilities(model), ("answered by", ", ".join(model.served))]

@@ -19,7 +19,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Request, Response, generator
 from ctxbench.harness.generators.local import (
     AUTO,
     Local,
@@ -30,7 +30,6 @@ from ctxbench.harness.generators.local import (
     transformers_module,
     unreadable,
 )
-from ctxbench.harness.generators.registry import generator
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ from typing import Any
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_jsonl, sha256, sha256_file
-from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
-from ctxbench.harness.generators.registry import generator
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 
 _CONDITIONS = ("prompt_digest", "contains", "index")
 _FORM = 'write {"contains": "…", "text": "…"}; the keys are text and, if wanted, prompt_digest, contains, index'

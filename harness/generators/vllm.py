@@ -23,9 +23,8 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import answers
-from ctxbench.harness.generators.base import Request, Response, sample_seed
+from ctxbench.harness.generators.base import Request, Response, generator, sample_seed
 from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, is_chat, model_digest
-from ctxbench.harness.generators.registry import generator
 from ctxbench.strategies.api import Prompt
 
 CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU"

@@ -22,8 +22,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL, encoder_of, lexical_of
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, project_of
-from ctxbench.harness.generators.base import Generator
-from ctxbench.harness.generators.registry import resolve
+from ctxbench.harness.generators.base import Generator, resolve
 from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled

@@ -27,7 +27,7 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.prices import FILE as PRICES
 from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.runner import Runs, card_of, open_runs
@@ -68,11 +68,11 @@ class NodeJob:
             InputFault: if the model would run in the workers, or a file cannot be read.
         """
         for spec in filter(None, (generator, choices.summariser)):
-            model = registry.resolve(spec)
+            model = base.resolve(spec)
             model.close()
             if model.capabilities.weights:
                 raise InputFault(
-                    f"{registry.canonical(spec)} loads its weights where it is asked, as no worker of a cluster does",
+                    f"{base.canonical(spec)} loads its weights where it is asked, as no worker of a cluster does",
                     where="--engine ray",
                     cure="start a server, `ctxbench generator list` says how, and name its URL: openai:MODEL@URL",
                 )

@@ -33,7 +33,7 @@ from ctxbench.bench.types import Sample
 from ctxbench.bench.windows import Tokens
 from ctxbench.harness import prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.run.execution import (
@@ -164,7 +164,7 @@ def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replac
     *,
     judges: OpenJudge = open_judge,
     cells: OpenCells | None = None,
-    resolve: Callable[[str], Generator] = registry.resolve,
+    resolve: Callable[[str], Generator] = base.resolve,
     tools: OpenTools | None = None,
     boxes: Callable[[], Sandbox] | None = None,
 ) -> Iterator[Resources]:
@@ -187,7 +187,7 @@ def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replac
         InputFault: if a spec is wrong, the tokenizer's file is no such file, or the summariser follows no instructions.
         MachineFault: if no process can be started.
     """
-    spec = registry.canonical(generator)
+    spec = base.canonical(generator)
     tokens: Tokens = code_tokens.pieces
     if choices.tokenizer is not None:
         tokens = P50kBase(choices.tokenizer).ids  # a wrong file is refused before anything starts
@@ -219,7 +219,7 @@ def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replac
             other = resolve(choices.summariser)
             stack.callback(other.close)
             _check_summariser(other, choices.summariser)
-            summariser = Batcher(other, registry.canonical(choices.summariser), store, rates)
+            summariser = Batcher(other, base.canonical(choices.summariser), store, rates)
             stack.callback(summariser.close)
         summaries = Summaries(summariser, tests=choices.summarise_tests or not choices.summariser)
         construction = ConstructionLog()

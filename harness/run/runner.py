@@ -36,7 +36,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import metrics
 from ctxbench.harness.cells import Cells, StrategyCard
 from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.generators import fim, registry
+from ctxbench.harness.generators import base, fim
 from ctxbench.harness.results import Measurement
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
@@ -306,7 +306,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         cards = [card_of(spec, runs.resources.cells) for spec in strategies]
         runs.check(cards)
         _estimate(runs, cards)
-        if (cutoff := registry.cutoff(generator)) is not None:
+        if (cutoff := base.cutoff(generator)) is not None:
             add_cutoff(store, runs.resources.batcher.spec, cutoff)
 
         def attempt(card: StrategyCard, repetition: int) -> RunSummary:

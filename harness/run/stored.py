@@ -28,7 +28,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
 from ctxbench.harness.diagnostics import RETRIEVED, Diagnostics
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.results import CHECKS, GAINS, Measurement
@@ -237,7 +237,7 @@ def measure(
     kind: Measurement,
     *,
     progress: Progress,
-    resolve: Callable[[str], Coder] = registry.resolve,
+    resolve: Callable[[str], Coder] = base.resolve,
 ) -> tuple[int, dict[str, MachineFault]]:
     """Give the completions of a run the gains or the diagnostics that it left out.
 
@@ -360,7 +360,7 @@ def diagnose(
     *,
     limit: int | None,
     progress: Progress,
-    resolve: Callable[[str], Coder] = registry.resolve,
+    resolve: Callable[[str], Coder] = base.resolve,
 ) -> RunDiagnosis:
     """Price the blocks of a run's stored prompts that are not priced yet, one sample a transaction.
 

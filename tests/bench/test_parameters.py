@@ -16,7 +16,7 @@ from ctxbench.bench.parameters import AtLeast, AtMost, Parameter, bind, check_ke
 from ctxbench.bench.registry import Factories
 from ctxbench.bench.retrieval import encoders, units
 from ctxbench.bench.spec import Shorthand, Spec
-from ctxbench.harness.generators import registry as generators
+from ctxbench.harness.generators import base as generators
 from ctxbench.strategies import registry as strategies
 
 if TYPE_CHECKING:

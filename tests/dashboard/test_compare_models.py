@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Capabilities
 from ctxbench.harness.generators.fim import Template, family
 from ctxbench.harness.generators.scripted import Scripted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
 pytestmark = pytest.mark.slow
-OTHER = registry.canonical("openai:other@http://127.0.0.1:1/v1")
+OTHER = base.canonical("openai:other@http://127.0.0.1:1/v1")
 """The name of a second model; nobody asks there."""
 
 

@@ -12,7 +12,7 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cutoffs import Cutoff, Cutoffs, builtin, of_home
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.notes import notes
@@ -150,10 +150,10 @@ def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tm
 @pytest.mark.parametrize("text", ["2024", "2024-13", "2024-6", "yesterday", "2024-02-30"])
 def test_a_cutoff_that_is_no_day_is_refused_before_anything_runs(text: str) -> None:
     with pytest.raises(InputFault, match=r"cutoff=.* does not fit.* a month such as 2024-06"):
-        registry.canonical(f"incontext(cutoff={text})")
+        base.canonical(f"incontext(cutoff={text})")
 
 
 def test_every_generator_takes_a_cutoff_and_keeps_its_name() -> None:
-    assert registry.canonical("incontext(cutoff=2024-06)") == "incontext"
-    assert registry.canonical("hf:some/model(cutoff=2024-06)") == registry.canonical("hf:some/model")
-    assert registry.cutoff("hf:some/model(cutoff=2023-02)") == "2023-02-28" and registry.cutoff("incontext") is None
+    assert base.canonical("incontext(cutoff=2024-06)") == "incontext"
+    assert base.canonical("hf:some/model(cutoff=2024-06)") == base.canonical("hf:some/model")
+    assert base.cutoff("hf:some/model(cutoff=2023-02)") == "2023-02-28" and base.cutoff("incontext") is None

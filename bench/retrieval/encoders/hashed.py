@@ -1,6 +1,6 @@
 """`hashed`: an encoder that needs nothing. A lexical stand-in for tests and first tries, no paper's encoder.
 
-Each word of a text (`bench.retrieval.words`) puts itself and the three-letter pieces of
+Each word of a text (`bench.retrieval.rankers.words`) puts itself and the three-letter pieces of
 ``<word>`` into slots of the vector chosen by a hash of the spelling, with a sign chosen likewise; a word
 that stands n times counts 1 + ln n. Spelling decides everything: ``read`` and ``load`` are as far apart as
 any two words, ``load`` and ``loads`` are near. The hash is BLAKE2b, so that vectors are the same in every

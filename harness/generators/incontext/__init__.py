@@ -22,8 +22,7 @@ from ctxbench.bench.concurrency import cores, starting_workers
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
-from ctxbench.harness.generators.registry import generator
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 from ctxbench.strategies.api import Prompt
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 from ctxbench.harness.generators.openai import pricing, wire
 from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.client import LARGEST, Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.registry import generator
 from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "3"

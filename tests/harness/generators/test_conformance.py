@@ -11,10 +11,9 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.base import Capabilities, Request, Response
+from ctxbench.harness.generators.base import Capabilities, Request, Response, generator, resolve
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fim import FAMILIES, Template
-from ctxbench.harness.generators.registry import generator, resolve
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.strategies.api import Prompt
 

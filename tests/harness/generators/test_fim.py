@@ -15,9 +15,8 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Capabilities, Generator, Request, Sampling
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Sampling, resolve
 from ctxbench.harness.generators.fim import FAMILIES, Template
-from ctxbench.harness.generators.registry import resolve
 from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.trees import make_snapshot

@@ -16,10 +16,9 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.manifest import builtin_names
-from ctxbench.harness.generators.base import Request, Sampling
+from ctxbench.harness.generators.base import Request, Sampling, resolve
 from ctxbench.harness.generators.incontext import InContext, context, decode, features, trained_model, weights_path
 from ctxbench.harness.generators.incontext.lexer import lex
-from ctxbench.harness.generators.registry import resolve
 from ctxbench.strategies.api import Prompt
 from tests.helpers.incontext import api, prompt, similar
 
@@ -188,7 +187,7 @@ def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language:
 
 @pytest.mark.slow
 def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
-    program = "import sys; from ctxbench.harness.generators.registry import parameters; "
+    program = "import sys; from ctxbench.harness.generators.base import parameters; "
     program += "print([p.name for p in parameters('incontext')]); sys.exit('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "['workers']\n"), done.stderr

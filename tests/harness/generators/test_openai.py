@@ -12,7 +12,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators import base, openai
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.openai import OpenAI
@@ -405,16 +405,16 @@ def test_the_official_service_needs_a_key() -> None:
 
 def test_the_short_spelling_is_the_long_one() -> None:
     short = "openai:Qwen/Qwen2.5-Coder-7B@http://localhost:8000/v1"
-    assert registry.canonical(short) == "openai(model=Qwen/Qwen2.5-Coder-7B, url=http://localhost:8000/v1)"
-    assert registry.canonical(f"{short}(endpoint=auto, retries=8)") == registry.canonical(short)
+    assert base.canonical(short) == "openai(model=Qwen/Qwen2.5-Coder-7B, url=http://localhost:8000/v1)"
+    assert base.canonical(f"{short}(endpoint=auto, retries=8)") == base.canonical(short)
     machine = "concurrency=64, timeout=9, retries=2, backoff=1, key_env=MY_KEY"
-    assert registry.canonical(f"{short}({machine}, window=9)") == registry.canonical(f"{short}(window=9)")
-    made = registry.resolve(f"{short}(endpoint=chat, revision=a1b2)")
+    assert base.canonical(f"{short}({machine}, window=9)") == base.canonical(f"{short}(window=9)")
+    made = base.resolve(f"{short}(endpoint=chat, revision=a1b2)")
     assert (made.capabilities.instructs, made.version, made.capabilities.batch_size) == (True, "3-a1b2", 16)
 
 
 def test_making_one_speaks_to_nobody() -> None:
-    made = registry.resolve("openai:tiny@http://127.0.0.1:1")
+    made = base.resolve("openai:tiny@http://127.0.0.1:1")
     assert made.version == "3" and not made.capabilities.instructs
     made.close()
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators import base, openai
 from ctxbench.harness.generators.base import Capabilities, Generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Status
@@ -58,7 +58,7 @@ class Bench:
 
     def run(self, how: str = "", choices: RunOptions | None = None) -> RunSummary:
         def resolve(spec: str) -> Generator:
-            return Coder(lambda _: "", version="c") if spec == "incontext" else registry.resolve(spec)
+            return Coder(lambda _: "", version="c") if spec == "incontext" else base.resolve(spec)
 
         [summary] = run(
             self.home,

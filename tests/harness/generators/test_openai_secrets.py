@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators import base, openai
 from ctxbench.harness.generators.base import Response
 from tests.harness.generators.test_openai import ask, fault, model, one
 from tests.harness.generators.test_openai_run import Bench, right
@@ -61,7 +61,7 @@ def sent(server: Server, at: int = 0) -> dict[str, str]:
 )
 def test_a_spec_with_a_secret_is_refused_and_not_repeated(given: str) -> None:
     with pytest.raises(InputFault) as caught:
-        registry.resolve(f"openai:tiny@http://127.0.0.1:1({given})")
+        base.resolve(f"openai:tiny@http://127.0.0.1:1({given})")
     assert "5Zq8" not in f"{caught.value!r} {caught.value}" and caught.value.cure
 
 
@@ -118,14 +118,14 @@ def test_the_key_of_one_service_goes_to_no_other() -> None:
     with serving(key=KEY) as server, model(server, key_env="OPENAI_API_KEY") as made:
         assert one(made).text == "answer"
     for url in ("https://api.openai.com/v1", "https://API.OpenAI.com"):
-        assert registry.resolve(f"openai:m@{url}")._settings.key_variable == "OPENAI_API_KEY"  # type: ignore[attr-defined]
+        assert base.resolve(f"openai:m@{url}")._settings.key_variable == "OPENAI_API_KEY"  # type: ignore[attr-defined]
     for url in (
         "https://api.openai.com.evil.test",
         "https://api.openai.co",
         "https://xapi.openai.com",
         "http://127.0.0.1",
     ):
-        assert registry.resolve(f"openai:m@{url}")._settings.key_variable == ""  # type: ignore[attr-defined]
+        assert base.resolve(f"openai:m@{url}")._settings.key_variable == ""  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_no_secret_goes_over_plain_http_to_another_machine(given: dict[str, Any]
         openai.openai(model="tiny", url=url)
     for url in ("http://127.0.0.1:1", "http://127.8.8.8", "http://[::1]:1", "http://localhost:1"):
         openai.openai(model="tiny", url=url, **given)
-    assert registry.canonical("openai:m@http://h(insecure=on)") == "openai(model=m, url=http://h)"
+    assert base.canonical("openai:m@http://h(insecure=on)") == "openai(model=m, url=http://h)"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators import base, openai
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.conformance import abilities, check
 from ctxbench.strategies.api import Prompt, text_block
@@ -89,9 +89,9 @@ def test_a_reply_with_a_call_that_is_none_is_a_fault_of_the_machine(call: object
 
 def test_tools_take_a_chat_model_and_are_checked() -> None:
     with pytest.raises(InputFault, match="tools=on takes a chat model"):
-        registry.resolve("openai(model=tiny, endpoint=completions, tools=on)")
+        base.resolve("openai(model=tiny, endpoint=completions, tools=on)")
     with serving(answer=lambda *_: MARKED) as server:
-        made = registry.resolve(f"openai(model=tiny, url='{server.url}', endpoint=chat, tools=on)")
+        made = base.resolve(f"openai(model=tiny, url='{server.url}', endpoint=chat, tools=on)")
         with closing(made):
             assert dict(abilities(made))["tools"] == "calls them itself"
             finding = next(finding for finding in check(made) if finding.name == "takes a chat with tools")

@@ -12,7 +12,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import answers, openai, registry
+from ctxbench.harness.generators import answers, base, openai
 from ctxbench.harness.generators.base import Request, TooLong, sample_seed
 from ctxbench.harness.generators.openai.client import Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
@@ -195,7 +195,7 @@ def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: b
 )
 def test_bad_specs(spec: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
-        registry.resolve(spec)
+        base.resolve(spec)
     assert words in str(caught.value)
 
 
@@ -213,17 +213,17 @@ def test_bad_specs(spec: str, words: str) -> None:
 )
 def test_a_key_in_a_spec_is_refused_and_not_repeated(spec: str) -> None:
     with pytest.raises(InputFault) as caught:
-        registry.resolve(spec)
+        base.resolve(spec)
     assert "5Zq8secret" not in str(caught.value)
 
 
 def test_a_model_of_another_server_may_have_any_name() -> None:
     for spec in ("openai(model='@cf/meta/llama-3', url='https://h/v1')", "openai:claude@20240620@https://h/v1"):
-        assert registry.resolve(spec).capabilities.batch_size == 16
+        assert base.resolve(spec).capabilities.batch_size == 16
 
 
 def test_seeds_differ_and_stay() -> None:
-    assert len({sample_seed(base, index) for base in range(20) for index in range(20)}) == 400
+    assert len({sample_seed(seed, index) for seed in range(20) for index in range(20)}) == 400
     assert sample_seed(0, 0) == sample_seed(0, 0) and sample_seed(1, 0) != sample_seed(0, 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator, Request, Sampling
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.strategies.api import Block, BlockKind, Prompt
@@ -24,31 +24,31 @@ def answer(made: Generator, text: str, **changes: object) -> str:
 
 
 def test_names_summaries_and_parameters() -> None:
-    assert "scripted" in registry.names()
-    assert registry.summary("scripted").startswith("Answer from a file")
-    assert ("delay", 0.0) in [(parameter.name, parameter.default) for parameter in registry.parameters("scripted")]
+    assert "scripted" in base.names()
+    assert base.summary("scripted").startswith("Answer from a file")
+    assert ("delay", 0.0) in [(parameter.name, parameter.default) for parameter in base.parameters("scripted")]
 
 
 def test_canonical_sorts_and_leaves_defaults_out() -> None:
-    assert registry.canonical("scripted( text='x = 1', mode=fixed, delay=0 )") == "scripted(text='x = 1')"
-    assert registry.canonical("scripted(mode=echo,delay=1)") == "scripted(delay=1.0, mode=echo)"
+    assert base.canonical("scripted( text='x = 1', mode=fixed, delay=0 )") == "scripted(text='x = 1')"
+    assert base.canonical("scripted(mode=echo,delay=1)") == "scripted(delay=1.0, mode=echo)"
 
 
 def test_what_decides_no_answer_is_no_part_of_the_canonical_spec() -> None:
-    assert registry.canonical("incontext(workers=1)") == "incontext"
+    assert base.canonical("incontext(workers=1)") == "incontext"
     with pytest.raises(InputFault, match="no parameter 'wrkers'"):
-        registry.generator("bad", machine=["wrkers"])(lambda *, workers=1: Scripted(str))
+        base.generator("bad", machine=["wrkers"])(lambda *, workers=1: Scripted(str))
 
 
 def test_text_and_echo() -> None:
-    assert answer(registry.resolve("scripted(text='a + b')"), "x = ") == "a + b"
-    assert answer(registry.resolve("scripted(mode=echo)"), "one\ntwo = \n\n") == "two = "
+    assert answer(base.resolve("scripted(text='a + b')"), "x = ") == "a + b"
+    assert answer(base.resolve("scripted(mode=echo)"), "one\ntwo = \n\n") == "two = "
 
 
 def test_answers_by_condition(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"contains": "cart", "index": 1, "text": "second"}\n{"contains": "cart", "text": "first"}\n')
-    made = registry.resolve(f"scripted(answers='{path}')")
+    made = base.resolve(f"scripted(answers='{path}')")
     assert answer(made, "cart = ") == "first"
     assert answer(made, "cart = ", index=1) == "second"
     with pytest.raises(InputFault, match="no record fits"):
@@ -58,9 +58,9 @@ def test_answers_by_condition(tmp_path: Path) -> None:
 def test_version_follows_the_answers(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n')
-    before = registry.resolve(f"scripted(answers='{path}')").version
+    before = base.resolve(f"scripted(answers='{path}')").version
     path.write_text('{"text": "b"}\n')
-    assert registry.resolve(f"scripted(answers='{path}')").version != before
+    assert base.resolve(f"scripted(answers='{path}')").version != before
 
 
 def test_length_and_planned_fault() -> None:
@@ -86,13 +86,13 @@ def test_length_and_planned_fault() -> None:
 )
 def test_bad_specs(spec: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
-        registry.resolve(spec)
+        base.resolve(spec)
     assert words in str(caught.value)
 
 
 def test_unknown_name_is_its_own_fault() -> None:
     with pytest.raises(UnknownName, match="no generator is called"):
-        registry.resolve("nothing")
+        base.resolve("nothing")
 
 
 @pytest.mark.parametrize("record", ['{"txt": "a"}', '{"text": 1}', '{"text": "a", "index": "0"}', "[1]", '{"text": '])
@@ -100,10 +100,10 @@ def test_bad_answer_files_name_the_line(tmp_path: Path, record: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "fine"}\n' + record + "\n")
     with pytest.raises(InputFault) as caught:
-        registry.resolve(f"scripted(answers='{path}')")
+        base.resolve(f"scripted(answers='{path}')")
     assert "a.jsonl:2" in str(caught.value)
 
 
 def test_positional_factories_are_refused() -> None:
     with pytest.raises(InputFault, match="keyword-only"):
-        registry.generator("bad")(lambda text: Scripted(lambda _: text))
+        base.generator("bad")(lambda text: Scripted(lambda _: text))

@@ -19,7 +19,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.types import Cursor, Kind, Reference
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.facts import prompt_texts
@@ -81,7 +81,7 @@ def ask(prefix: str, *, line: bool, most: int) -> Request:
 
 
 def answers(spec: str, requests: Sequence[Request]) -> list[Response]:
-    made: Generator = registry.resolve(spec)
+    made: Generator = base.resolve(spec)
     with closing(made):
         found = made.generate(requests)
     assert all(isinstance(one, Response) for one in found), found

@@ -14,7 +14,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import base
 from ctxbench.harness.generators import vllm as package
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
@@ -125,8 +125,8 @@ def answers(made: VLLM, *requests: Request) -> list[Response]:
 
 def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_of_it() -> None:
     spec = "vllm:/models/m-Instruct(tensor_parallel=2, gpu_memory=0.5, batch=8, dtype=bfloat16)"
-    assert registry.canonical(spec) == "vllm(dtype=bfloat16, model=/models/m-Instruct)"
-    made = registry.resolve(spec)
+    assert base.canonical(spec) == "vllm(dtype=bfloat16, model=/models/m-Instruct)"
+    made = base.resolve(spec)
     assert made.capabilities.batch_size == 8 and made.capabilities.instructs and made.capabilities.prices
     made.close()
 
