@@ -16,7 +16,7 @@ from typing import Any
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import parse
-from ctxbench.harness.metrics.profile import DEFAULT, DIAGNOSTICS
+from ctxbench.harness.metrics import DEFAULT, DIAGNOSTICS
 
 
 class Status(StrEnum):

@@ -29,7 +29,7 @@ from ctxbench.harness.leaderboard.published import published_notes, published_ta
 from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
 from ctxbench.harness.leaderboard.sections import beside
-from ctxbench.harness.metrics.profile import MADE_UP
+from ctxbench.harness.metrics import MADE_UP
 from ctxbench.harness.results import RunTable
 
 Line = dict[str, object]

@@ -14,7 +14,7 @@ from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.numbers import Scale, scale_of
-from ctxbench.harness.metrics.profile import common_metric
+from ctxbench.harness.metrics import common_metric
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import CompletionFacts, Detail, Step, StoredCall, StoredPiece
 from ctxbench.harness.store.runs import CONTEXT, StoredRun

@@ -17,7 +17,7 @@ from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.terminal import say
-from ctxbench.harness.metrics.profile import MOST_K
+from ctxbench.harness.metrics import MOST_K
 from ctxbench.harness.results import EVERY, Measurement
 from ctxbench.sandbox.registry import SPELLINGS, read_name
 

@@ -14,8 +14,8 @@ from typing import Any
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
+from ctxbench.harness.metrics import BIT_METRICS, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
-from ctxbench.harness.metrics.profile import BIT_METRICS, common_metric
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, spec_of_label
 
 BASELINE = "lc.infile"

@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard.choices import coders_of, default_metric
 from ctxbench.harness.leaderboard.numbers import Scale, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.stats import IntervalScope
-from ctxbench.harness.metrics.profile import BIT_METRICS
+from ctxbench.harness.metrics import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
 
 

@@ -12,7 +12,7 @@ from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing, count_of, listed
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
-from ctxbench.harness.metrics.profile import common_metric
+from ctxbench.harness.metrics import common_metric
 from ctxbench.harness.paper_tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin
 

@@ -44,7 +44,7 @@ from ctxbench.harness.leaderboard.rows import (
     groups_by_level,
     listed,
 )
-from ctxbench.harness.metrics.profile import BLOCK_GAIN, DIAGNOSTICS
+from ctxbench.harness.metrics import BLOCK_GAIN, DIAGNOSTICS
 from ctxbench.harness.results import PRICE
 from ctxbench.strategies.registry import default_of
 

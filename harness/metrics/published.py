@@ -30,8 +30,8 @@ from rapidfuzz.distance import Indel, Levenshtein
 
 from ctxbench.bench.elementary import running_sum
 from ctxbench.bench.languages.base import Language
+from ctxbench.harness.metrics import Profile, Values, points, profile, share
 from ctxbench.harness.metrics.ctxbench import match_identifiers
-from ctxbench.harness.metrics.profile import Profile, Values, points, profile, share
 
 MAX_DEPTH = 1000
 """Trees nested deeper count as invalid: the official walk ends at the interpreter's recursion limit."""

@@ -30,7 +30,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.cells import StrategyBounds
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.metrics.profile import MOST_K
+from ctxbench.harness.metrics import MOST_K
 from ctxbench.harness.results import EVERY, Measurement, Origin
 from ctxbench.sandbox.registry import SPELLINGS, read_name
 

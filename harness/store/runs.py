@@ -13,7 +13,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import project_of
-from ctxbench.harness.metrics.profile import BLOCK_GAIN, DEFAULT
+from ctxbench.harness.metrics import BLOCK_GAIN, DEFAULT
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import (
     ACCESS,

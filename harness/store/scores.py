@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, exists, func, select
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.metrics.profile import pass_at_k
+from ctxbench.harness.metrics import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.results import ENGINE_COSTS, OFFLINE_COSTS
 from ctxbench.harness.store import schema as t

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.types import is_tested
-from ctxbench.harness.metrics import profile
+from ctxbench.harness import metrics
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.facts import append_verdicts, measure_numbers
@@ -19,7 +19,7 @@ from ctxbench.harness.store.write import StoredVerdict, load, parts, read_flags
 if TYPE_CHECKING:
     from ctxbench.harness.store.store import Store
 
-PROFILE, PASS = "ctxbench", profile.PASS
+PROFILE, PASS = "ctxbench", metrics.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.home import Home
 from ctxbench.harness import metrics
-from ctxbench.harness.metrics.profile import profile
+from ctxbench.harness.metrics import profile
 from ctxbench.harness.run import stored as stored_runs
 from ctxbench.harness.store import open_store
 from tests.harness.leaderboard import test_contract
@@ -101,11 +101,7 @@ def test_interrupted_it_goes_on_where_it_stopped(home: Home, expected: Rows, mon
 
 
 def test_a_metric_from_outside_ranks_stored_runs(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    profile(
-        metrics.profile.Profile(
-            name="edits", summary="Edits.", metrics=(test_contract.EDITS,), score=test_contract.score
-        )
-    )
+    profile(metrics.Profile(name="edits", summary="Edits.", metrics=(test_contract.EDITS,), score=test_contract.score))
     monkeypatch.setattr(metrics, "PROFILES", (*metrics.PROFILES, "edits"))
     cli(home, "rescore", "--profile", LATER)
     unranked = " ".join(cli(home, "leaderboard", "--profile", "edits").split())
@@ -121,7 +117,7 @@ def test_an_infinite_value_of_a_metric_is_one_line_and_stored_nowhere(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile(
-        metrics.profile.Profile(
+        metrics.Profile(
             name="endless", summary="Endless.", metrics=(test_contract.EDITS,), score=lambda *_: {"edits": math.inf}
         )
     )

@@ -16,8 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
-from ctxbench.harness.metrics import aggregate, mean_pass_at_k, metrics, pass_at_k, score
-from ctxbench.harness.metrics.profile import by_repository, official_pass_at_k
+from ctxbench.harness.metrics import (
+    aggregate,
+    by_repository,
+    mean_pass_at_k,
+    metrics,
+    official_pass_at_k,
+    pass_at_k,
+    score,
+)
 from ctxbench.harness.metrics.published import chrf, cleaned, first_statement, identifiers
 
 OWN = Path(__file__).parent / "fixtures"
