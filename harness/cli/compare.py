@@ -213,7 +213,7 @@ def diagnose(
 def _open_priced(url: str) -> Store:
     """Open a database to add prices, or for reading if it cannot be written."""
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.engine import Unwritable
+    from ctxbench.harness.store.database import Unwritable
     from ctxbench.harness.store.store import open_reader
 
     try:

@@ -29,7 +29,7 @@ from ctxbench.harness.results import (
 )
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.engine import uncollected
+from ctxbench.harness.store.database import uncollected
 from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import (

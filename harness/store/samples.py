@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindpa
 from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import ACCESS, Status, status_cases
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.engine import fetched
+from ctxbench.harness.store.database import fetched
 from ctxbench.harness.store.scores import Counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS

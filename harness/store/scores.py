@@ -22,7 +22,7 @@ from ctxbench.harness.metrics import pass_at_k
 from ctxbench.harness.prices import Prices, Rate
 from ctxbench.harness.results import ENGINE_COSTS, OFFLINE_COSTS
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.engine import fetched
+from ctxbench.harness.store.database import fetched
 from ctxbench.harness.store.facts import measure_numbers
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, UnscoredCompletion, passes_not_plain

@@ -3,7 +3,7 @@
 Readers (a dashboard, a report) may point at a database that somebody else's run is filling: `open_reader` neither waits
 for that run nor keeps it waiting.
 
-One process works at a run at a time (`harness.store.locks`). Whoever stores a row that is there already, such as an
+One process works at a run at a time (`harness.store.database`). Whoever stores a row that is there already, such as an
 answer that another run has asked for meanwhile, drops its own copy.
 """
 
@@ -29,18 +29,19 @@ from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.engine import (
+from ctxbench.harness.store.database import (
     explained,
     for_reading,
+    locked,
     make_engine,
     name_of,
     read_url,
     reading_engine,
+    run_lock,
     use_wal,
     with_others,
 )
 from ctxbench.harness.store.facts import add_prompts, append_finished, append_generations, append_verdicts
-from ctxbench.harness.store.locks import locked, run_lock
 from ctxbench.harness.store.tables import check_schema, create_tables, schema_of
 from ctxbench.harness.store.verdicts import append_links
 from ctxbench.harness.store.write import (

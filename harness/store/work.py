@@ -2,7 +2,7 @@
 
 Reads only; a few statements however many runs there are. A result tells no time, so that a stored run is the same
 whenever it is made; only attempts do. Whether a process still works on an attempt without an end is in no row: it holds
-the lock on its run (`harness.store.locks`).
+the lock on its run (`harness.store.database`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from benchmarks.stored import SHAPES, DatabaseShape, fill
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store import Store, database, open_store
 from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.schema import METADATA
@@ -34,7 +34,7 @@ class Read:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
     """Note the questions of any engine, and count rows."""
     read = Read()
-    real = engine.fetched
+    real = database.fetched
 
     def fetched(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
         found = real(*arguments, **named)

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.store.engine import read_url
+from ctxbench.harness.store.database import read_url
 from tests.harness.store import postgres_server
 from tests.helpers.extras import missing
 from tests.helpers.openai_server import Server, serving

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import URL, Engine
 
 from ctxbench.harness.store import store
-from ctxbench.harness.store.engine import make_engine
+from ctxbench.harness.store.database import make_engine
 
 
 @contextmanager

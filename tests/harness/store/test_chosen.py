@@ -14,7 +14,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store import Store, database, open_store
 from ctxbench.harness.store.notes import add_marks
 from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.write import Mark, StoredCompletion
@@ -107,7 +107,7 @@ def test_columns_are_means_over_completions_in_the_plans_order(store: Store) -> 
 
 def test_scores_of_other_languages_and_runs_are_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[tuple[Any, ...]] = []
-    real = engine.fetched
+    real = database.fetched
 
     def fetched(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
         found = real(*arguments, **named)

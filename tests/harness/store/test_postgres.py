@@ -14,7 +14,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.rows import open_tables
 from ctxbench.harness.imported import import_results
 from ctxbench.harness.results import Status
-from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store import Store, database, open_store
 from ctxbench.harness.store.facts import append_finished
 from ctxbench.harness.store.notes import add_name, names
 from ctxbench.harness.store.runs import completed, run_tables
@@ -227,7 +227,7 @@ def test_a_reader_sees_one_state_and_waits_for_no_writer(store: Store) -> None:
 
 
 def test_a_writer_that_never_ends_is_named(store: Store, url: URL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_BUSY_MS", 200)
+    monkeypatch.setattr(database, "_BUSY_MS", 200)
     with store._writing():
         assert "another process keeps it locked" in refused(url, MachineFault)
 
