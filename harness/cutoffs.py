@@ -35,7 +35,7 @@ class Cutoff:
     """The last day of what the models that match were trained on."""
 
     match: tuple[str, ...]
-    """Shell patterns, as `harness.generators.registry` reads them."""
+    """Shell patterns, as `harness.generators.base` reads them."""
     day: date
     source: str = ""
     """Where it is stated."""
