@@ -2,5 +2,5 @@
 
     environment ──prepare──> image ──open──> pool ──run(job)──> outcome
 
-Back ends: ``docker``, ``bubblewrap``, and ``fake`` for tests. There is no other way to run such code.
+Back ends: ``docker`` and ``bubblewrap``. There is no other way to run such code.
 """

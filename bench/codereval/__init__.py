@@ -1,1 +1,1 @@
-"""CoderEval's tasks: their records, the functions that they ask for, and the tests that judge them."""
+"""CoderEval's tasks: their records, what they ask for, the tests that judge them, recorded predictions."""

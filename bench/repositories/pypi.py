@@ -1,4 +1,4 @@
-"""The ``pypi`` source: the sdist of a release, unpacked; no code of the package is run.
+"""The ``pypi`` source: what an index offers, and the sdist of a release, unpacked; no code of the package is run.
 
 No index address is written here: pip is asked for it, whose defaults, configuration files and environment variables
 are merged by pip itself. Pages are read as PEP 691 JSON or PEP 503 HTML, with retries on time-outs and 5xx only,

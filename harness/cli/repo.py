@@ -1,4 +1,4 @@
-"""`ctxbench repo`: list, check and fetch the repositories that samples are built from."""
+"""`ctxbench repo`: list, add, check and fetch the repositories that samples are built from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ctxbench samples``: build, verify, show, list, import and export sample sets."""
+"""``ctxbench samples``: build, verify, show and list sample sets; what goes in and out is `samples_import`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layout of a Java repository."""
+"""Layout of a Java repository: source and test folders, class path and settings, by its manifest and ``pom.xml``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java: imports of the repository's own types and static members, and the lines that use them.
+"""Java: what this language brings, and how its strings and comments are blanked.
 
 Names of the same package need no import, so lines that use only these are no candidates: the paper's
 lines use "symbols imported from the same project".

@@ -1,4 +1,4 @@
-"""Python: imports of the repository's own modules, resolved statically, and the lines that use them."""
+"""Python: what this language brings, and how its source files are decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Judges one changed file: compiles it into a folder that stands first, runs the expected tests and the canary.
+"""Judges one changed file, in the box: compiles it, runs the expected tests and the canary.
+
+The compiled file lies in a folder that stands first on the class path.
 
 What each test came to is read from JUnit's XML reports.
 """
