@@ -1,4 +1,4 @@
-"""`ctxbench runs`: the stored runs for a terminal, with progress, faults and repeat commands; names and deletes them."""
+"""`ctxbench runs`: the stored runs for a terminal, progress, faults and repeat commands; names and deletes them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """From an outcome to a verdict, on the trusted side.
 
-Passed only if every expected test did, exactly once, and nothing speaks against it. Pure. The reasons are a few fixed phrases, with the detail behind a colon.
+Passed only if every expected test did, exactly once, and nothing speaks against it. Pure.
+The reasons are a few fixed phrases, with the detail behind a colon.
 """
 
 from __future__ import annotations
