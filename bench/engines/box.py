@@ -16,6 +16,7 @@ import ssl
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -212,11 +213,17 @@ class RemoteTalk:
             question["files"], self._files = dict(self._files), None
         with TREE_LOCK:  # anyio parses its own source as it is imported
             import httpx  # noqa: PLC0415
+        answer = functools.partial(self._answer, json.dumps(question).encode(), seconds)
         try:
-            return asyncio.run(self._answer(json.dumps(question).encode(), seconds))
+            # In a thread of its own: in a notebook this one has a loop that runs.
+            with ThreadPoolExecutor(1) as loop:
+                return loop.submit(lambda: asyncio.run(answer())).result()
         except TimeoutError:
             raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_SERVER_CURE) from None
-        except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
+        except httpx.HTTPStatusError as error:
+            what = f"HTTP {error.response.status_code}"
+            raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({what})", cure=_SERVER_CURE) from None
+        except (OSError, ValueError, ImportError, httpx.HTTPError, httpx.InvalidURL) as error:
             raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({error})", cure=_SERVER_CURE) from None
 
     async def _answer(self, question: bytes, seconds: float) -> bytes:

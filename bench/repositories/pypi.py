@@ -180,17 +180,24 @@ def _listed(name: str, web: Web, configuration: Configuration, reasons: list[str
 
 def _read(address: str, web: Web) -> Iterable[Offer]:
     folder = _folder(address)
-    if folder is not None and folder.is_dir():
+    if folder is None:
+        return _parse(web.read(address, accept=_ACCEPT))
+    try:
+        return _of_folder(folder, address)
+    except OSError as error:
+        raise Unreachable(f"cannot be read ({error.strerror})", where=address) from error
+
+
+def _of_folder(folder: Path, address: str) -> Iterable[Offer]:
+    if folder.is_dir():
         listing = folder / "index.html"
         if listing.is_file():
             return _parse(Page(listing.resolve().as_uri(), "text/html", listing.read_bytes()))
         return [Offer(path.name, path.resolve().as_uri(), "") for path in sorted(folder.iterdir())]
-    if folder is not None and not folder.is_file():
+    if not folder.is_file():
         raise Unreachable("no such folder", where=address)
-    if folder is not None:
-        kind = "json" if folder.suffix == ".json" else "html"
-        return _parse(Page(folder.resolve().as_uri(), kind, folder.read_bytes()))
-    return _parse(web.read(address, accept=_ACCEPT))
+    kind = "json" if folder.suffix == ".json" else "html"
+    return _parse(Page(folder.resolve().as_uri(), kind, folder.read_bytes()))
 
 
 def _folder(address: str) -> Path | None:
@@ -338,7 +345,7 @@ class Web:
                     timeout=self._seconds,
                     follow_redirects=True,
                 ) as answer:
-                    if not answer.is_error:
+                    if answer.is_success:
                         return use(answer)
                     reason, again = f"HTTP {answer.status_code} {answer.reason_phrase}", answer.is_server_error
             except httpx.RemoteProtocolError:

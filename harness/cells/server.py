@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 from ctxbench import strategies
 from ctxbench.bench import languages
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.harness.cells import cell, kernel, protocol
 from ctxbench.harness.cells.kernel import Namespaces
@@ -326,8 +327,10 @@ def _load() -> None:
     """Import our own strategies and the parsers once, instead of in every cell; foreign strategies in their cells."""
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
-    for language in languages.every():
-        language.outline("")
+    for name in languages.names():
+        # A language of others that cannot be imported is a fault where a sample is in it.
+        with contextlib.suppress(InputFault):
+            languages.get(name).outline("")
 
 
 def main() -> None:
