@@ -341,7 +341,10 @@ def main() -> None:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # cells end without emptying buffers
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    setup: dict[str, Any] = protocol.receive(control)[0]
+    try:
+        setup: dict[str, Any] = protocol.receive(control)[0]
+    except (EOFError, ConnectionResetError):
+        return  # the trusted side was interrupted before it asked for anything
     scratch = Path(setup["scratch"])
     _load()
     if setup["tokenizer"]:
@@ -360,9 +363,11 @@ def main() -> None:
         )
     gc.collect()
     gc.freeze()
-    protocol.send(control, server.report)
     try:
+        protocol.send(control, server.report)
         server.serve()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # interrupted, too
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -29,7 +29,8 @@ def engine() -> Iterator[Client]:
         yield client
         for image in client.api.images(filters={"label": f"ctxbench.name={NAME}"}):
             for tag in image["RepoTags"] or []:
-                client.api.remove_image(tag, force=True)
+                if tag != "<none>:<none>":
+                    client.api.remove_image(tag, force=True)
 
 
 @pytest.fixture(scope="session")
