@@ -18,7 +18,7 @@ quickstart: setup  ## Build samples of real repositories, run two strategies, pr
 # or a model.
 SLOW_TESTS = $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), twelve minutes
+test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), a quarter of an hour
 	@$(MAKE) -j2 --output-sync=line --keep-going lint unit; quick=$$?; \
 	$(SLOW_TESTS) -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 
