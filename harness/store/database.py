@@ -109,9 +109,10 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{name}?mode=ro", uri=True, check_same_thread=False)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         connection.close()
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        cannot = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+        if not isinstance(error, sqlite3.OperationalError) or error.sqlite_errorcode & 0xFF not in cannot:
             raise
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
@@ -177,8 +178,12 @@ def _set_up(connection: Any, _: object) -> None:
     # Python's driver must not begin transactions by itself: it would do so too late for a lock.
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in _PRAGMAS:
-        cursor.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in _PRAGMAS:
+            cursor.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()  # SQLAlchemy would leave it open
+        raise
     cursor.close()
 
 
