@@ -41,6 +41,12 @@ _FIXTURES = {
     "fs": "pyfakefs",
 }
 """Fixture -> the distribution of the plugin that has it."""
+_LEFT = (
+    "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap msilib nis nntplib "
+    "ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib"
+)
+"""Modules that left the standard library after 3.11: no package of that name is what a suite means."""
+_STANDARD = sys.stdlib_module_names | set(_LEFT.split())
 _DISTRIBUTIONS = {
     "attr": "attrs",
     "bs4": "beautifulsoup4",
@@ -279,7 +285,7 @@ class _Needs:
         for path in sorted({*tests, *support}):
             tree = asts.parse(sources[path])
             for name, is_needed in _imports(tree) if tree is not None else ():
-                if name not in internal and name not in sys.stdlib_module_names:
+                if name not in internal and name not in _STANDARD:
                     (modules if is_needed else optional)[name] = None
         plugins = dict.fromkeys(distribution(name) for name in words(settings.get("required_plugins")))
         return cls(tuple(modules), tuple(name for name in optional if name not in modules), tuple(plugins))
@@ -394,7 +400,7 @@ def mended(
     for module in dict.fromkeys(_NO_MODULE.findall(text)):
         top = module.partition(".")[0]
         requirement = of_module(top, {*offered, *own})
-        if top not in internal and top not in sys.stdlib_module_names:
+        if top not in internal and top not in _STANDARD:
             more.append(offered.get(distribution(requirement), requirement))
     more += [_FIXTURES[name] for name in dict.fromkeys(_NO_FIXTURE.findall(text)) if _FIXTURES.get(name)]
     if "async def functions are not natively supported" in text:
