@@ -15,20 +15,18 @@ what was masked: ``from shop.store import Shelf`` leaves ``Cart`` to be guessed.
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ctxbench.bench.languages.outline import Span
     from ctxbench.bench.types import Use
-import html
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import field
-from functools import cached_property
-from itertools import pairwise
 
 CERTAIN = 8
 """So many words in a row recur by no chance."""

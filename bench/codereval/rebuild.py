@@ -8,46 +8,45 @@ task -> manifest of its project -> checkout -> located function -> tests that co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import records
 from ctxbench.bench.codereval.locate import Located, locate
 from ctxbench.bench.codereval.records import Fate, placed, record_of
-from ctxbench.bench.formats import Task
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.formats import Task, codereval
 from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.functions.candidates import hidden_for
 from ctxbench.bench.functions.certificates import Certificate, Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, choose, steady, usable
-from ctxbench.bench.functions.mining import PreparedRepository, Spot, Survey, TestRun, certificates_of, provisional
-from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge
-from ctxbench.bench.judging.suites import tree_digest
-from ctxbench.bench.types import Reference
-
-if TYPE_CHECKING:
-    from ctxbench.sandbox.types import Sandbox
-from collections.abc import Iterable
-from importlib.metadata import version
-from typing import TYPE_CHECKING
-
-from ctxbench.bench import samples as sets
-from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.bench.formats import codereval
-from ctxbench.bench.functions.mining import Lock, Report, prepare
+from ctxbench.bench.functions.mining import (
+    Lock,
+    PreparedRepository,
+    Report,
+    Spot,
+    Survey,
+    TestRun,
+    certificates_of,
+    prepare,
+    provisional,
+)
 from ctxbench.bench.home import Home
-from ctxbench.bench.judging.judge import sandbox_explained
-from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind
-
-if TYPE_CHECKING:
-    from ctxbench.bench.repositories.manifest import RepoManifest
-    from ctxbench.sandbox.types import Sandbox
+from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge, sandbox_explained
+from ctxbench.bench.judging.suites import tree_digest
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind, Reference
+
+if TYPE_CHECKING:
+    from ctxbench.sandbox.types import Sandbox
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
-
-from ctxbench.bench.errors import InputFault
-from ctxbench.harness.cli.leaderboard import board_options
-from ctxbench.harness.cli.options import format_option
-from ctxbench.harness.query import BoardQuery
-
-if TYPE_CHECKING:
-    from ctxbench.harness.leaderboard.rows import Board
-    from ctxbench.harness.store.work import RunWork
 import contextlib
 import importlib
 import importlib.util
@@ -22,11 +9,21 @@ import os
 import re
 import signal
 import socket
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
+import click
+
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.leaderboard import board_options
+from ctxbench.harness.cli.options import db_option, format_option, home_option
+from ctxbench.harness.query import BoardQuery
+
+if TYPE_CHECKING:
+    from ctxbench.harness.leaderboard.rows import Board
+    from ctxbench.harness.store.work import RunWork
 
 _LOCAL = "127.0.0.1"
 

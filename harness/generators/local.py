@@ -18,6 +18,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
+from ctxbench.bench.retrieval.encoders.weights import WEIGHTS, weight_files
 from ctxbench.harness.generators import answers, fim
 from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
@@ -31,8 +32,6 @@ DTYPES = ("float32", "bfloat16", "float16", AUTO)
 _CACHED = "models--"
 """The beginning of a model's folder name in a hub's cache."""
 _TEXTS = (".json", ".txt", ".model", ".jinja")
-_WEIGHTS = (".safetensors", ".bin")
-"""If a model has both, the first kind is read."""
 _STRETCHES, _STRETCH = 16, 4096
 """The number of stretches of a file of weights that enter the digest, and the bytes of each."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
@@ -112,11 +111,11 @@ def model_folder(settings: LocalModel) -> Path:
             return folder
     except (OSError, ValueError):
         pass
-    patterns = [f"*{suffix}" for suffix in (*_TEXTS, _WEIGHTS[0])]
+    patterns = [f"*{suffix}" for suffix in (*_TEXTS, WEIGHTS[0])]
     try:
         folder = Path(hub.snapshot_download(allow_patterns=patterns, ignore_patterns="*/*", **options))
         if not weight_files(folder):
-            patterns.append(f"*{_WEIGHTS[1]}")
+            patterns.append(f"*{WEIGHTS[1]}")
             folder = Path(hub.snapshot_download(allow_patterns=patterns, ignore_patterns="*/*", **options))
     except (
         hub.errors.RepositoryNotFoundError,
@@ -162,14 +161,6 @@ def _stretches(handle: BinaryIO, size: int) -> Iterator[bytes]:
     for number in range(_STRETCHES):
         handle.seek(last * number // (_STRETCHES - 1))
         yield handle.read(_STRETCH)
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """Return the files with the weights, sorted; empty if there are none."""
-    for suffix in _WEIGHTS:
-        if files := sorted(folder.glob(f"*{suffix}")):
-            return files
-    return []
 
 
 def configured_window(folder: Path) -> int:

@@ -6,25 +6,23 @@ Nothing is downloaded unasked, and no code of a model's own is run.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
+import importlib.util
 import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench.errors import CtxbenchError, InputFault
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.files import explained
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders import Floats
     from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe
-import hashlib
-import importlib.util
-
-from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.files import explained
 
 _TEXTS = (".json", ".txt", ".model")
-_WEIGHTS = (".safetensors", ".bin")
+WEIGHTS = (".safetensors", ".bin")
 """Of a model that has both, the first kind is read."""
 
 
@@ -46,7 +44,7 @@ def local(path: str, *, where: str) -> Path:
         InputFault: if it is no folder with a model.
     """
     folder = Path(path).expanduser().absolute()
-    if not (folder / "config.json").is_file() or not _files(folder):
+    if not (folder / "config.json").is_file() or not weight_files(folder):
         raise InputFault(
             f"{path} holds no model",
             where=where,
@@ -67,7 +65,7 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
     patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
     try:
         folder = Path(hub.snapshot_download(model, local_files_only=True, **options))
-        if _files(folder):
+        if weight_files(folder):
             return folder
     except (OSError, ValueError):
         pass
@@ -80,7 +78,7 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
         )
     try:
         folder = Path(hub.snapshot_download(model, allow_patterns=patterns, **options))
-        if not _files(folder):
+        if not weight_files(folder):
             folder = Path(hub.snapshot_download(model, allow_patterns=[*patterns, "*.bin"], **options))
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
         reason = str(error).partition("\n")[0]
@@ -110,12 +108,12 @@ def state(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 def _deciding(folder: Path) -> list[Path]:
-    return [*sorted(path for path in folder.iterdir() if path.suffix in _TEXTS), *_files(folder)]
+    return [*sorted(path for path in folder.iterdir() if path.suffix in _TEXTS), *weight_files(folder)]
 
 
-def _files(folder: Path) -> list[Path]:
-    """Return the files with the weights."""
-    for suffix in _WEIGHTS:
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files with the weights, sorted; empty if there are none."""
+    for suffix in WEIGHTS:
         if files := sorted(folder.glob(f"*{suffix}")):
             return files
     return []
