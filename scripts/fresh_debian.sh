@@ -6,10 +6,11 @@
 # MIRROR is the Debian mirror. Of pip's settings those in PIP_* variables are taken over.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
-suite="${1:?bookworm or trixie}"
+say() { echo "fresh_debian: $*" >&2; }
+suite="${1:-}"
+case "$suite" in bookworm | trixie) ;; *) say "no Debian is called '$suite'; give bookworm (12) or trixie (13)"; exit 1 ;; esac
 root="${2:-/var/tmp/ctxbench-$suite}"
 [ $# -gt 2 ] && shift 2 || set -- quickstart test
-say() { echo "fresh_debian: $*" >&2; }
 [ "$(id -u)" = 0 ] || { say "only root can make a chroot"; exit 1; }
 command -v debootstrap >/dev/null 2>&1 || { say "debootstrap is missing (Debian: apt-get install debootstrap)"; exit 1; }
 
