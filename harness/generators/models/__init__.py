@@ -5,6 +5,6 @@ A name stands for the bytes with one SHA-256, whoever offers them: results of on
 """
 
 from ctxbench.harness.generators.models.conversion import folder
-from ctxbench.harness.generators.models.table import Model, find, gguf, known, names
+from ctxbench.harness.generators.models.table import NamedModel, find, gguf, known, names
 
-__all__ = ["Model", "find", "folder", "gguf", "known", "names"]
+__all__ = ["NamedModel", "find", "folder", "gguf", "known", "names"]

@@ -111,8 +111,8 @@ Source = FileSource | HubSource | WheelSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """A model: one GGUF file, known by its hash, and what is to be known to ask it."""
+class NamedModel:
+    """A model by name: one GGUF file, known by its hash, and what is to be known to ask it."""
 
     __pydantic_config__ = STRICT
 
@@ -148,7 +148,7 @@ class Model:
 class _Table:
     __pydantic_config__ = STRICT
 
-    models: tuple[Model, ...] = field(default=(), metadata={"alias": "model", **cure("give [[model]] tables")})
+    models: tuple[NamedModel, ...] = field(default=(), metadata={"alias": "model", **cure("give [[model]] tables")})
 
 
 def home() -> Path:
@@ -164,14 +164,14 @@ def names() -> tuple[str, ...]:
     return tuple(model.name for model in (*builtin(), *of_user()))
 
 
-def known(name: str) -> Model | None:
+def known(name: str) -> NamedModel | None:
     """Return the model of that name, or None; a shipped one whatever the user's table says."""
     if not re.fullmatch(_NAME, name):
         return None
     return next((model for models in (builtin, of_user) for model in models() if model.name == name), None)
 
 
-def find(name: str) -> Model:
+def find(name: str) -> NamedModel:
     """Return the model of that name.
 
     Raises:
@@ -197,12 +197,12 @@ def gguf(name: str) -> Path:
 
 
 @functools.cache
-def builtin() -> tuple[Model, ...]:
+def builtin() -> tuple[NamedModel, ...]:
     """Return the models that are shipped."""
     return read(_BUILTIN)
 
 
-def of_user() -> tuple[Model, ...]:
+def of_user() -> tuple[NamedModel, ...]:
     """Return the models of the user's own table.
 
     Raises:
@@ -212,7 +212,7 @@ def of_user() -> tuple[Model, ...]:
     return read(path, {model.name for model in builtin()}) if path.exists() else ()
 
 
-def read(path: Path, taken: Iterable[str] = ()) -> tuple[Model, ...]:
+def read(path: Path, taken: Iterable[str] = ()) -> tuple[NamedModel, ...]:
     """Return the models of a file.
 
     Args:
@@ -237,7 +237,7 @@ def read(path: Path, taken: Iterable[str] = ()) -> tuple[Model, ...]:
     return tuple(replace(model, sources=tuple(_placed(source, path) for source in model.sources)) for model in models)
 
 
-def _contradictions(models: Iterable[Model], taken: set[str]) -> Iterator[str]:
+def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[str]:
     from ctxbench.harness.generators.fim import FAMILIES  # noqa: PLC0415 - as above
 
     for model in models:
