@@ -34,8 +34,7 @@ from ctxbench.strategies.api import (
     Misshapen,
     Model,
     Prompt,
-    check_context,
-    check_prompt,
+    check_parts,
 )
 from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 
@@ -281,15 +280,14 @@ class BoundStrategy(Bound[Strategy]):
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
         inputs = (query, repo, Generate(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
-        if isinstance(result, Context):
-            from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts
-
-            check_context(result)
-            return render(query, result)
-        if not isinstance(result, Prompt):
+        if not isinstance(result, Context | Prompt):
             raise Misshapen(type(result).__name__, cure="return a Context or a Prompt")
-        check_prompt(result)
-        return result
+        check_parts(result)
+        if isinstance(result, Prompt):
+            return result
+        from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts
+
+        return render(query, result)
 
 
 def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tuple[str, ...] = ()) -> Callable[[F], F]:
