@@ -14,7 +14,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from types import NoneType
-from typing import Protocol, get_args, get_origin, get_type_hints, overload
+from typing import Any, Protocol, get_args, get_origin, get_type_hints, overload
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import InputFault
@@ -219,7 +219,7 @@ def _fields(kind: type) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
     return {name: (get_origin(hint) is tuple, kinds[name] or (hint,)) for name, hint in hints.items()}
 
 
-def _check(name: str, whole: object) -> None:
+def _check(name: str, whole: Any) -> None:
     for field, (is_tuple, kinds) in _fields(type(whole)).items():
         value = getattr(whole, field)
         if is_tuple and not isinstance(value, tuple):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product, zip_longest
 from pathlib import Path
 
@@ -89,9 +89,12 @@ def in_process(strategy: BoundStrategy) -> Attempt:
     def attempt(
         query: Query, repo: Repository, generate: Model, execute: Execute | None
     ) -> tuple[Prompt, Sequence[str]]:
-        network: list[str] = []
-        with _watched(network.append):
-            return strategy(query, repo, generate, execute), network
+        _watch()
+        _TRIES.append([])
+        try:
+            return strategy(query, repo, generate, execute), _TRIES[-1]
+        finally:
+            _TRIES.pop()
 
     return attempt
 
@@ -253,27 +256,19 @@ def _ending_fault(prompt: Prompt, query: Query) -> str:
     return ""
 
 
-_WATCHERS: list[Callable[[str], None]] = []
-_HOOKED: list[bool] = []
+_TRIES: list[list[str]] = []
+"""Where those who watch have tries to use the network noted."""
+
+
+@cache
+def _watch() -> None:
+    """Note tries to use the network, also those from C code; the hook stays, idle while nobody watches."""
+    sys.addaudithook(_audit)
 
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
-    if not _WATCHERS or event not in _NETWORK:
+    if not _TRIES or event not in _NETWORK:
         return
     # One of another family is no network: programs use it within themselves.
     if event != "socket.__new__" or arguments[1] in (socket.AF_INET, socket.AF_INET6):
-        for watcher in _WATCHERS:
-            watcher(f"{event} {arguments[1:]!r:.80}")
-
-
-@contextlib.contextmanager
-def _watched(note: Callable[[str], None]) -> Iterator[None]:
-    """Note every try to use the network, also one from C code."""
-    if not _HOOKED:
-        sys.addaudithook(_audit)  # stays for the process's life, idle while nobody watches
-        _HOOKED.append(True)
-    _WATCHERS.append(note)
-    try:
-        yield
-    finally:
-        _WATCHERS.remove(note)
+        _TRIES[-1].append(f"{event} {arguments[1:]!r:.80}")

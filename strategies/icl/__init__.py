@@ -256,14 +256,13 @@ def _register(name: str, summary: str, recipe: IclRecipe) -> None:
     function: Any = asking if recipe.steps or recipe.documents != "no" else quiet
     options, hints = parameters(recipe), get_type_hints(IclOptions, include_extras=True)
     *fixed, _ = inspect.signature(function).parameters.values()
-    # The registry reads the parameters off the signature, and their types off the annotations.
+    # The registry reads the parameters off the signature.
     kind = inspect.Parameter.KEYWORD_ONLY
     keywords = [
         inspect.Parameter(option, kind, default=getattr(defaults, option), annotation=hints[option])
         for option in options
     ]
     function.__signature__ = inspect.Signature([*fixed, *keywords])
-    function.__annotations__ |= {option: hints[option] for option in options}
     meanings = "".join(f"    {option}: {MEANING[option]}\n" for option in options)
     function.__doc__ = (
         f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{meanings}"
