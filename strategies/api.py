@@ -220,7 +220,7 @@ def _fields(kind: type) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
 
 
 def _check(name: str, whole: Any) -> None:
-    for field, (is_tuple, kinds) in _fields(type(whole)).items():
+    for field, (is_tuple, kinds) in _fields(type(whole)).items():  # type: ignore[arg-type]  # types have a hash
         value = getattr(whole, field)
         if is_tuple and not isinstance(value, tuple):
             raise Misshapen(f"{name} with the {field} {value!r:.60}", cure="make them a tuple")

@@ -54,8 +54,8 @@ def rlcoder(
         budget: tokens for the blocks.
         whole: tokens for the prompt.
     """
-    choices = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks, stop=stop_block)
-    return prompt(query, retrieve(repo, question(query.prefix), choices), budget=budget, whole=whole)
+    retrieved = retrieve(repo, question(query.prefix), encoder, candidates, blocks, stop=stop_block)
+    return prompt(query, retrieved, budget=budget, whole=whole)
 
 
 @strategy("base.repocoder_fn", kinds=(Kind.FUNCTION,))
@@ -97,28 +97,15 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     """
     text = question(query.prefix)
     flags: list[str] = []
-    undrafted = BlockSearch(encoder=encoder, candidates=first_candidates, blocks=first_blocks)
-    drafted = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks, stop=stop_block)
-    current_prompt = prompt(query, retrieve(repo, text, undrafted), budget=budget, whole=whole)
+    retrieved = retrieve(repo, text, encoder, first_candidates, first_blocks)
+    current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     for _ in range(iterations - 1):
         draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
         if not draft.strip():
             flags.append(EMPTY_DRAFT)
-        current_prompt = prompt(query, retrieve(repo, text, drafted, f"\n{draft}"), budget=budget, whole=whole)
+        retrieved = retrieve(repo, text, encoder, candidates, blocks, stop=stop_block, drafted=f"\n{draft}")
+        current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     return current_prompt.flagged(*flags)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSearch:
-    """The settings of a search for blocks: the ranking, and how many are shown."""
-
-    encoder: str
-    candidates: int = 50
-    """How many BM25 keeps."""
-    blocks: int = 5
-    """How many are ranked for the prompt, the stop block counted."""
-    stop: bool = False
-    """Whether there is a stop block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +123,30 @@ def question(left_context: str) -> str:
     return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
 
 
-def retrieve(repo: Repository, text: str, choices: BlockSearch, drafted: str = "") -> RetrievedBlocks:
-    """Return the blocks for a query text, and what was drafted after it, which only the encoder sees.
+def retrieve(
+    repo: Repository, text: str, encoder: str, candidates: int, blocks: int, *, stop: bool = False, drafted: str = ""
+) -> RetrievedBlocks:
+    """Return the blocks for a query text.
 
     The encoder compares the last 256 tokens with each block as the prompt shows it.
+
+    Args:
+        text: the query.
+        encoder: what ranks the candidates.
+        candidates: how many blocks BM25 keeps.
+        blocks: how many are ranked for the prompt, the stop block counted.
+        stop: whether there is a stop block.
+        drafted: what was drafted after the query, which only the encoder sees.
     """
-    hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=choices.candidates)
+    hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=candidates)
     if not hits:
         return RetrievedBlocks((), no_candidates=True)
     sign = repo.language.comment
     found = [(_header(hit, sign), _block(hit, sign)) for hit in hits]
-    compared = [header + block.text for header, block in found] + [f"{sign} {STOP}"] * choices.stop
-    scores = repo.similarity(last_tokens(text + drafted, QUERY_TOKENS), compared, ranker=choices.encoder)
-    order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[: choices.blocks]
-    end = order.index(len(hits)) if choices.stop and len(hits) in order else len(order)
+    compared = [header + block.text for header, block in found] + [f"{sign} {STOP}"] * stop
+    scores = repo.similarity(last_tokens(text + drafted, QUERY_TOKENS), compared, ranker=encoder)
+    order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[:blocks]
+    end = order.index(len(hits)) if stop and len(hits) in order else len(order)
     shown = []
     for at in order[:end]:
         header, block = found[at]
